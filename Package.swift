@@ -1,0 +1,60 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// Swift 6 mode comes from the tools version. `unsafe` marks every expression that can break memory safety.
+let strict: [SwiftSetting] = [
+    .strictMemorySafety(),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+]
+let testing: [SwiftSetting] = [
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+]
+
+let package = Package(
+    name: "coffer",
+    platforms: [.macOS(.v15)],
+    products: [
+        .library(name: "Coffer", targets: ["Coffer"])
+    ],
+    targets: [
+        // Level 0: the two C libraries and nothing else.
+        .systemLibrary(
+            name: "COpenSSL",
+            pkgConfig: "libcrypto",
+            providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]
+        ),
+        .target(
+            name: "CSQLCipher",
+            linkerSettings: [
+                .linkedLibrary("dl", .when(platforms: [.linux])),
+                .linkedLibrary("sqlcipher", .when(platforms: [.macOS])),
+            ]
+        ),
+
+        // Level 1: the only importers of level 0.
+        .target(name: "CofferSealing", dependencies: ["COpenSSL"], swiftSettings: strict),
+        .target(name: "CofferSQLite", dependencies: ["CSQLCipher", "CofferSealing"], swiftSettings: strict),
+
+        // Level 2: files, keys and generations; pure values without I/O.
+        .target(name: "CofferVault", dependencies: ["CofferSealing"], swiftSettings: strict),
+        .target(name: "CofferModel", dependencies: ["CofferSealing"], swiftSettings: strict),
+
+        // Level 3: the public library.
+        .target(
+            name: "Coffer",
+            dependencies: ["CofferSealing", "CofferSQLite", "CofferVault", "CofferModel"],
+            swiftSettings: strict
+        ),
+
+        .testTarget(name: "CofferSealingTests", dependencies: ["CofferSealing"], swiftSettings: testing),
+        .testTarget(name: "CofferSQLiteTests", dependencies: ["CofferSQLite"], swiftSettings: testing),
+        .testTarget(name: "CofferVaultTests", dependencies: ["CofferVault"], swiftSettings: testing),
+        .testTarget(name: "CofferModelTests", dependencies: ["CofferModel"], swiftSettings: testing),
+        .testTarget(name: "CofferTests", dependencies: ["Coffer"], swiftSettings: testing),
+        .testTarget(name: "SourceTests", swiftSettings: testing),
+    ]
+)

@@ -1,0 +1,3 @@
+#ifndef COFFER_CSQLCIPHER_H
+#define COFFER_CSQLCIPHER_H
+#endif
