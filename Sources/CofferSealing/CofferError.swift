@@ -37,6 +37,7 @@ public struct CofferError: Error, Sendable {
 }
 
 extension CofferError: Equatable {
+    /// Whether both errors have the same ``CofferError/code``.
     public static func == (left: CofferError, right: CofferError) -> Bool { left.code == right.code }
 }
 

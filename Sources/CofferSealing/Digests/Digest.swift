@@ -1,0 +1,37 @@
+/// The digests that Coffer uses: SHA-256 for what must be certain, SHA-1 for the names that Couchbase's format asks for.
+package enum DigestAlgorithm: Sendable {
+    /// FIPS 180-4 section 6.1, 20 bytes. Collisions can be made on purpose: never decides identity alone.
+    case sha1
+    /// FIPS 180-4 section 6.2, 32 bytes.
+    case sha256
+
+    package var byteCount: Int {
+        switch self {
+        case .sha1: 20
+        case .sha256: 32
+        }
+    }
+}
+
+/// Digests of bytes that are all there already. For bytes in pieces, and where many are made, see ``StreamingDigest``.
+package enum Digest {
+    package static func sha1(of bytes: borrowing RawSpan) -> [UInt8] {
+        var digest = StreamingDigest(.sha1)
+        digest.update(copy bytes)
+        return digest.finalize()
+    }
+
+    package static func sha256(of bytes: borrowing RawSpan) -> [UInt8] {
+        sha256Value(of: bytes).bytes
+    }
+
+    package static func sha256Value(of bytes: borrowing RawSpan) -> SHA256Value {
+        var digest = StreamingDigest(.sha256)
+        digest.update(copy bytes)
+        return digest.finalizeSHA256()
+    }
+
+    package static func sha1(of bytes: [UInt8]) -> [UInt8] { unsafe sha1(of: bytes.span.bytes) }
+    package static func sha256(of bytes: [UInt8]) -> [UInt8] { unsafe sha256(of: bytes.span.bytes) }
+    package static func sha256Value(of bytes: [UInt8]) -> SHA256Value { unsafe sha256Value(of: bytes.span.bytes) }
+}

@@ -1,0 +1,35 @@
+/// A way to make a 32-byte key from another key or a password, with everything that decides the result but the secret.
+package enum KeyDerivation: Sendable, Equatable {
+    /// scrypt, RFC 7914, of a password. `salt` is the whole salt string, label and UUID included.
+    case scrypt(log2N: UInt8, r: UInt8, p: UInt32, salt: [UInt8])
+    /// PBKDF2 with HMAC-SHA-512, RFC 8018, of a password. `salt` is the whole salt string.
+    case pbkdf2SHA512(iterations: UInt32, salt: [UInt8])
+    /// HKDF with SHA-256, RFC 5869, extract and expand, of 32 bytes.
+    case hkdfSHA256(salt: [UInt8], info: [UInt8])
+    /// The expand step of the same alone, of 32 random bytes.
+    case hkdfExpandSHA256(info: [UInt8])
+
+    /// Whether the cost is one that a store may ask for.
+    ///
+    /// Whoever can write a store's files can write these numbers, so they are checked before any work and any memory:
+    /// at most 256 MiB and a few seconds, and no number so low that it would be taken for protection.
+    package var isWithinBounds: Bool {
+        switch self {
+        case .scrypt(let log2N, let r, let p, _):
+            // N·p ≤ 2^18; the ranges before it make the shift safe.
+            (10...18).contains(log2N) && r == 8 && (1...4).contains(p) && UInt64(p) << log2N <= 1 << 18
+        case .pbkdf2SHA512(let iterations, _):
+            (100_000...2_000_000).contains(iterations)
+        case .hkdfSHA256, .hkdfExpandSHA256:
+            true
+        }
+    }
+
+    /// Whether it takes a password; the others take 32 bytes.
+    package var takesPassword: Bool {
+        switch self {
+        case .scrypt, .pbkdf2SHA512: true
+        case .hkdfSHA256, .hkdfExpandSHA256: false
+        }
+    }
+}

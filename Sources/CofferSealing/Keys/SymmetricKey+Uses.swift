@@ -1,0 +1,69 @@
+extension SymmetricKey {
+    /// The 32-byte key that `derivation` makes of this one. Every AES key that is not random itself comes from here.
+    package func derivedKey(by derivation: KeyDerivation) throws(CofferError) -> SymmetricKey {
+        guard derivation.takesPassword == isPassword else {
+            throw CofferError(.invalidArgument, "this key derivation takes \(isPassword ? "32 bytes" : "a password")")
+        }
+        try checkUsable()
+        guard derivation.isWithinBounds else {
+            throw CofferError(.invalidArgument, "the cost of the key derivation is out of bounds")
+        }
+        let count = Self.byteCount
+        return SymmetricKey(
+            bytes: try unsafe withBytes { (secret) throws(CofferError) -> SecretBytes in
+                switch derivation {
+                case .scrypt(let log2N, let r, let p, let salt):
+                    try unsafe PasswordHashing.scrypt(
+                        secret, salt: salt, n: 1 << UInt64(log2N), r: UInt64(r), p: UInt64(p), byteCount: count)
+                case .pbkdf2SHA512(let iterations, let salt):
+                    try unsafe PasswordHashing.pbkdf2SHA512(
+                        secret, salt: salt, iterations: iterations, byteCount: count)
+                case .hkdfSHA256(let salt, let info):
+                    try unsafe HKDF.extractAndExpandSHA256(secret, salt: salt, info: info, byteCount: count)
+                case .hkdfExpandSHA256(let info):
+                    try unsafe HKDF.expandSHA256(secret, info: info, byteCount: count)
+                }
+            })
+    }
+
+    /// `key` wrapped under this one, AES-256-KW of RFC 3394: 40 bytes, the same at every call.
+    package func wrap(_ key: SymmetricKey) throws(CofferError) -> [UInt8] {
+        try requireBytes("wrap")
+        try key.requireBytes("be wrapped")
+        return try unsafe withBytes { (wrappingKey) throws(CofferError) in
+            try unsafe key.withBytes { (bytes) throws(CofferError) in
+                try unsafe KeyWrapCipher.wrap(bytes, under: wrappingKey)
+            }
+        }
+    }
+
+    /// The key in 40 bytes that ``wrap(_:)`` made, or nil when the check value is wrong: they were wrapped under another
+    /// key, or changed.
+    package func unwrap(_ wrapped: [UInt8]) throws(CofferError) -> SymmetricKey? {
+        try requireBytes("unwrap")
+        let wrappedByteCount = Self.byteCount + KeyWrapCipher.overheadByteCount
+        guard wrapped.count == wrappedByteCount else {
+            throw CofferError(.invalidArgument, "a wrapped key has \(wrappedByteCount) bytes, not \(wrapped.count)")
+        }
+        let bytes = try unsafe withBytes { (wrappingKey) throws(CofferError) in
+            try unsafe KeyWrapCipher.unwrap(wrapped, under: wrappingKey)
+        }
+        guard let bytes else { return nil }
+        return SymmetricKey(bytes: bytes)
+    }
+
+    /// HMAC-SHA-256 of `message` under this key: 32 bytes.
+    package func authenticationCode(for message: [UInt8]) throws(CofferError) -> [UInt8] {
+        try requireBytes("authenticate")
+        return try unsafe withBytes { (key) throws(CofferError) in try unsafe hmacSHA256(message, key: key) }
+    }
+
+    /// Refuses an empty password, which would be no protection at all.
+    package func checkUsable() throws(CofferError) {
+        guard !isPassword || !isEmpty else { throw CofferError(.invalidKey, "the password is empty") }
+    }
+
+    private func requireBytes(_ purpose: String) throws(CofferError) {
+        guard !isPassword else { throw CofferError(.invalidArgument, "a password can't \(purpose)") }
+    }
+}

@@ -1,0 +1,64 @@
+internal import COpenSSL
+
+/// HKDF with SHA-256, RFC 5869. One derivation, and the owner of its OpenSSL context.
+@safe struct HKDF: ~Copyable {
+    private let context: OpaquePointer
+
+    /// Both steps, section 2: for input that isn't uniformly random or has a salt.
+    static func extractAndExpandSHA256(
+        _ inputKey: UnsafeRawBufferPointer, salt: [UInt8], info: [UInt8], byteCount: Int
+    ) throws(CofferError) -> SecretBytes {
+        let derivation = try HKDF()
+        try derivation.start(EVP_KDF_HKDF_MODE_EXTRACT_AND_EXPAND)
+        try derivation.setSalt(salt)
+        return try unsafe derivation.derive(from: inputKey, info: info, byteCount: byteCount)
+    }
+
+    /// The second step alone, section 2.3: for input that is a random key of 32 bytes already.
+    static func expandSHA256(
+        _ randomKey: UnsafeRawBufferPointer, info: [UInt8], byteCount: Int
+    ) throws(CofferError) -> SecretBytes {
+        let derivation = try HKDF()
+        try derivation.start(EVP_KDF_HKDF_MODE_EXPAND_ONLY)
+        return try unsafe derivation.derive(from: randomKey, info: info, byteCount: byteCount)
+    }
+
+    private init() throws(CofferError) {
+        guard let context = unsafe EVP_PKEY_CTX_new_id(EVP_PKEY_HKDF, nil) else { throw .openSSLFailed("HKDF") }
+        unsafe self.context = context
+    }
+
+    deinit { unsafe EVP_PKEY_CTX_free(context) }
+
+    private borrowing func start(_ mode: Int32) throws(CofferError) {
+        guard unsafe EVP_PKEY_derive_init(context) == 1 else { throw .openSSLFailed("HKDF") }
+        guard unsafe EVP_PKEY_CTX_set_hkdf_mode(context, mode) == 1 else { throw .openSSLFailed("HKDF mode") }
+        guard unsafe EVP_PKEY_CTX_set_hkdf_md(context, EVP_sha256()) == 1 else { throw .openSSLFailed("HKDF digest") }
+    }
+
+    private borrowing func setSalt(_ salt: [UInt8]) throws(CofferError) {
+        guard let count = Int32(exactly: salt.count) else { throw CofferError(.invalidArgument, "HKDF salt too long") }
+        guard unsafe EVP_PKEY_CTX_set1_hkdf_salt(context, salt, count) == 1 else { throw .openSSLFailed("HKDF salt") }
+    }
+
+    private borrowing func derive(
+        from key: UnsafeRawBufferPointer, info: [UInt8], byteCount: Int
+    ) throws(CofferError) -> SecretBytes {
+        guard let keyCount = Int32(exactly: key.count), let infoCount = Int32(exactly: info.count) else {
+            throw CofferError(.invalidArgument, "HKDF with inputs beyond 2 GiB")
+        }
+        guard unsafe EVP_PKEY_CTX_set1_hkdf_key(context, key.baseAddress, keyCount) == 1 else {
+            throw .openSSLFailed("HKDF key")
+        }
+        guard unsafe EVP_PKEY_CTX_add1_hkdf_info(context, info, infoCount) == 1 else {
+            throw .openSSLFailed("HKDF info")
+        }
+        let context = unsafe self.context
+        return try unsafe SecretBytes(byteCount: byteCount) { (output) throws(CofferError) in
+            var written = output.count
+            guard unsafe EVP_PKEY_derive(context, output.baseAddress, &written) == 1, written == output.count else {
+                throw .openSSLFailed("HKDF")
+            }
+        }
+    }
+}
