@@ -1,1 +1,78 @@
+#define _GNU_SOURCE  // RTLD_DEEPBIND
+#define SQLITE_HAS_CODEC 1  // declares sqlite3_key_v2
+
 #include "CSQLCipher.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <sqlcipher/sqlite3.h>
+#include <stdio.h>
+
+struct sqlcipher_table sqlcipher_table;
+
+// The declarations in CSQLCipher.h are SQLCipher's own, or this file does not compile.
+#define X(result, name, parameters, arguments) \
+    _Static_assert(__builtin_types_compatible_p(__typeof__(&sqlite3_##name), __typeof__(sqlcipher_table.name)), \
+                   "sqlite3_" #name " is declared otherwise");
+SQLCIPHER_FUNCTIONS(X)
+#undef X
+#define X(name, value) _Static_assert(SQLITE_##name == SQLCIPHER_##name, "SQLITE_" #name " has another value");
+SQLCIPHER_CONSTANTS(X)
+#undef X
+
+static const char *failure;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+#ifdef __APPLE__
+
+// Two-level namespaces bind each image to the library that it was linked with, so linking is private enough.
+static void load(void) {
+#define X(result, name, parameters, arguments) sqlcipher_table.name = sqlite3_##name;
+    SQLCIPHER_FUNCTIONS(X)
+#undef X
+}
+
+#else
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define COFFER_SANITIZED 1
+#endif
+#endif
+
+#ifdef COFFER_SANITIZED
+#define FLAGS (RTLD_NOW | RTLD_LOCAL)  // the sanitizers' run-time refuses RTLD_DEEPBIND
+#else
+#define FLAGS (RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND)
+#endif
+
+static char message[256];
+
+static void load(void) {
+    // The newest ABI first: .so.2 and .so.1 are SQLCipher 4, .so.0 is SQLCipher 3; .so is what a -dev package adds.
+    static const char *const names[] = {"libsqlcipher.so.2", "libsqlcipher.so.1", "libsqlcipher.so.0", "libsqlcipher.so"};
+    void *library = NULL;
+    for (size_t i = 0; library == NULL && i < sizeof names / sizeof names[0]; i++) {
+        library = dlopen(names[i], FLAGS);
+    }
+    if (library == NULL) {
+        failure = "libsqlcipher was not found";
+        return;
+    }
+    // The library stays loaded until the process ends: statements of other threads may still run in it.
+#define X(result, name, parameters, arguments) \
+    if ((*(void **)&sqlcipher_table.name = dlsym(library, "sqlite3_" #name)) == NULL) { \
+        snprintf(message, sizeof message, "libsqlcipher has no function sqlite3_" #name); \
+        failure = message; \
+        return; \
+    }
+    SQLCIPHER_FUNCTIONS(X)
+#undef X
+}
+
+#endif
+
+const char *sqlcipher_load(void) {
+    pthread_once(&once, load);
+    return failure;
+}

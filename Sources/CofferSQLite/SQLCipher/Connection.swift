@@ -1,0 +1,219 @@
+internal import CSQLCipher
+package import CofferSealing
+
+/// One connection to a database file, keyed before anything is read.
+///
+/// Not safe for two threads at once, and not tied to one: whoever holds a connection hands it on whole. That is why it
+/// is `@unchecked Sendable`; the pool and the writer's lock of the layer above keep the promise.
+@safe package final class Connection: @unchecked Sendable {
+    /// How the file is opened.
+    package enum Access: Sendable {
+        /// A new, empty file, that the caller has made.
+        case create
+        case readWrite
+        /// Reads, through the write-ahead log if there is one. SQLite may make or change the `-shm` file beside it.
+        case readOnly
+        /// Reads a file that nothing changes and that has no write-ahead log. No file is made or changed.
+        case immutable
+    }
+
+    /// What errors say that they happened to.
+    package let subject: String
+
+    /// The C object. Nil once closed; nothing but this class and ``Statement`` uses it.
+    private(set) var handle: OpaquePointer?
+
+    /// Statements that this connection must finalize before it closes.
+    private var statements: [WeakStatement] = []
+
+    /// Frames in the write-ahead log after the last commit on this connection, 0 if it made none.
+    package private(set) var logFrameCount = 0
+
+    /// Opens the database file at `path`, which must exist.
+    ///
+    /// With a key, every page is encrypted in the portable profile: AES-256-CBC with HMAC-SHA-1 a page of 4096 bytes, as
+    /// SQLCipher 3.4.1 and 4.x both read it.
+    ///
+    /// - Throws: `encryptionUnavailable` (501), `ioFailed` (500) when the file cannot be opened, `damaged` (500) when its
+    ///   first page is not one that was written under this key.
+    package init(
+        path: String, subject: String, access: Access, key: SymmetricKey?, cacheByteCount: Int
+    ) throws(CofferError) {
+        self.subject = subject
+        let library = try Library.load()
+        if key != nil { try library.requireEncryption() }
+        try open(access == .immutable ? Self.immutableURI(path) : path, flags: access.flags)
+        do throws(CofferError) {
+            if let key { try apply(key) }
+            try configure(access, isEncrypted: key != nil, cacheByteCount: cacheByteCount)
+        } catch {
+            closeQuietly()
+            throw error
+        }
+    }
+
+    /// A database in memory, for questions about the library.
+    init(inMemoryOf subject: String) throws(CofferError) {
+        self.subject = subject
+        try open(":memory:", flags: SQLCIPHER_OPEN_READWRITE)
+    }
+
+    deinit { closeQuietly() }
+
+    private func open(_ name: String, flags: Int) throws(CofferError) {
+        let code = unsafe sqlcipher_open_v2(name, &handle, Int32(flags | SQLCIPHER_OPEN_NOMUTEX), nil)
+        if code != Int32(SQLCIPHER_OK) {
+            let failure = error(code)
+            closeQuietly()
+            throw failure
+        }
+        _ = unsafe sqlcipher_extended_result_codes(handle, 1)
+    }
+
+    /// Gives SQLCipher the raw key as `x'<64 hex digits>'`, never as SQL text: statements outlive their use in memory.
+    ///
+    /// 64 digits and not 96: with the salt in the key, SQLCipher would not check the salt in the file.
+    private func apply(_ key: SymmetricKey) throws(CofferError) {
+        let specification = key.hexSpecification()
+        try unsafe specification.withBytes { bytes throws(CofferError) in
+            // sqlite3_key_v2 never fails on a wrong key. The first read of the file does.
+            try check(unsafe sqlcipher_key_v2(handle, "main", bytes.baseAddress, Int32(bytes.count)))
+        }
+        // The portable profile. SQLCipher 3 knows only the first, and ignores the others, whose values are its own.
+        try execute("PRAGMA main.cipher_page_size = 4096")
+        try execute("PRAGMA main.cipher_hmac_algorithm = HMAC_SHA1")
+        try execute("PRAGMA main.cipher_kdf_algorithm = PBKDF2_HMAC_SHA1")
+    }
+
+    private func configure(_ access: Access, isEncrypted: Bool, cacheByteCount: Int) throws(CofferError) {
+        try execute("PRAGMA temp_store = MEMORY")
+        if isEncrypted {
+            // SQLCipher 4.6 and later write a line about every failed check to standard error otherwise.
+            try execute("PRAGMA cipher_log_level = NONE")
+        }
+        try setCache(byteCount: cacheByteCount)
+        switch access {
+        case .create:
+            if !isEncrypted { try execute("PRAGMA page_size = 4096") }
+            // Set before the first table, so that space is given back later without holding the store in memory.
+            try execute("PRAGMA auto_vacuum = INCREMENTAL")
+        case .readWrite:
+            try execute("PRAGMA fullfsync = 1")
+            // Checkpoints are made on purpose, by the writer alone: see checkpoint().
+            unsafe sqlcipher_wal_hook(handle, Self.noteCommit, Unmanaged.passUnretained(self).toOpaque())
+        case .readOnly, .immutable:
+            try execute("PRAGMA query_only = 1")
+            unsafe sqlcipher_wal_hook(handle, nil, nil)
+        }
+    }
+
+    private static let noteCommit:
+        @convention(c) (UnsafeMutableRawPointer?, OpaquePointer?, UnsafePointer<CChar>?, Int32) -> Int32 = {
+            context, _, _, frameCount in
+            guard let context = unsafe context else { return 0 }
+            unsafe Unmanaged<Connection>.fromOpaque(context).takeUnretainedValue().logFrameCount = Int(frameCount)
+            return 0
+        }
+
+    // MARK: Running
+
+    /// Runs one or more statements that take no values and whose rows nobody needs.
+    package func execute(_ sql: StaticString) throws(CofferError) {
+        try check(unsafe sqlcipher_exec(handle, sql.utf8Start, nil, nil, nil))
+    }
+
+    /// Runs SQL that had to be put together. Only numbers and names from a closed set may go into it, never a value.
+    private func execute(assembled sql: String) throws(CofferError) {
+        try check(unsafe sqlcipher_exec(handle, sql, nil, nil, nil))
+    }
+
+    /// Limits the page cache to `byteCount` bytes. Memory is taken as pages are read, not at once.
+    package func setCache(byteCount: Int) throws(CofferError) {
+        try execute(assembled: "PRAGMA main.cache_size = -\(max(64, byteCount / 1024))")
+    }
+
+    /// Rows that the last insert, update or delete changed.
+    package var changedRowCount: Int { unsafe Int(sqlcipher_changes(handle)) }
+
+    /// The rowid of the last row inserted.
+    package var lastInsertedRowID: Int64 { unsafe sqlcipher_last_insert_rowid(handle) }
+
+    /// Whether a transaction is under way.
+    package var isInTransaction: Bool { unsafe handle != nil && sqlcipher_get_autocommit(handle) == 0 }
+
+    /// Whether a new connection of the file's own format writes ahead. Returns the journal mode in force.
+    package func switchToWriteAheadLog() throws(CofferError) {
+        let statement = Statement(self, "PRAGMA journal_mode = WAL")
+        defer { statement.finalize() }
+        guard try statement.step(), statement.text(0) == "wal" else {
+            throw CofferError(.ioFailed, of: subject, "the file system does not support a write-ahead log")
+        }
+    }
+
+    /// Copies the log into the database file as far as no reader needs it, without waiting.
+    ///
+    /// - Parameter truncating: also waits for readers, and leaves the log with a length of zero.
+    package func checkpoint(truncating: Bool = false) throws(CofferError) {
+        let mode = truncating ? SQLCIPHER_CHECKPOINT_TRUNCATE : SQLCIPHER_CHECKPOINT_PASSIVE
+        let code = unsafe sqlcipher_wal_checkpoint_v2(handle, nil, Int32(mode), nil, nil)
+        // A reader in the way is no failure: the next checkpoint goes on from there.
+        if code & 0xFF != Int32(SQLCIPHER_BUSY) { try check(code) }
+    }
+
+    // MARK: Closing
+
+    /// Finalizes all statements and closes. The last writer to close copies the log into the file and removes it.
+    ///
+    /// - Throws: what a commit left undone by then says; the connection is closed all the same.
+    package func close() throws(CofferError) {
+        for weak in statements { weak.statement?.finalize() }
+        statements = []
+        guard let handle = unsafe handle else { return }
+        let code = unsafe sqlcipher_close(handle)
+        guard code == Int32(SQLCIPHER_OK) else { throw error(code) }
+        unsafe self.handle = nil
+    }
+
+    private func closeQuietly() {
+        // Errors of a close after a failure say less than the failure.
+        try? close()
+    }
+
+    func adopt(_ statement: Statement) {
+        statements.append(WeakStatement(statement: statement))
+    }
+}
+
+private struct WeakStatement {
+    weak var statement: Statement?
+}
+
+extension Connection.Access {
+    fileprivate var flags: Int {
+        switch self {
+        // Never SQLITE_OPEN_CREATE: whoever makes a file gives it its owner and mode first.
+        case .create, .readWrite: SQLCIPHER_OPEN_READWRITE
+        case .readOnly: SQLCIPHER_OPEN_READONLY
+        case .immutable: SQLCIPHER_OPEN_READONLY | SQLCIPHER_OPEN_URI
+        }
+    }
+}
+
+extension Connection {
+    /// `path` as a URI that tells SQLite that nothing changes the file. RFC 3986, section 2.1.
+    private static func immutableURI(_ path: String) -> String {
+        let hex = Array("0123456789ABCDEF".utf8)
+        var uri = Array("file:".utf8)
+        for byte in path.utf8 {
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "/"), UInt8(ascii: "."), UInt8(ascii: "-"),
+                UInt8(ascii: "_"):
+                uri.append(byte)
+            default:
+                uri += [UInt8(ascii: "%"), hex[Int(byte >> 4)], hex[Int(byte & 15)]]
+            }
+        }
+        return String(decoding: uri, as: UTF8.self) + "?immutable=1"
+    }
+}

@@ -1,0 +1,49 @@
+internal import CSQLCipher
+internal import CofferSealing
+
+#if canImport(Glibc)
+internal import Glibc
+#else
+internal import Darwin
+#endif
+
+extension Connection {
+    /// What SQLite's result `code` means here, said of the database file.
+    ///
+    /// A wrong key never reaches this point: the manifest has proven the key before a connection is made. So a file that
+    /// "is not a database" is a damaged one.
+    func error(_ code: Int32) -> CofferError {
+        let primary = code & 0xFF
+        let extended = unsafe handle.map { unsafe sqlcipher_extended_errcode($0) } ?? code
+        let reason = unsafe "SQLite \(extended): " + String(cString: sqlcipher_errstr(primary))
+        switch Int(primary) {
+        case SQLCIPHER_NOTADB, SQLCIPHER_CORRUPT:
+            return CofferError(.damaged, of: subject, reason)
+        case SQLCIPHER_ERROR:
+            // Statements here are literals that were tested, so this is a schema that is not ours, or a page whose check
+            // failed earlier on this connection. SQLite's own words name tables and columns, never values.
+            let words = unsafe handle.map { unsafe String(cString: sqlcipher_errmsg($0)) } ?? reason
+            return CofferError(.damaged, of: subject, words)
+        case SQLCIPHER_BUSY, SQLCIPHER_LOCKED:
+            return CofferError(.busy, of: subject, reason)
+        case SQLCIPHER_FULL:
+            return CofferError(.noSpace, of: subject, reason)
+        case SQLCIPHER_READONLY:
+            return CofferError(.readOnly, of: subject, reason)
+        case SQLCIPHER_TOOBIG:
+            return CofferError(.invalidArgument, of: subject, reason)
+        case SQLCIPHER_INTERRUPT:
+            return CofferError(.cancelled, of: subject, reason)
+        default:
+            let number = unsafe handle.map { unsafe sqlcipher_system_errno($0) } ?? 0
+            if number == ENOSPC || number == EDQUOT { return CofferError(.noSpace, of: subject, reason) }
+            let system = number == 0 ? "" : unsafe ", " + String(cString: strerror(number))
+            return CofferError(.ioFailed, of: subject, reason + system)
+        }
+    }
+
+    /// Throws what `code` means unless it is `SQLITE_OK`.
+    func check(_ code: Int32) throws(CofferError) {
+        if code != Int32(SQLCIPHER_OK) { throw error(code) }
+    }
+}

@@ -1,0 +1,139 @@
+internal import CSQLCipher
+package import CofferSealing
+
+/// One prepared statement, kept for the life of its connection and prepared when it first runs.
+///
+/// Bind, then call ``step()`` until it says false, then ``reset()``. Columns count from 0, parameters from 1. Belongs to
+/// its connection's thread of the moment.
+@safe package final class Statement {
+    private unowned let connection: Connection
+    private let sql: StaticString
+    private var handle: OpaquePointer?
+
+    /// - Parameter sql: a literal. Values are bound, never part of it.
+    package init(_ connection: Connection, _ sql: StaticString) {
+        self.connection = connection
+        self.sql = sql
+        connection.adopt(self)
+    }
+
+    deinit { finalize() }
+
+    func finalize() {
+        // The code repeats what the last step said.
+        _ = unsafe sqlcipher_finalize(handle)
+        unsafe handle = nil
+    }
+
+    private func prepare() throws(CofferError) -> OpaquePointer {
+        if let handle = unsafe handle { return unsafe handle }
+        guard let database = unsafe connection.handle else { throw CofferError(.closed, of: connection.subject) }
+        try connection.check(
+            unsafe sqlcipher_prepare_v2(database, sql.utf8Start, Int32(sql.utf8CodeUnitCount), &handle, nil))
+        guard let handle = unsafe handle else {
+            preconditionFailure("a statement without SQL")
+        }
+        return unsafe handle
+    }
+
+    // MARK: Parameters
+
+    package func bind(_ index: Int32, _ value: Int64) throws(CofferError) {
+        try connection.check(unsafe sqlcipher_bind_int64(prepare(), index, value))
+    }
+
+    /// Binds an integer, or null.
+    package func bind(_ index: Int32, _ value: Int64?) throws(CofferError) {
+        if let value { try bind(index, value) } else { try bindNull(index) }
+    }
+
+    package func bindNull(_ index: Int32) throws(CofferError) {
+        try connection.check(unsafe sqlcipher_bind_null(prepare(), index))
+    }
+
+    package func bind(_ index: Int32, _ text: String) throws(CofferError) {
+        let handle = unsafe try prepare()
+        var text = text
+        let code = text.withUTF8 { bytes in
+            unsafe bytes.withMemoryRebound(to: CChar.self) { characters in
+                unsafe sqlcipher_bind_text(
+                    handle, index, characters.baseAddress, Int32(characters.count), sqlcipher_transient())
+            }
+        }
+        try connection.check(code)
+    }
+
+    /// Binds a copy of `bytes` as a blob.
+    package func bind(_ index: Int32, _ bytes: [UInt8]) throws(CofferError) {
+        let handle = unsafe try prepare()
+        guard bytes.count <= Int(Int32.max) else {
+            throw CofferError(.invalidArgument, of: connection.subject, "more than 2 GiB in one value")
+        }
+        guard !bytes.isEmpty else {
+            return try connection.check(unsafe sqlcipher_bind_zeroblob(handle, index, 0))
+        }
+        let code = unsafe bytes.withUnsafeBytes { buffer in
+            unsafe sqlcipher_bind_blob(handle, index, buffer.baseAddress, Int32(buffer.count), sqlcipher_transient())
+        }
+        try connection.check(code)
+    }
+
+    // MARK: Rows
+
+    /// Goes on to the next row.
+    ///
+    /// - Returns: whether there is one.
+    package func step() throws(CofferError) -> Bool {
+        let code = unsafe try sqlcipher_step(prepare())
+        if code == Int32(SQLCIPHER_ROW) { return true }
+        if code == Int32(SQLCIPHER_DONE) { return false }
+        let failure = connection.error(code)
+        reset()
+        throw failure
+    }
+
+    /// Ends this run: locks are given back, and the statement can be bound and run again.
+    package func reset() {
+        // The code repeats what the last step said.
+        _ = unsafe sqlcipher_reset(handle)
+    }
+
+    /// Runs a statement that returns no rows, and resets it.
+    package func run() throws(CofferError) {
+        defer { reset() }
+        _ = try step()
+    }
+
+    /// Runs the statement, and gives its first row, if any, to `body`.
+    package func first<Value>(_ body: (Statement) throws(CofferError) -> Value) throws(CofferError) -> Value? {
+        defer { reset() }
+        return try step() ? body(self) : nil
+    }
+
+    package func isNull(_ column: Int32) -> Bool {
+        unsafe sqlcipher_column_type(handle, column) == Int32(SQLCIPHER_NULL)
+    }
+
+    package func isBlob(_ column: Int32) -> Bool {
+        unsafe sqlcipher_column_type(handle, column) == Int32(SQLCIPHER_BLOB)
+    }
+
+    /// The integer in `column`, 0 for null.
+    package func integer(_ column: Int32) -> Int64 {
+        unsafe sqlcipher_column_int64(handle, column)
+    }
+
+    /// The text in `column`, empty for null.
+    package func text(_ column: Int32) -> String {
+        let characters = unsafe sqlcipher_column_text(handle, column)
+        let count = unsafe Int(sqlcipher_column_bytes(handle, column))
+        return unsafe String(decoding: UnsafeBufferPointer(start: characters, count: count), as: UTF8.self)
+    }
+
+    /// A copy of the blob or text in `column`, empty for null.
+    package func bytes(_ column: Int32) -> [UInt8] {
+        let start = unsafe sqlcipher_column_blob(handle, column)
+        let count = unsafe Int(sqlcipher_column_bytes(handle, column))
+        return unsafe [UInt8](UnsafeRawBufferPointer(start: start, count: count))
+    }
+}

@@ -1,0 +1,157 @@
+import CofferSealing
+import Foundation
+import Testing
+
+@testable import CofferSQLite
+
+@Suite("A keyed connection")
+struct ConnectionTests {
+    let folder = TemporaryFolder()
+
+    private func create(key: SymmetricKey?) throws -> String {
+        let path = folder.file("db.sqlite3")
+        #expect(FileManager.default.createFile(atPath: path, contents: nil))
+        let connection = try connect(path, .create, key)
+        try connection.execute("CREATE TABLE t (n INTEGER PRIMARY KEY, v); INSERT INTO t VALUES (1, 'canary-in-a-row')")
+        try connection.switchToWriteAheadLog()
+        try connection.close()
+        return path
+    }
+
+    private func connect(_ path: String, _ access: Connection.Access, _ key: SymmetricKey?) throws -> Connection {
+        try Connection(path: path, subject: "test", access: access, key: key, cacheByteCount: 1 << 20)
+    }
+
+    private func value(_ connection: Connection) throws -> String? {
+        try Statement(connection, "SELECT v FROM t WHERE n = 1").first { $0.text(0) }
+    }
+
+    @Test("what was loaded is SQLCipher, and says so")
+    func isSQLCipher() throws {
+        let library = try Library.load()
+        #expect(library.cipherVersion != nil)
+        #expect(library.keepsTemporaryDataInMemory)
+        try library.requireEncryption()
+    }
+
+    @Test("reads back with the key, and nothing in the file is readable")
+    func roundTrip() throws {
+        let key = SymmetricKey()
+        let path = try create(key: key)
+        for access in [Connection.Access.readWrite, .readOnly, .immutable] {
+            let connection = try connect(path, access, key)
+            #expect(try value(connection) == "canary-in-a-row")
+            try connection.close()
+        }
+        #expect(try Data(contentsOf: URL(filePath: path)).range(of: Data("canary-in-a-row".utf8)) == nil)
+        #expect(try !Data(contentsOf: URL(filePath: path)).starts(with: Data("SQLite format 3".utf8)))
+    }
+
+    @Test("without a key the file is SQLite's own, and the search for plaintext finds it")
+    func unencrypted() throws {
+        let path = try create(key: nil)
+        #expect(try Data(contentsOf: URL(filePath: path)).starts(with: Data("SQLite format 3".utf8)))
+        #expect(try Data(contentsOf: URL(filePath: path)).range(of: Data("canary-in-a-row".utf8)) != nil)
+        #expect(try value(connect(path, .readOnly, nil)) == "canary-in-a-row")
+    }
+
+    @Test("another key than the file's is damage at this layer: the manifest has proven the key before")
+    func anotherKey() throws {
+        let path = try create(key: SymmetricKey())
+        for access in [Connection.Access.readWrite, .readOnly, .immutable] {
+            #expect(throws: CofferError(.damaged)) { try connect(path, access, SymmetricKey()) }
+            #expect(throws: CofferError(.damaged)) { try connect(path, access, nil) }
+        }
+    }
+
+    @Test("a file that is missing is not made")
+    func missing() throws {
+        let path = folder.file("missing.sqlite3")
+        for access in [Connection.Access.create, .readWrite, .readOnly, .immutable] {
+            #expect(throws: CofferError(.ioFailed)) { try connect(path, access, SymmetricKey()) }
+        }
+        #expect(!FileManager.default.fileExists(atPath: path))
+    }
+
+    @Test("an immutable connection makes no file and takes any path", arguments: ["plain", "with space", "ä?#%25"])
+    func immutable(name: String) throws {
+        let key = SymmetricKey()
+        let path = try create(key: key)
+        let directory = folder.file(name)
+        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: false)
+        try FileManager.default.moveItem(atPath: path, toPath: directory + "/db.sqlite3")
+        let connection = try connect(directory + "/db.sqlite3", .immutable, key)
+        #expect(try value(connection) == "canary-in-a-row")
+        #expect(try FileManager.default.contentsOfDirectory(atPath: directory) == ["db.sqlite3"])
+    }
+
+    @Test("every kind of value comes back as it was bound")
+    func values() throws {
+        let connection = try Connection(inMemoryOf: "test")
+        try connection.execute("CREATE TABLE v (a)")
+        let insert = Statement(connection, "INSERT INTO v VALUES (?1)")
+        let read = Statement(connection, "SELECT a FROM v WHERE rowid = ?1")
+
+        for number in [Int64.min, -1, 0, 1, Int64.max] {
+            try insert.bind(1, number)
+            try insert.run()
+            try read.bind(1, connection.lastInsertedRowID)
+            #expect(try read.first { $0.integer(0) } == number)
+        }
+        for text in ["", "a", "e\u{301}", "a\0b", String(repeating: "x", count: 100_000)] {
+            try insert.bind(1, text)
+            try insert.run()
+            try read.bind(1, connection.lastInsertedRowID)
+            let result = try #require(try read.first { ($0.text(0), $0.isNull(0), $0.isBlob(0)) })
+            #expect(Array(result.0.utf8) == Array(text.utf8))
+            #expect(!result.1 && !result.2)
+        }
+        for count in [0, 1, 5000] {
+            try insert.bind(1, [UInt8](repeating: 7, count: count))
+            try insert.run()
+            try read.bind(1, connection.lastInsertedRowID)
+            let result = try #require(try read.first { ($0.bytes(0), $0.isBlob(0)) })
+            #expect(result.0 == [UInt8](repeating: 7, count: count))
+            #expect(result.1)
+        }
+        try insert.bindNull(1)
+        try insert.run()
+        try read.bind(1, connection.lastInsertedRowID)
+        #expect(try read.first { $0.isNull(0) } == true)
+    }
+
+    @Test("a statement of a closed connection says closed")
+    func closed() throws {
+        let connection = try Connection(inMemoryOf: "test")
+        let statement = Statement(connection, "SELECT 1")
+        #expect(try statement.first { $0.integer(0) } == 1)
+        try connection.close()
+        #expect(throws: CofferError(.closed)) { try statement.step() }
+        try connection.close()
+    }
+
+    @Test("the log's length is known after each commit, and a checkpoint empties it")
+    func log() throws {
+        let path = try create(key: SymmetricKey(data: [UInt8](repeating: 1, count: 32)))
+        let connection = try connect(path, .readWrite, SymmetricKey(data: [UInt8](repeating: 1, count: 32)))
+        #expect(connection.logFrameCount == 0)
+        try connection.execute("INSERT INTO t VALUES (2, 'x')")
+        #expect(connection.logFrameCount > 0)
+        try connection.checkpoint(truncating: true)
+        #expect(try Data(contentsOf: URL(filePath: path + "-wal")).isEmpty)
+    }
+}
+
+/// A folder of the test's own, removed with it.
+final class TemporaryFolder: Sendable {
+    let path: String
+
+    init() {
+        path = NSTemporaryDirectory() + "coffer-sqlite-" + UUID().uuidString
+        try? FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+    }
+
+    deinit { try? FileManager.default.removeItem(atPath: path) }
+
+    func file(_ name: String) -> String { path + "/" + name }
+}
