@@ -1,0 +1,38 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// A package of its own, so that who imports Coffer neither fetches nor builds an argument parser.
+let strict: [SwiftSetting] = [
+    .strictMemorySafety(),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+]
+let testing: [SwiftSetting] = [
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+]
+
+let package = Package(
+    name: "coffer-tool",
+    platforms: [.macOS(.v15)],
+    products: [
+        .executable(name: "coffer", targets: ["CofferTool"])
+    ],
+    dependencies: [
+        .package(name: "coffer", path: ".."),
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+    ],
+    targets: [
+        .executableTarget(
+            name: "CofferTool",
+            dependencies: [
+                .product(name: "Coffer", package: "coffer"),
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            swiftSettings: strict
+        ),
+        .testTarget(name: "CofferToolTests", dependencies: ["CofferTool"], swiftSettings: testing),
+    ]
+)

@@ -1,0 +1,59 @@
+import Testing
+
+@Suite("The documentation says what is there")
+struct DocumentationTests {
+    @Test("every link leads to a file or a heading")
+    func links() throws {
+        let pages = try Repository.files(withExtensions: ["md"])
+        let byPath = Dictionary(uniqueKeysWithValues: pages.map { ($0.path, $0) })
+        let findings = pages.flatMap {
+            Documentation.brokenLinks(in: $0, pages: byPath, exists: Repository.exists)
+        }
+        #expect(findings.isEmpty, "\(findings)")
+    }
+
+    @Test("a link is followed from the folder of its page, and one that leads nowhere is found")
+    func linkControl() {
+        let page = SourceFile(
+            path: "docs/FORMAT.md",
+            text: """
+                # The bytes, and `MANIFEST`
+                [here](#the-bytes-and-manifest) [up](../README.md#start) [web](https://example.org/x) `[code](none)`
+                [gone](GONE.md) [out](../../README.md)
+                [no heading](../README.md#end)
+                ```
+                [in code](none.md)
+                ```
+                """)
+        let readme = SourceFile(path: "README.md", text: "## Start\n")
+        let findings = Documentation.brokenLinks(in: page, pages: [page.path: page, readme.path: readme]) {
+            [page.path, readme.path].contains($0)
+        }
+        #expect(findings.map(\.place) == [3, 3, 4].map { "docs/FORMAT.md:\($0)" })
+    }
+
+    @Test(
+        "every test that a promise names exists", .enabled(if: Repository.exists("SECURITY.md"), "no promises made yet")
+    )
+    func promises() throws {
+        let page = try #require(Repository.files(withExtensions: ["md"]).first { $0.path == "SECURITY.md" })
+        let named = Documentation.namedTests(in: page)
+        #expect(!named.isEmpty)
+        let existing = Documentation.testNames(in: try Repository.files(withExtensions: ["swift"]))
+        let missing = named.filter { !existing.contains($0) }
+        #expect(missing.isEmpty)
+    }
+
+    @Test("the tests of a promise are read from the page, line breaks and several names among them")
+    func promiseControl() {
+        let page = SourceFile(
+            path: "SECURITY.md",
+            text:
+                "A promise (test: `one is kept`). Another\n(tests: `two (again)\n  is kept`, `three`). `code` (not one)."
+        )
+        #expect(Documentation.namedTests(in: page) == ["one is kept", "two (again) is kept", "three"])
+        let tests = SourceFile(
+            path: "Tests/A.swift", text: "@Test(\n    \"one is kept\", arguments: [1])\n@Test(\"two\")")
+        #expect(Documentation.testNames(in: [tests]) == ["one is kept", "two"])
+    }
+}

@@ -1,0 +1,77 @@
+/// Which target of the library may import which module.
+///
+/// The compiler does not keep this: a target sees every module that is reachable below it, declared or not.
+struct Layering {
+    /// The modules that every file of a target may import.
+    let allowed: [String: Set<String>]
+
+    /// The folders that may import a C library beside those: the only ones that may.
+    let fences: [String: String]
+
+    /// The single files that may import more.
+    let exceptions: [String: Set<String>]
+
+    /// What `files` import against these rules.
+    func findings(in files: [SourceFile]) -> [Finding] {
+        files.flatMap { file in
+            imports(of: file).compactMap { line, module in
+                mayImport(module, in: file) ? nil : Finding(file, line: line, "\(module) may not be imported here")
+            }
+        }
+    }
+
+    private func mayImport(_ module: String, in file: SourceFile) -> Bool {
+        allowed[file.target, default: []].contains(module)
+            || exceptions[file.path, default: []].contains(module)
+            || fences.contains { folder, library in library == module && file.path.hasPrefix(folder + "/") }
+    }
+
+    /// The exceptions that nothing in `files` uses any more.
+    func unusedExceptions(in files: [SourceFile]) -> [String] {
+        exceptions.flatMap { path, modules in
+            let imported = files.filter { $0.path == path }.flatMap { imports(of: $0).map(\.module) }
+            return modules.subtracting(imported).map { "\(path): \($0)" }
+        }
+    }
+
+    /// The modules that `file` imports, with their lines: `import A`, `public import struct A.B`, `@_exported import A`.
+    private func imports(of file: SourceFile) -> [(line: Int, module: String)] {
+        file.numberedLines.compactMap { number, line in
+            let words = line.split(whereSeparator: \.isWhitespace)
+            guard let keyword = words.firstIndex(of: "import"),
+                words[..<keyword].allSatisfy({ $0.hasPrefix("@") || Self.accessLevels.contains($0) }),
+                let name = words[(keyword + 1)...].first(where: { !Self.kinds.contains($0) })
+            else { return nil }
+            return (number, String(name.prefix { $0 != "." }))
+        }
+    }
+
+    private static let accessLevels: Set<Substring> = ["public", "package", "internal", "fileprivate", "private"]
+    private static let kinds: Set<Substring> = [
+        "struct", "class", "enum", "protocol", "func", "var", "let", "typealias",
+    ]
+}
+
+extension Layering {
+    /// The layers of Coffer, from the two C libraries up to the tool, which sees what every user of the library sees.
+    static let ofCoffer = Layering(
+        allowed: [
+            "CofferSealing": system,
+            "CofferSQLite": system.union(["CofferSealing"]),
+            "CofferVault": system.union(["CofferSealing"]),
+            "CofferModel": ["CofferSealing"],
+            "Coffer": system.union([
+                "CofferSealing", "CofferSQLite", "CofferVault", "CofferModel", "Foundation", "Dispatch",
+            ]),
+            "CofferTool": system.union(["Coffer", "ArgumentParser", "Foundation", "Dispatch"]),
+        ],
+        fences: [
+            "Sources/CofferSealing/OpenSSL": "COpenSSL",
+            "Sources/CofferSQLite/SQLCipher": "CSQLCipher",
+        ],
+        exceptions: [:]
+    )
+
+    /// The C library of each system, and what the standard library keeps in modules of their own.
+    private static let system: Set<String> = ["Darwin", "Glibc", "Synchronization"]
+}
