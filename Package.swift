@@ -35,12 +35,15 @@ let package = Package(
             ]
         ),
 
+        // Level 0 too, a header alone: the Linux calls that Swift's Glibc module leaves out.
+        .systemLibrary(name: "CLinux"),
+
         // Level 1: the only importers of level 0.
         .target(name: "CofferSealing", dependencies: ["COpenSSL"], swiftSettings: strict),
         .target(name: "CofferSQLite", dependencies: ["CSQLCipher", "CofferSealing"], swiftSettings: strict),
 
         // Level 2: files, keys and generations; pure values without I/O.
-        .target(name: "CofferVault", dependencies: ["CofferSealing"], swiftSettings: strict),
+        .target(name: "CofferVault", dependencies: ["CLinux", "CofferSealing"], swiftSettings: strict),
         .target(name: "CofferModel", dependencies: ["CofferSealing"], swiftSettings: strict),
 
         // Level 3: the public library.

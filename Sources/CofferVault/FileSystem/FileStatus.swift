@@ -1,0 +1,61 @@
+#if canImport(Glibc)
+internal import Glibc
+#else
+internal import Darwin
+#endif
+
+/// Which file something is, whatever its name: the same until the file is gone.
+package struct FileIdentity: Sendable, Hashable {
+    package let device: UInt64
+    package let inode: UInt64
+
+    package init(device: UInt64, inode: UInt64) {
+        self.device = device
+        self.inode = inode
+    }
+}
+
+/// The user and group that a file belongs to.
+package struct FileOwner: Sendable, Hashable {
+    package let user: UInt32
+    package let group: UInt32
+
+    package init(user: UInt32, group: UInt32) {
+        self.user = user
+        self.group = group
+    }
+
+    /// The user that this process acts as.
+    package static var currentUser: UInt32 { geteuid() }
+
+    package static var isRoot: Bool { currentUser == 0 }
+}
+
+/// What a name in a directory is.
+package struct FileStatus: Sendable, Equatable {
+    package enum Kind: Sendable {
+        case file, directory, symbolicLink, other
+    }
+
+    package let kind: Kind
+    package let identity: FileIdentity
+    package let byteCount: Int
+    package let owner: FileOwner
+    /// The lower 12 bits of the mode.
+    package let permissions: UInt16
+
+    init(_ status: stat) {
+        kind =
+            switch status.st_mode & S_IFMT {
+            case S_IFREG: .file
+            case S_IFDIR: .directory
+            case S_IFLNK: .symbolicLink
+            default: .other
+            }
+        identity = FileIdentity(
+            device: UInt64(truncatingIfNeeded: status.st_dev), inode: UInt64(truncatingIfNeeded: status.st_ino))
+        byteCount = Int(status.st_size)
+        owner = FileOwner(user: status.st_uid, group: status.st_gid)
+        permissions = UInt16(truncatingIfNeeded: status.st_mode & 0o7777)
+    }
+}

@@ -1,0 +1,122 @@
+package import CofferSealing
+
+/// Every call of the operating system that the vault makes: the one seam between a store and its disk.
+///
+/// The calls under "Changes" are all that a store on disk goes through besides what the database library does to its own
+/// files, so whoever puts another conformer in between sees, counts, fails or cuts short every step of creating,
+/// recovering and deleting. Names are single components below an open directory, and none is followed when it is a
+/// symbolic link. Calls may come from any thread.
+///
+/// All throw `noSpace` (507) on a full disk or quota, `readOnly` (403) on a read-only file system, `unsupportedFormat`
+/// (501) where the file system lacks the call, and `ioFailed` (500) otherwise, with the ``SystemError`` as the cause.
+package protocol FileSystem: Sendable {
+    // MARK: Changes
+
+    /// Makes a directory that only its owner can enter (0700).
+    func makeDirectory(_ name: String, in parent: Directory) throws(CofferError)
+
+    /// Makes a file that only its owner can open (0600), and opens it for reading and writing; it must not exist.
+    func createFile(_ name: String, in directory: Directory) throws(CofferError) -> File
+
+    /// Appends all of `bytes` at the file's position.
+    func write(_ bytes: borrowing RawSpan, to file: File) throws(CofferError)
+
+    /// Makes the file's content durable, on the medium itself as far as the system can promise it.
+    func synchronize(_ file: File) throws(CofferError)
+
+    /// Makes the directory's entries durable.
+    func synchronize(_ directory: Directory) throws(CofferError)
+
+    /// Makes everything on the file system that holds `directory` durable.
+    func synchronizeFileSystem(of directory: Directory) throws(CofferError)
+
+    /// Renames in one step; what `newName` named before is gone.
+    func rename(
+        _ name: String, in directory: Directory, to newName: String, in newDirectory: Directory) throws(CofferError)
+
+    /// Renames in one step, and fails with `EEXIST` when `newName` exists.
+    func renameWithoutReplacing(
+        _ name: String, in directory: Directory, to newName: String, in newDirectory: Directory) throws(CofferError)
+
+    /// Lets two names change places in one step.
+    func exchange(
+        _ name: String, in directory: Directory, with otherName: String, in otherDirectory: Directory
+    ) throws(CofferError)
+
+    /// Gives a file a second name, which must not exist.
+    func link(
+        _ name: String, in directory: Directory, to newName: String, in newDirectory: Directory) throws(CofferError)
+
+    /// Removes the name of anything but a directory.
+    func unlink(_ name: String, in directory: Directory) throws(CofferError)
+
+    /// Removes an empty directory.
+    func removeDirectory(_ name: String, in parent: Directory) throws(CofferError)
+
+    /// Gives a file or directory to another user, which only root can.
+    func setOwner(_ owner: FileOwner, of name: String, in directory: Directory) throws(CofferError)
+
+    /// Sets the file's permission bits.
+    func setPermissions(_ permissions: UInt16, of file: File) throws(CofferError)
+
+    // MARK: What changes nothing
+
+    /// Opens a directory by path. Symbolic links on the way and at its end are followed.
+    func openDirectory(path: String) throws(CofferError) -> Directory
+
+    /// Opens a directory; fails with `ENOTDIR` or `ELOOP` when the name is a symbolic link.
+    func openDirectory(_ name: String, in parent: Directory) throws(CofferError) -> Directory
+
+    /// Opens a file for reading; fails with `ELOOP` when the name is a symbolic link. Never waits, whatever the name is.
+    func openFile(_ name: String, in directory: Directory) throws(CofferError) -> File
+
+    /// Up to `byteCount` bytes from `offset` on; fewer only where the file ends.
+    func read(_ byteCount: Int, from file: File, at offset: Int) throws(CofferError) -> [UInt8]
+
+    /// The names in the directory but `.` and `..`, in no order.
+    func names(in directory: Directory) throws(CofferError) -> [String]
+
+    /// What `name` is, not followed; nil when there is nothing of that name.
+    func status(of name: String, in directory: Directory) throws(CofferError) -> FileStatus?
+
+    func status(of file: File) throws(CofferError) -> FileStatus
+
+    func status(of directory: Directory) throws(CofferError) -> FileStatus
+
+    /// The kind of network file system that holds `directory`; nil on a local one.
+    func networkFileSystem(of directory: Directory) throws(CofferError) -> String?
+
+    /// Locks the directory without waiting; false when someone else holds it. A lock belongs to the open directory: a
+    /// second opening of the same one conflicts with the first, in one process too.
+    func lock(_ directory: Directory, for use: LockUse) throws(CofferError) -> Bool
+
+    func unlock(_ directory: Directory)
+}
+
+/// Who else may hold a lock at the same time.
+package enum LockUse: Sendable {
+    /// Any number of others that read.
+    case reading
+    /// Nobody.
+    case writing
+}
+
+extension FileSystem {
+    /// Removes `name` and, when it is a directory, everything in it, and follows no link. Nothing of that name is fine.
+    package func removeTree(_ name: String, in directory: Directory) throws(CofferError) {
+        guard let status = try status(of: name, in: directory) else { return }
+        guard status.kind == .directory else { return try unlink(name, in: directory) }
+        do {
+            let tree = try openDirectory(name, in: directory)
+            for entry in try names(in: tree) { try removeTree(entry, in: tree) }
+        }
+        try removeDirectory(name, in: directory)
+    }
+
+    /// Gives `name` to `owner` when this process is root and it isn't theirs yet, so that what an operator does as root
+    /// doesn't lock the app out.
+    package func hand(_ name: String, in directory: Directory, to owner: FileOwner) throws(CofferError) {
+        guard FileOwner.isRoot, let status = try status(of: name, in: directory), status.owner != owner else { return }
+        try setOwner(owner, of: name, in: directory)
+    }
+}

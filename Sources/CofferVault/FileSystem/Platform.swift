@@ -1,0 +1,101 @@
+internal import CofferSealing
+
+#if canImport(Glibc)
+internal import CLinux
+internal import Glibc
+#else
+internal import Darwin
+#endif
+
+/// Where Linux and macOS differ, each call with the return convention of the system: negative, and `errno`.
+enum Platform {
+    static func write(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -> Int {
+        #if canImport(Glibc)
+        unsafe Glibc.write(descriptor, bytes.baseAddress, bytes.count)
+        #else
+        unsafe Darwin.write(descriptor, bytes.baseAddress, bytes.count)
+        #endif
+    }
+
+    /// Durable on the medium. macOS needs more than `fsync`, which there leaves the drive's own cache alone.
+    static func synchronize(_ descriptor: Int32) -> Int32 {
+        #if canImport(Glibc)
+        return fsync(descriptor)
+        #else
+        let result = fcntl(descriptor, F_FULLFSYNC)
+        // File systems that don't know it (some network and FUSE ones) know fsync.
+        guard result < 0, [ENOTSUP, EINVAL, ENOTTY].contains(errno) else { return result }
+        return fsync(descriptor)
+        #endif
+    }
+
+    static func synchronizeFileSystem(_ descriptor: Int32) -> Int32 {
+        #if canImport(Glibc)
+        return syncfs(descriptor)
+        #else
+        return fsync_volume_np(descriptor, SYNC_VOLUME_FULLSYNC | SYNC_VOLUME_WAIT)
+        #endif
+    }
+
+    static func renameWithoutReplacing(
+        _ directory: Int32, _ name: String, _ newDirectory: Int32, _ newName: String
+    ) -> Int32 {
+        #if canImport(Glibc)
+        return unsafe renameat2(directory, name, newDirectory, newName, UInt32(COFFER_RENAME_NOREPLACE))
+        #else
+        return unsafe renameatx_np(directory, name, newDirectory, newName, UInt32(RENAME_EXCL))
+        #endif
+    }
+
+    static func exchange(_ directory: Int32, _ name: String, _ otherDirectory: Int32, _ otherName: String) -> Int32 {
+        #if canImport(Glibc)
+        return unsafe renameat2(directory, name, otherDirectory, otherName, UInt32(COFFER_RENAME_EXCHANGE))
+        #else
+        return unsafe renameatx_np(directory, name, otherDirectory, otherName, UInt32(RENAME_SWAP))
+        #endif
+    }
+
+    static func networkFileSystem(of descriptor: Int32, path: String) throws(CofferError) -> String? {
+        var status = statfs()
+        try attempt("statfs", path) { unsafe fstatfs(descriptor, &status) }
+        #if canImport(Glibc)
+        switch UInt32(truncatingIfNeeded: status.f_type) {
+        case UInt32(NFS_SUPER_MAGIC): return "NFS"
+        case UInt32(SMB_SUPER_MAGIC), UInt32(CIFS_SUPER_MAGIC), UInt32(SMB2_SUPER_MAGIC): return "SMB"
+        case UInt32(AFS_SUPER_MAGIC), UInt32(AFS_FS_MAGIC): return "AFS"
+        case UInt32(CEPH_SUPER_MAGIC): return "Ceph"
+        case UInt32(V9FS_MAGIC): return "9p"
+        case UInt32(CODA_SUPER_MAGIC): return "Coda"
+        case UInt32(NCP_SUPER_MAGIC): return "NCP"
+        default: return nil
+        }
+        #else
+        return UInt32(status.f_flags) & UInt32(MNT_LOCAL) == 0 ? "network volume" : nil
+        #endif
+    }
+
+    /// Every name that the directory lists but `.` and `..`.
+    static func names(listedBy descriptor: Int32, path: String) throws(CofferError) -> [String] {
+        // closedir closes what fdopendir took over, and the caller's descriptor belongs to the caller.
+        let copy = try attempt("dup", path) { fcntl(descriptor, F_DUPFD_CLOEXEC, 0) }
+        guard let stream = unsafe fdopendir(copy) else {
+            let number = errno
+            _ = close(copy)
+            throw CofferError(SystemError(call: "opendir", number: number), at: path)
+        }
+        defer { _ = unsafe closedir(stream) }
+        var names: [String] = []
+        while true {
+            // readdir returns null at the end and on failure; only errno tells which.
+            errno = 0
+            guard let entry = unsafe readdir(stream) else { break }
+            let nameOffset = MemoryLayout<dirent>.offset(of: \.d_name) ?? 0
+            let name = unsafe String(
+                cString: UnsafeRawPointer(entry).advanced(by: nameOffset).assumingMemoryBound(to: CChar.self))
+            if name != "." && name != ".." { names.append(name) }
+        }
+        let number = errno
+        guard number == 0 else { throw CofferError(SystemError(call: "readdir", number: number), at: path) }
+        return names
+    }
+}

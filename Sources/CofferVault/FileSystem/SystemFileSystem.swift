@@ -1,0 +1,213 @@
+package import CofferSealing
+
+#if canImport(Glibc)
+internal import Glibc
+#else
+internal import Darwin
+#endif
+
+/// The real file system.
+package struct SystemFileSystem: FileSystem {
+    package init() {}
+
+    // MARK: Changes
+
+    package func makeDirectory(_ name: String, in parent: Directory) throws(CofferError) {
+        try attempt("mkdir", parent.path(of: name)) { unsafe mkdirat(parent.descriptor, name, 0o700) }
+    }
+
+    package func createFile(_ name: String, in directory: Directory) throws(CofferError) -> File {
+        let path = directory.path(of: name)
+        let flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
+        let descriptor = try attempt("create", path) { unsafe openat(directory.descriptor, name, flags, 0o600) }
+        return File(adopting: descriptor, path: path)
+    }
+
+    package func write(_ bytes: borrowing RawSpan, to file: File) throws(CofferError) {
+        try unsafe bytes.withUnsafeBytes { (bytes) throws(CofferError) in
+            var count = 0
+            while count < bytes.count {
+                count += try attempt("write", file.path) {
+                    unsafe Platform.write(file.descriptor, UnsafeRawBufferPointer(rebasing: bytes[count...]))
+                }
+            }
+        }
+    }
+
+    package func synchronize(_ file: File) throws(CofferError) {
+        try attempt("fsync", file.path) { Platform.synchronize(file.descriptor) }
+    }
+
+    package func synchronize(_ directory: Directory) throws(CofferError) {
+        try attempt("fsync", directory.path) { Platform.synchronize(directory.descriptor) }
+    }
+
+    package func synchronizeFileSystem(of directory: Directory) throws(CofferError) {
+        try attempt("syncfs", directory.path) { Platform.synchronizeFileSystem(directory.descriptor) }
+    }
+
+    package func rename(
+        _ name: String, in directory: Directory, to newName: String, in newDirectory: Directory
+    ) throws(CofferError) {
+        try attempt("rename", directory.path(of: name)) {
+            unsafe renameat(directory.descriptor, name, newDirectory.descriptor, newName)
+        }
+    }
+
+    package func renameWithoutReplacing(
+        _ name: String, in directory: Directory, to newName: String, in newDirectory: Directory
+    ) throws(CofferError) {
+        try attemptWhereSupported("rename without replacing", directory.path(of: name)) {
+            Platform.renameWithoutReplacing(directory.descriptor, name, newDirectory.descriptor, newName)
+        }
+    }
+
+    package func exchange(
+        _ name: String, in directory: Directory, with otherName: String, in otherDirectory: Directory
+    ) throws(CofferError) {
+        try attemptWhereSupported("exchange", directory.path(of: name)) {
+            Platform.exchange(directory.descriptor, name, otherDirectory.descriptor, otherName)
+        }
+    }
+
+    package func link(
+        _ name: String, in directory: Directory, to newName: String, in newDirectory: Directory
+    ) throws(CofferError) {
+        try attempt("link", newDirectory.path(of: newName)) {
+            unsafe linkat(directory.descriptor, name, newDirectory.descriptor, newName, 0)
+        }
+    }
+
+    package func unlink(_ name: String, in directory: Directory) throws(CofferError) {
+        try attempt("unlink", directory.path(of: name)) { unsafe unlinkat(directory.descriptor, name, 0) }
+    }
+
+    package func removeDirectory(_ name: String, in parent: Directory) throws(CofferError) {
+        try attempt("rmdir", parent.path(of: name)) { unsafe unlinkat(parent.descriptor, name, AT_REMOVEDIR) }
+    }
+
+    package func setOwner(_ owner: FileOwner, of name: String, in directory: Directory) throws(CofferError) {
+        try attempt("chown", directory.path(of: name)) {
+            unsafe fchownat(directory.descriptor, name, owner.user, owner.group, AT_SYMLINK_NOFOLLOW)
+        }
+    }
+
+    package func setPermissions(_ permissions: UInt16, of file: File) throws(CofferError) {
+        try attempt("chmod", file.path) { fchmod(file.descriptor, mode_t(permissions)) }
+    }
+
+    // MARK: What changes nothing
+
+    package func openDirectory(path: String) throws(CofferError) -> Directory {
+        let descriptor = try attempt("open", path) { unsafe open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
+        return Directory(adopting: descriptor, path: path)
+    }
+
+    package func openDirectory(_ name: String, in parent: Directory) throws(CofferError) -> Directory {
+        let path = parent.path(of: name)
+        let flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC
+        let descriptor = try attempt("open", path) { unsafe openat(parent.descriptor, name, flags) }
+        return Directory(adopting: descriptor, path: path)
+    }
+
+    package func openFile(_ name: String, in directory: Directory) throws(CofferError) -> File {
+        let path = directory.path(of: name)
+        // O_NONBLOCK: a FIFO put in a file's place would otherwise wait for a writer.
+        let flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
+        let descriptor = try attempt("open", path) { unsafe openat(directory.descriptor, name, flags) }
+        return File(adopting: descriptor, path: path)
+    }
+
+    package func read(_ byteCount: Int, from file: File, at offset: Int) throws(CofferError) -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: byteCount)
+        var count = 0
+        while count < byteCount {
+            let read = try attempt("read", file.path) {
+                unsafe bytes.withUnsafeMutableBytes { buffer in
+                    let rest = unsafe UnsafeMutableRawBufferPointer(rebasing: buffer[count...])
+                    return unsafe pread(file.descriptor, rest.baseAddress, rest.count, off_t(offset + count))
+                }
+            }
+            if read == 0 { break }
+            count += read
+        }
+        bytes.removeLast(byteCount - count)
+        return bytes
+    }
+
+    package func names(in directory: Directory) throws(CofferError) -> [String] {
+        // A descriptor of its own, since the place in the listing belongs to the descriptor.
+        let listing = try openDirectory(".", in: directory)
+        return try Platform.names(listedBy: listing.descriptor, path: directory.path)
+    }
+
+    package func status(of name: String, in directory: Directory) throws(CofferError) -> FileStatus? {
+        var status = stat()
+        do {
+            try attempt("stat", directory.path(of: name)) {
+                unsafe fstatat(directory.descriptor, name, &status, AT_SYMLINK_NOFOLLOW)
+            }
+        } catch {
+            if error.systemErrorNumber == ENOENT { return nil }
+            throw error
+        }
+        return FileStatus(status)
+    }
+
+    package func status(of file: File) throws(CofferError) -> FileStatus {
+        try status(of: file.descriptor, path: file.path)
+    }
+
+    package func status(of directory: Directory) throws(CofferError) -> FileStatus {
+        try status(of: directory.descriptor, path: directory.path)
+    }
+
+    private func status(of descriptor: Int32, path: String) throws(CofferError) -> FileStatus {
+        var status = stat()
+        try attempt("stat", path) { unsafe fstat(descriptor, &status) }
+        return FileStatus(status)
+    }
+
+    package func networkFileSystem(of directory: Directory) throws(CofferError) -> String? {
+        try Platform.networkFileSystem(of: directory.descriptor, path: directory.path)
+    }
+
+    package func lock(_ directory: Directory, for use: LockUse) throws(CofferError) -> Bool {
+        let operation = (use == .writing ? LOCK_EX : LOCK_SH) | LOCK_NB
+        do {
+            try attempt("flock", directory.path) { flock(directory.descriptor, operation) }
+            return true
+        } catch {
+            if error.systemErrorNumber == EWOULDBLOCK { return false }
+            throw error
+        }
+    }
+
+    package func unlock(_ directory: Directory) {
+        _ = flock(directory.descriptor, LOCK_UN)
+    }
+}
+
+/// Makes a call again for as long as a signal interrupts it, and throws what the system answered.
+@discardableResult
+func attempt<Result: SignedInteger>(
+    _ call: String, _ path: String, _ body: () -> Result
+) throws(CofferError) -> Result {
+    while true {
+        let result = body()
+        let number = errno
+        if result >= 0 { return result }
+        if number != EINTR { throw CofferError(SystemError(call: call, number: number), at: path) }
+    }
+}
+
+/// The same for a call that some file systems lack: they get a 501 instead of an errno that says little.
+private func attemptWhereSupported(_ call: String, _ path: String, _ body: () -> Int32) throws(CofferError) {
+    do {
+        try attempt(call, path, body)
+    } catch {
+        guard let number = error.systemErrorNumber, [EINVAL, ENOSYS, ENOTSUP].contains(number) else { throw error }
+        throw CofferError(
+            .unsupportedFormat, of: path, "this file system can't \(call), which a store needs", cause: error.cause)
+    }
+}
