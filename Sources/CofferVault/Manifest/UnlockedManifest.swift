@@ -1,0 +1,124 @@
+package import CofferSealing
+
+/// A manifest that its key has vouched for, with the keys it leads to; of a store that is not encrypted, one that needs
+/// no key. Only ``Manifest/unlock(with:)`` and the creation of a store make one.
+package struct UnlockedManifest: Sendable {
+    package let manifest: Manifest
+
+    /// The slot that the key opened; nil when the store is not encrypted.
+    package let openedSlot: KeySlot.ID?
+
+    /// Random, made for this generation; nil when the store is not encrypted.
+    private let masterKey: SymmetricKey?
+
+    /// What a key of the store is for.
+    package enum KeyPurpose: String, Sendable, CaseIterable {
+        case database, attachments, names
+        /// The authentication code of MANIFEST.
+        case manifest
+    }
+
+    /// The key for one purpose, of this store and generation alone; nil when the store is not encrypted.
+    package func key(for purpose: KeyPurpose) throws(CofferError) -> SymmetricKey? {
+        guard let masterKey else { return nil }
+        let label = KeyLabel.subkey(for: purpose.rawValue, of: manifest.storeUUID, generation: manifest.generation)
+        return try masterKey.derivedKey(by: .hkdfExpandSHA256(info: label))
+    }
+
+    /// The same manifest as its next writing has it: one sequence further, authenticated anew.
+    func advanced() throws(CofferError) -> UnlockedManifest {
+        guard manifest.sequence < Manifest.largestNumber else {
+            throw CofferError(.damaged, of: Manifest.fileName, "its sequence has no next number")
+        }
+        var next = manifest
+        next.sequence += 1
+        return try UnlockedManifest(authenticating: next, with: masterKey, openedSlot: openedSlot)
+    }
+
+    private init(manifest: Manifest, openedSlot: KeySlot.ID?, masterKey: SymmetricKey?) {
+        self.manifest = manifest
+        self.openedSlot = openedSlot
+        self.masterKey = masterKey
+    }
+
+    /// What the authentication code must be: zeros when the store is not encrypted.
+    private func expectedAuthenticationCode() throws(CofferError) -> [UInt8] {
+        try key(for: .manifest)?.authenticationCode(for: manifest.authenticatedBytes)
+            ?? [UInt8](repeating: 0, count: Manifest.authenticationCodeByteCount)
+    }
+
+    /// Takes `manifest` as it was read, when the key in it vouches for it.
+    fileprivate init(
+        verifying manifest: Manifest, with masterKey: SymmetricKey?, openedSlot: KeySlot.ID?
+    ) throws(CofferError) {
+        self.init(manifest: manifest, openedSlot: openedSlot, masterKey: masterKey)
+        guard equalInConstantTime(try expectedAuthenticationCode(), manifest.authenticationCode) else {
+            throw CofferError(.damaged, of: Manifest.fileName, "its authentication code is wrong")
+        }
+    }
+
+    /// Vouches for `manifest`, which is about to be written.
+    private init(
+        authenticating manifest: Manifest, with masterKey: SymmetricKey?, openedSlot: KeySlot.ID?
+    ) throws(CofferError) {
+        var written = manifest
+        written.authenticationCode = try UnlockedManifest(
+            manifest: manifest, openedSlot: openedSlot, masterKey: masterKey
+        ).expectedAuthenticationCode()
+        // What is about to be written must be what a reader accepts.
+        guard try Manifest(bytes: written.bytes) == written else {
+            preconditionFailure("a manifest that reads otherwise")
+        }
+        self.init(manifest: written, openedSlot: openedSlot, masterKey: masterKey)
+    }
+
+    /// The first manifest of a new store, opened by `key`; without one it is not encrypted.
+    ///
+    /// Throws `invalidKey` (400) for an empty password and `invalidArgument` (400) for a cost out of bounds, or for keyed
+    /// names without a key.
+    static func new(
+        key: SymmetricKey?, cost: PasswordCost, attachmentNames: Manifest.AttachmentNames, at time: UInt64
+    ) throws(CofferError) -> UnlockedManifest {
+        let storeUUID = try StoreUUID.random()
+        var places = [KeySlot?](repeating: nil, count: Manifest.slotCount)
+        var masterKey: SymmetricKey?
+        if let key {
+            let newMasterKey = SymmetricKey()
+            places[0] = try .sealing(newMasterKey, under: key, cost: cost, of: storeUUID, at: time)
+            masterKey = newMasterKey
+        } else if attachmentNames == .keyed {
+            throw CofferError(.invalidArgument, "keyed attachment names need a key")
+        }
+        let manifest = Manifest(
+            isEncrypted: key != nil, storeUUID: storeUUID, generation: 1, sequence: 1,
+            generationTag: try randomNumber(), databaseProfile: key == nil ? .sqlite : .portableSQLCipher,
+            attachmentFormat: key == nil ? .plain : .cobblestone256, attachmentNames: attachmentNames,
+            slotPlaces: places,
+            authenticationCode: [UInt8](repeating: 0, count: Manifest.authenticationCodeByteCount))
+        return try UnlockedManifest(authenticating: manifest, with: masterKey, openedSlot: places[0]?.id)
+    }
+}
+
+extension Manifest {
+    /// Proves that `key` opens the store, and that MANIFEST is what was written with it.
+    ///
+    /// Costs one derivation for each slot of the key's kind until one opens: for a password with the standard cost a
+    /// quarter of a second each, for 32 bytes some microseconds.
+    ///
+    /// Throws `keyRequired` or `notEncrypted` (401) when a key is missing or too many, `invalidKey` (400) for an empty
+    /// password, `wrongKey` (401) when no slot opens, and `damaged` (500) when one does but the authentication code is
+    /// wrong: the bytes were changed by someone who could make their checksum right again.
+    package func unlock(with key: SymmetricKey?) throws(CofferError) -> UnlockedManifest {
+        guard isEncrypted else {
+            guard key == nil else { throw CofferError(.notEncrypted, "a key was given for a store without encryption") }
+            return try UnlockedManifest(verifying: self, with: nil, openedSlot: nil)
+        }
+        guard let key else { throw CofferError(.keyRequired) }
+        try key.checkUsable()
+        for slot in slots {
+            guard let masterKey = try slot.masterKey(openedBy: key, of: storeUUID) else { continue }
+            return try UnlockedManifest(verifying: self, with: masterKey, openedSlot: slot.id)
+        }
+        throw CofferError(.wrongKey)
+    }
+}
