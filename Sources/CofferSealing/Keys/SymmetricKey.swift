@@ -1,22 +1,62 @@
 public import Foundation
 
-/// A key that opens an encrypted store: a password, exactly 32 bytes of your own, or 32 random bytes.
-public final class SymmetricKey: Sendable {
+/// What opens an encrypted store: a password, 32 bytes of your own, or 32 random bytes.
+///
+/// ```swift
+/// let password = SymmetricKey(password: "password123456")     // people remember it
+/// let stored = try SymmetricKey(data: bytesFromTheKeychain)   // exactly 32 bytes that nobody can guess
+/// let fresh = SymmetricKey()                                  // 32 random bytes, to be kept somewhere safe
+/// ```
+///
+/// - **A password** is stretched each time a store is opened or made: by scrypt with N = 2^16, r = 8, p = 2 unless the
+///   store says otherwise, about a quarter of a second and 68 MiB. Salt and cost belong to the store, so one
+///   `SymmetricKey` opens any number of stores, and making it costs nothing.
+/// - **32 bytes** are used without stretching and open a store in milliseconds. They must be as good as random: 32
+///   characters that somebody typed are a password.
+/// - A password and 32 bytes are different keys even if the password's UTF-8 is those 32 bytes, or spells them in hex.
+///
+/// No key encrypts anything itself: it unlocks the store's own random key, from which every AES-256 key is derived.
+/// Whoever loses the last key of a store has lost the store.
+///
+/// **Memory.** The bytes live in one buffer outside of the swap space (as far as the system allows it), which is
+/// overwritten when the last reference to the key goes away. Coffer makes no other copy that outlasts the call that needs
+/// it. What it can't overwrite is what you had before: the `String` or `Data` that you passed in, and what you copy out of
+/// ``withBytes(_:)``. A password with characters beyond ASCII also leaves a copy in Foundation, which normalizes it.
+///
+/// Nothing prints a key: descriptions, `dump` and mirrors are redacted, and it isn't `Codable`.
+///
+/// **Threads.** A key never changes and can be used from any thread.
+///
+/// **Its name** is also that of a type in CryptoKit and swift-crypto. Where both are imported, write
+/// `Coffer.SymmetricKey`.
+public final class SymmetricKey: Sendable, Equatable, CustomStringConvertible, CustomDebugStringConvertible,
+    CustomReflectable
+{
     private enum Kind { case password, bytes }
 
     private let kind: Kind
     private let secret: SecretBytes
 
-    /// The length of every key that is not a password.
+    /// The length of every key that isn't a password.
     static let byteCount = 32
 
-    /// A key from a password.
+    /// A password.
+    ///
+    /// Two passwords that are equal as strings are the same key, whichever way a keyboard composed their characters: what
+    /// is stretched is the UTF-8 of Unicode's normalization form C (Unicode Standard Annex #15). Nothing else is changed;
+    /// spaces, upper case and line ends count. It may be of any length but empty: this never throws, and an empty
+    /// password is refused where it is used, with ``CofferError/Code/invalidKey`` (400).
     public init(password: String) {
         kind = .password
         secret = SecretBytes(normalizing: password)
     }
 
-    /// A key from exactly 32 bytes.
+    /// Exactly 32 bytes of your own, as `Data`, `[UInt8]` or anything else that holds bytes.
+    ///
+    /// They are copied, and used without stretching: take them from a random source, a key store or a key derivation of
+    /// your own, never from what somebody typed. A key in hex or base64 must be decoded first.
+    ///
+    /// - Throws: ``CofferError/Code/invalidKey`` (400) for any other length.
     public init(data: some ContiguousBytes) throws(CofferError) {
         var secret = SecretBytes(byteCount: Self.byteCount)
         let count = unsafe data.withUnsafeBytes { source in
@@ -32,52 +72,67 @@ public final class SymmetricKey: Sendable {
         self.secret = secret
     }
 
-    /// A key of 32 random bytes.
+    /// 32 new random bytes, from OpenSSL's generator for secrets.
+    ///
+    /// Keep them (see ``withBytes(_:)``) before you close the store that you made with them: nothing else opens it. The
+    /// process ends if the system has no random numbers, since no key could be trusted then.
     public init() {
         kind = .bytes
         do {
             secret = try randomSecret(byteCount: Self.byteCount)
         } catch {
-            fatalError("no random bytes for a key: \(error)")
+            fatalError("no random numbers for a key: \(error)")
         }
     }
 
+    /// A derived or unwrapped key.
     init(bytes: consuming SecretBytes) {
-        precondition(bytes.byteCount == Self.byteCount)
+        precondition(bytes.byteCount == Self.byteCount, "a key has \(Self.byteCount) bytes")
         kind = .bytes
         secret = bytes
     }
 
-    /// Lends the key's bytes to `body`: 32, or a password's UTF-8.
-    public func withBytes<R: ~Copyable, E: Error>(_ body: (UnsafeRawBufferPointer) throws(E) -> R) throws(E) -> R {
+    /// Lends the key to `body`: 32 bytes, or for a password its normalized UTF-8.
+    ///
+    /// This is the only way to the bytes of a random key:
+    ///
+    /// ```swift
+    /// let key = SymmetricKey()
+    /// try keychain.store(key.withBytes { Data($0) })
+    /// ```
+    ///
+    /// The buffer is valid only within `body`. What you copy out of it is no longer overwritten by anybody.
+    ///
+    /// - Returns: What `body` returns.
+    /// - Throws: What `body` throws.
+    public func withBytes<R: ~Copyable, E: Error>(
+        _ body: (UnsafeRawBufferPointer) throws(E) -> R
+    ) throws(E) -> R {
         try unsafe secret.withBytes(body)
     }
 
-    package var isPassword: Bool { kind == .password }
-
-    /// Whether it is a password without a character.
-    var isEmpty: Bool { secret.byteCount == 0 }
-}
-
-extension SymmetricKey: Equatable {
-    /// Whether both are passwords or both are bytes, and the same.
+    /// Whether two keys are the same: both passwords or both bytes, and byte for byte equal.
     ///
-    /// The time that this takes depends on the lengths alone.
+    /// The time that this takes tells no more than whether kinds and lengths are the same.
     public static func == (left: SymmetricKey, right: SymmetricKey) -> Bool {
         guard left.kind == right.kind else { return false }
         return unsafe left.withBytes { left in
             unsafe right.withBytes { right in unsafe equalInConstantTime(left, right) }
         }
     }
-}
 
-extension SymmetricKey: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     /// `SymmetricKey(redacted)`, whatever the key.
     public var description: String { "SymmetricKey(redacted)" }
 
     /// The same as ``description``.
     public var debugDescription: String { description }
 
-    /// A mirror that shows nothing, so that `dump` doesn't either.
+    /// A mirror that shows nothing, and so neither does `dump`.
     public var customMirror: Mirror { Mirror(self, children: []) }
+
+    /// Whether it is a password.
+    package var isPassword: Bool { kind == .password }
+
+    /// Whether it is a password without a character.
+    var isEmpty: Bool { secret.byteCount == 0 }
 }

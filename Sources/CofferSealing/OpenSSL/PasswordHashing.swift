@@ -6,7 +6,7 @@ enum PasswordHashing {
     static func scrypt(
         _ password: UnsafeRawBufferPointer, salt: [UInt8], n: UInt64, r: UInt64, p: UInt64, byteCount: Int
     ) throws(CofferError) -> SecretBytes {
-        // OpenSSL needs 128·r·(N + 2) bytes for V and X and 128·r·p for B, and refuses above a limit that is
+        // OpenSSL needs 128·r·(N + 2) bytes for V, X and T and 128·r·p for B, and refuses above a limit that is
         // 32 MiB unless given: too little for N = 2^15. Two MiB more leave room for another way of counting.
         let memoryByteLimit = 128 * r * (n + p + 2) + 2 << 20
         return try unsafe SecretBytes(byteCount: byteCount) { (output) throws(CofferError) in

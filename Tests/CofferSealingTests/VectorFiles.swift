@@ -1,0 +1,60 @@
+import Foundation
+
+/// Where test vectors are, and how they are read.
+enum VectorFiles {
+    static let repository = URL(filePath: #filePath)
+        .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+
+    /// Published vectors, which aren't part of this repository: beside it, or where COFFER_SHARED_VECTORS says.
+    static let shared: URL? = {
+        let named = ProcessInfo.processInfo.environment["COFFER_SHARED_VECTORS"].map { URL(filePath: $0) }
+        let folder = named ?? repository.deletingLastPathComponent().appending(path: "shared/vectors")
+        return FileManager.default.fileExists(atPath: folder.path) ? folder : nil
+    }()
+
+    static let sharedMissing = "no published vectors: neither beside the repository nor in COFFER_SHARED_VECTORS"
+
+    /// The vectors of `Vectors/keys/<name>.json`.
+    static func keys<Vector: Decodable>(_ name: String, as type: Vector.Type = Vector.self) throws -> [Vector] {
+        let data = try Data(contentsOf: repository.appending(path: "Vectors/keys/\(name).json"))
+        return try JSONDecoder().decode(KeyFile<Vector>.self, from: data).vectors
+    }
+
+    static func shared<File: Decodable>(_ name: String, as type: File.Type) throws -> File {
+        guard let shared else { throw CocoaError(.fileNoSuchFile) }
+        return try JSONDecoder().decode(type, from: Data(contentsOf: shared.appending(path: name)))
+    }
+
+    private struct KeyFile<Vector: Decodable>: Decodable { let vectors: [Vector] }
+}
+
+/// Bytes that a JSON file spells in hex.
+struct Hex: Decodable, Equatable, CustomStringConvertible {
+    let bytes: [UInt8]
+
+    init(_ bytes: [UInt8]) { self.bytes = bytes }
+
+    init(from decoder: any Decoder) throws {
+        let text = try decoder.singleValueContainer().decode(String.self)
+        guard let bytes = [UInt8](hex: text) else {
+            throw DecodingError.dataCorrupted(.init(codingPath: decoder.codingPath, debugDescription: "not hex"))
+        }
+        self.bytes = bytes
+    }
+
+    var description: String { bytes.hex }
+}
+
+extension [UInt8] {
+    init?(hex: String) {
+        let digits = Array<Character>(hex)
+        guard digits.count.isMultiple(of: 2) else { return nil }
+        self = []
+        for index in stride(from: 0, to: digits.count, by: 2) {
+            guard let byte = UInt8(String(digits[index...index + 1]), radix: 16) else { return nil }
+            append(byte)
+        }
+    }
+
+    var hex: String { map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined() }
+}
