@@ -1,0 +1,135 @@
+package import CofferSealing
+
+#if canImport(Glibc)
+internal import Glibc
+#else
+internal import Darwin
+#endif
+
+/// What a store that is being made needs of its database: a file at `databasePath`, and in it the binding row.
+package struct NewStore: Sendable {
+    /// An empty file that only its owner can open. It is in a place that it will leave: nothing may stay open there.
+    package let databasePath: String
+
+    /// The database's key; nil when the store shall not be encrypted.
+    package let databaseKey: SymmetricKey?
+
+    /// What the binding row says.
+    package let storeUUID: StoreUUID
+    package let generation: UInt64
+    package let sequence: UInt64
+}
+
+extension LockedStore {
+    /// Makes a store at `path`, opened by `key`; without one it is not encrypted.
+    ///
+    /// The whole store is built beside its place, under a name that only this process knows, made durable, and then given
+    /// its name in one step. So whatever happens, a power cut included, there is the whole store at `path` or nothing,
+    /// and what a killed process leaves beside it is removed by the next creation or deletion in the same directory.
+    /// `buildDatabase` makes the database, closed again on return with everything in its one file: no WAL, no journal.
+    ///
+    /// Returns the store, locked for writing, and its manifest. Costs one derivation.
+    ///
+    /// Throws `databaseExists` (412) when there is a store, `notAStore` (404) when there is something else, which is left
+    /// alone, `invalidKey` (400) for an empty password, `invalidArgument` (400) for a cost out of bounds or keyed names
+    /// without a key, `unsupportedFormat` (501) on a file system that can't do it, `ioFailed` (500) when the directory it
+    /// shall be in is missing, and what `buildDatabase` throws. Nothing is left behind then.
+    package static func create(
+        path: String,
+        key: SymmetricKey?,
+        passwordCost: PasswordCost = .standard,
+        attachmentNames: Manifest.AttachmentNames = .sha1,
+        fileSystem: any FileSystem = SystemFileSystem(),
+        buildDatabase: (NewStore) throws(CofferError) -> Void
+    ) throws(CofferError) -> (store: LockedStore, manifest: UnlockedManifest) {
+        let location = try locationForCreating(path, fileSystem)
+        try refuseNetwork(location.parent, fileSystem)
+        try requireFree(location)
+        let unlocked = try UnlockedManifest.new(
+            key: key, cost: passwordCost, attachmentNames: attachmentNames, at: UInt64(max(0, time(nil))))
+
+        Sibling.removeLeftovers(beside: location)
+        let (lock, sibling) = try Sibling.make(beside: location)
+        var place = sibling
+        do {
+            try unlocked.build(in: lock.directory, fileSystem, buildDatabase)
+            try place.move(to: location)
+            try fileSystem.synchronize(location.parent)
+        } catch {
+            // Where nobody looks for it, so that the name is free whatever can't be removed now.
+            if place.name == location.name { try? place.move(to: sibling) }
+            try? fileSystem.removeTree(sibling.name, in: sibling.parent)
+            lock.unlock()
+            throw error
+        }
+        return (LockedStore(lock, at: location, access: .readWrite), unlocked)
+    }
+
+    private static func locationForCreating(
+        _ path: String, _ fileSystem: any FileSystem
+    ) throws(CofferError) -> StoreLocation {
+        do {
+            return try StoreLocation(path: path, fileSystem: fileSystem)
+        } catch {
+            guard error.code == .databaseNotFound else { throw error }
+            throw CofferError(.ioFailed, of: path, "the directory that it shall be in is missing", cause: error.cause)
+        }
+    }
+
+    /// Throws when the name is taken, and says by what.
+    private static func requireFree(_ location: StoreLocation) throws(CofferError) {
+        guard try location.status() != nil else { return }
+        _ = try Manifest.owner(in: location.openDirectory(), location.fileSystem)
+        throw CofferError(.databaseExists, of: location.path)
+    }
+}
+
+extension StoreLocation {
+    /// Renames what is here to `destination`, which must be free, and makes this the new place.
+    fileprivate mutating func move(to destination: StoreLocation) throws(CofferError) {
+        do {
+            try fileSystem.renameWithoutReplacing(name, in: parent, to: destination.name, in: destination.parent)
+        } catch {
+            guard error.systemErrorNumber == EEXIST else { throw error }
+            // Someone was faster. A store of theirs is complete, so its MANIFEST tells it from anything else.
+            _ = try Manifest.owner(in: destination.openDirectory(), fileSystem)
+            throw CofferError(.databaseExists, of: destination.path)
+        }
+        self = destination
+    }
+}
+
+extension UnlockedManifest {
+    /// Fills an empty directory with a whole store, and makes it durable from the inside out: each entry is durable
+    /// before anything names it.
+    fileprivate func build(
+        in store: Directory, _ fileSystem: any FileSystem, _ buildDatabase: (NewStore) throws(CofferError) -> Void
+    ) throws(CofferError) {
+        try fileSystem.makeDirectory(manifest.generationName, in: store)
+        let generation = Generation(directory: try fileSystem.openDirectory(manifest.generationName, in: store))
+        for name in [Generation.attachmentsName, Generation.incomingName] {
+            try fileSystem.makeDirectory(name, in: generation.directory)
+        }
+        _ = try fileSystem.createFile(Generation.databaseName, in: generation.directory)
+        try buildDatabase(
+            NewStore(
+                databasePath: generation.databasePath, databaseKey: key(for: .database),
+                storeUUID: manifest.storeUUID, generation: manifest.generation, sequence: manifest.sequence))
+        for suffix in Generation.databaseCompanionSuffixes {
+            let name = Generation.databaseName + suffix
+            guard try fileSystem.status(of: name, in: generation.directory) == nil else {
+                throw CofferError(.ioFailed, of: generation.directory.path(of: name), "a new database was not closed")
+            }
+        }
+        try fileSystem.synchronize(fileSystem.openFile(Generation.databaseName, in: generation.directory))
+        for name in [Generation.attachmentsName, Generation.incomingName] {
+            try fileSystem.synchronize(fileSystem.openDirectory(name, in: generation.directory))
+        }
+        try fileSystem.synchronize(generation.directory)
+
+        let file = try fileSystem.createFile(Manifest.fileName, in: store)
+        try unsafe fileSystem.write(manifest.bytes.span.bytes, to: file)
+        try fileSystem.synchronize(file)
+        try fileSystem.synchronize(store)
+    }
+}

@@ -1,0 +1,87 @@
+package import CofferSealing
+
+#if canImport(Glibc)
+internal import Glibc
+#else
+internal import Darwin
+#endif
+
+/// The directory that holds everything under one master key: the database file and the attachments beside it.
+package struct Generation: Sendable {
+    /// The open directory.
+    package let directory: Directory
+
+    static let databaseName = "db.sqlite3"
+    static let attachmentsName = "attachments"
+    static let incomingName = "incoming"
+
+    /// What the database library keeps beside its file.
+    static let databaseCompanionSuffixes = ["-wal", "-shm", "-journal"]
+
+    package var path: String { directory.path }
+    package var databasePath: String { directory.path(of: Self.databaseName) }
+    package var attachmentsPath: String { directory.path(of: Self.attachmentsName) }
+    /// Where attachments are while they are being written.
+    package var incomingPath: String { directory.path(of: Self.incomingName) }
+
+    /// Whether `name` is one that a generation may have; nothing else in a store is ever taken for one.
+    static func isGenerationName(_ name: String) -> Bool {
+        let bytes = Array(name.utf8)
+        let digits = bytes.enumerated().filter { $0.offset != 0 && $0.offset != 17 }.map(\.element)
+        return bytes.count == 34 && bytes[0] == UInt8(ascii: "g") && bytes[17] == UInt8(ascii: "-")
+            && digits.allSatisfy(isLowerCaseHexDigit)
+    }
+}
+
+func isLowerCaseHexDigit(_ byte: UInt8) -> Bool {
+    (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte)
+}
+
+extension LockedStore {
+    /// The generation that `unlocked` names, once its parts are what they must be: real files and directories, no links,
+    /// the database file there.
+    ///
+    /// `attachments/` and `incoming/` may be missing, since some tools that copy a store leave out empty directories;
+    /// recovery makes them again.
+    ///
+    /// Throws `damaged` (500), naming the part, for any other.
+    package func generation(of unlocked: UnlockedManifest) throws(CofferError) -> Generation {
+        try checkOpen()
+        let generation = Generation(directory: try openPart(unlocked.manifest.generationName))
+        try require(.file, Generation.databaseName, in: generation)
+        for suffix in Generation.databaseCompanionSuffixes {
+            try require(.file, Generation.databaseName + suffix, in: generation, orMissing: true)
+        }
+        for name in [Generation.attachmentsName, Generation.incomingName] {
+            try require(.directory, name, in: generation, orMissing: true)
+        }
+        return generation
+    }
+
+    private func openPart(_ name: String) throws(CofferError) -> Directory {
+        do {
+            return try fileSystem.openDirectory(name, in: directory)
+        } catch {
+            let path = directory.path(of: name)
+            switch error.systemErrorNumber {
+            case ENOENT: throw CofferError(.damaged, of: path, "it is missing")
+            case ENOTDIR, ELOOP: throw CofferError(.damaged, of: path, "it is not a directory")
+            default: throw error
+            }
+        }
+    }
+
+    private func require(
+        _ kind: FileStatus.Kind, _ name: String, in generation: Generation, orMissing mayBeMissing: Bool = false
+    ) throws(CofferError) {
+        let status = try fileSystem.status(of: name, in: generation.directory)
+        let path = generation.directory.path(of: name)
+        guard let status else {
+            if mayBeMissing { return }
+            throw CofferError(.damaged, of: path, "it is missing")
+        }
+        guard status.kind == kind else {
+            throw CofferError(.damaged, of: path, "it is not a \(kind == .file ? "file" : "directory")")
+        }
+    }
+}

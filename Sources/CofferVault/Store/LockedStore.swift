@@ -1,0 +1,97 @@
+package import CofferSealing
+internal import Synchronization
+
+/// A store that nobody else writes while this value lives: the directory, open and locked.
+///
+/// Opening goes step by step, and none is skipped by the types: ``open(path:access:timeout:fileSystem:)`` →
+/// ``readManifest()`` → ``Manifest/unlock(with:)`` → ``generation(of:)``; then the layer above proves the database
+/// itself and, where ``isStale(_:bindingSequence:)`` says so, ``recover(_:updatingBindingRow:)`` finishes what a killed
+/// process left. Nothing on the disk changes before that last step.
+///
+/// Calls may come from any thread, but one at a time. After ``close()``, and after the last reference is gone, the store
+/// is unlocked.
+package final class LockedStore: Sendable {
+    package enum Access: Sendable {
+        /// Alone: no other process has the store open.
+        case readWrite
+        /// Beside any number of others that read. Nothing is changed, not even what needs recovery.
+        case readOnly
+    }
+
+    package let access: Access
+    let location: StoreLocation
+    let lock: StoreLock
+    private let isOpen = Atomic(true)
+
+    init(_ lock: StoreLock, at location: StoreLocation, access: Access) {
+        self.lock = lock
+        self.location = location
+        self.access = access
+    }
+
+    /// Locks the store at `path`.
+    ///
+    /// Tries until `timeout` has passed, at least once; the calling thread waits meanwhile. The key is not needed yet.
+    ///
+    /// Throws `databaseNotFound` (404) when there is nothing of that name, `notAStore` (404) for anything but a directory
+    /// with a MANIFEST, `notOwner` (403) for a store of another user that is to be written or can't be entered,
+    /// `unsupportedFormat` (501) on a network file system, where no lock can be trusted, and `busy` (503) when others hold it.
+    package static func open(
+        path: String, access: Access, timeout: Duration = .zero, fileSystem: any FileSystem = SystemFileSystem()
+    ) throws(CofferError) -> LockedStore {
+        let location = try StoreLocation(path: path, fileSystem: fileSystem)
+        var waiting = Waiting(timeout: timeout)
+        repeat {
+            let directory = try location.openDirectory()
+            try refuseNetwork(directory, fileSystem)
+            let owner = try Manifest.owner(in: directory, fileSystem)
+            guard access == .readOnly || FileOwner.isRoot || owner.user == FileOwner.currentUser else {
+                throw CofferError(.notOwner, of: path, "it belongs to user \(owner.user)")
+            }
+            let use: LockUse = access == .readWrite ? .writing : .reading
+            if case .locked(let lock) = try StoreLock.attempt(directory, at: location, for: use) {
+                return LockedStore(lock, at: location, access: access)
+            }
+        } while waiting.again()
+        throw CofferError(.busy, of: path, "another process has the store open")
+    }
+
+    static func refuseNetwork(_ directory: Directory, _ fileSystem: any FileSystem) throws(CofferError) {
+        guard let kind = try fileSystem.networkFileSystem(of: directory) else { return }
+        throw CofferError(
+            .unsupportedFormat, of: directory.path,
+            "it is on a network file system (\(kind)), where locks can't be trusted; keep stores on a local disk")
+    }
+
+    /// Where the store was when it was opened.
+    package var path: String { location.path }
+
+    /// Which store it is, whatever its path.
+    package var identity: StoreIdentity { StoreIdentity(lock.identity) }
+
+    /// Reads MANIFEST and checks what can be checked without a key.
+    ///
+    /// Throws `notAStore` (404) when it is missing, and as ``Manifest/init(bytes:)``.
+    package func readManifest() throws(CofferError) -> Manifest {
+        try checkOpen()
+        return try Manifest.read(in: directory, fileSystem)
+    }
+
+    /// Unlocks the store. Whatever is open in it must be closed before. Again has no effect.
+    package func close() {
+        guard isOpen.exchange(false, ordering: .sequentiallyConsistent) else { return }
+        lock.unlock()
+    }
+
+    var directory: Directory { lock.directory }
+    var fileSystem: any FileSystem { location.fileSystem }
+
+    func checkOpen() throws(CofferError) {
+        guard isOpen.load(ordering: .sequentiallyConsistent) else { throw CofferError(.closed, of: path) }
+    }
+
+    func checkWritable() throws(CofferError) {
+        try checkOpen()
+        guard access == .readWrite else { throw CofferError(.readOnly, of: path) }
+    }
+}

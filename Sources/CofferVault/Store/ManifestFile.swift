@@ -1,0 +1,80 @@
+package import CofferSealing
+
+#if canImport(Glibc)
+internal import Glibc
+#else
+internal import Darwin
+#endif
+
+extension Manifest {
+    /// Reads the MANIFEST of the store at `path`, without a lock and without a key: what a store says about itself.
+    ///
+    /// Since MANIFEST is only ever replaced whole, this is the old or the new one while another process writes.
+    ///
+    /// Throws `databaseNotFound` or `notAStore` (404), and as ``init(bytes:)``.
+    package static func read(
+        path: String, fileSystem: any FileSystem = SystemFileSystem()
+    ) throws(CofferError) -> Manifest {
+        let location = try StoreLocation(path: path, fileSystem: fileSystem)
+        return try read(in: location.openDirectory(), fileSystem)
+    }
+
+    static func read(in store: Directory, _ fileSystem: any FileSystem) throws(CofferError) -> Manifest {
+        let path = store.path(of: fileName)
+        let bytes: [UInt8]
+        do throws(CofferError) {
+            let file = try fileSystem.openFile(fileName, in: store)
+            guard try fileSystem.status(of: file).kind == .file else {
+                throw CofferError(.damaged, of: path, "it is not a file")
+            }
+            // One byte more than there may be, to notice a longer file.
+            bytes = try fileSystem.read(byteCount + 1, from: file, at: 0)
+        } catch {
+            switch error.systemErrorNumber {
+            case ENOENT: throw CofferError(.notAStore, of: store.path, "it has no \(fileName)")
+            case ELOOP: throw CofferError(.damaged, of: path, "it is a symbolic link")
+            case EACCES: throw CofferError(.notOwner, of: path, "this user may not read it")
+            default: throw error
+            }
+        }
+        do {
+            return try Manifest(bytes: bytes)
+        } catch {
+            throw error.about(path)
+        }
+    }
+
+    /// Who MANIFEST belongs to: the owner of the store. Throws `notAStore` (404) when it is missing.
+    static func owner(in store: Directory, _ fileSystem: any FileSystem) throws(CofferError) -> FileOwner {
+        do throws(CofferError) {
+            guard let status = try fileSystem.status(of: fileName, in: store) else {
+                throw CofferError(.notAStore, of: store.path, "it has no \(fileName)")
+            }
+            return status.owner
+        } catch {
+            guard error.systemErrorNumber == EACCES else { throw error }
+            throw CofferError(.notOwner, of: store.path, "this user may not enter it", cause: error.cause)
+        }
+    }
+}
+
+extension UnlockedManifest {
+    /// The name of MANIFEST while it is written.
+    static let temporaryFileName = "MANIFEST.new"
+
+    /// Makes this the store's MANIFEST, in one step and durably: the only way in which a store changes what it is.
+    ///
+    /// Up to the rename an error leaves the old manifest; after it, whether the old or the new one outlives a power cut is
+    /// open, and the caller must keep what both of them mean.
+    func replaceManifest(of store: Directory, _ fileSystem: any FileSystem) throws(CofferError) {
+        let owner = try Manifest.owner(in: store, fileSystem)
+        // Left by a process that was killed: never looked at, so that it can go before anything is written.
+        try fileSystem.removeTree(Self.temporaryFileName, in: store)
+        let file = try fileSystem.createFile(Self.temporaryFileName, in: store)
+        try fileSystem.hand(Self.temporaryFileName, in: store, to: owner)
+        try unsafe fileSystem.write(manifest.bytes.span.bytes, to: file)
+        try fileSystem.synchronize(file)
+        try fileSystem.rename(Self.temporaryFileName, in: store, to: Manifest.fileName, in: store)
+        try fileSystem.synchronize(store)
+    }
+}

@@ -1,0 +1,73 @@
+package import CofferSealing
+
+extension LockedStore {
+    /// Whether a process that was killed left something to finish or to remove.
+    ///
+    /// `bindingSequence` is the sequence in the database's binding row, which is written after MANIFEST. Throws `damaged`
+    /// (500) when it is above MANIFEST's: then an older MANIFEST was put back.
+    package func isStale(_ unlocked: UnlockedManifest, bindingSequence: UInt64) throws(CofferError) -> Bool {
+        try checkOpen()
+        let manifest = unlocked.manifest
+        guard bindingSequence <= manifest.sequence else {
+            throw CofferError(
+                .damaged, of: directory.path(of: Manifest.fileName),
+                "it is older than the database: sequence \(manifest.sequence) and not \(bindingSequence)")
+        }
+        if bindingSequence < manifest.sequence { return true }
+        if try !staleNames(beside: manifest).isEmpty { return true }
+        let generation = try generation(of: unlocked)
+        guard try fileSystem.status(of: Generation.attachmentsName, in: generation.directory) != nil,
+            try fileSystem.status(of: Generation.incomingName, in: generation.directory) != nil
+        else { return true }
+        let incoming = try fileSystem.openDirectory(Generation.incomingName, in: generation.directory)
+        return try !fileSystem.names(in: incoming).isEmpty
+    }
+
+    /// Finishes what a killed process left, and removes what belongs to no generation of this store any more.
+    ///
+    /// Only for a store that is proven: a manifest that its key vouched for, and a database whose binding row belongs to
+    /// it. First MANIFEST is written anew with the next sequence, since an fsync of the directory that failed in another
+    /// process says nothing now, and nothing may be deleted that an older MANIFEST could still name after a power cut.
+    /// `updateBindingRow` then has to make that sequence durable in the database. Only after that is anything deleted:
+    /// other generations, what is left of a writing of MANIFEST, and attachments that were being written. Other names
+    /// stay. Killed anywhere, the next recovery does the same again.
+    ///
+    /// Returns the manifest as it is now. Throws `readOnly` (403) for a store that was locked for reading.
+    package func recover(
+        _ unlocked: UnlockedManifest, updatingBindingRow updateBindingRow: (UInt64) throws(CofferError) -> Void
+    ) throws(CofferError) -> UnlockedManifest {
+        try checkWritable()
+        let generation = try generation(of: unlocked)
+        let current = try unlocked.advanced()
+        try current.replaceManifest(of: directory, fileSystem)
+        try updateBindingRow(current.manifest.sequence)
+
+        for name in try staleNames(beside: current.manifest) { try fileSystem.removeTree(name, in: directory) }
+        try fileSystem.synchronize(directory)
+        try restoreDirectories(of: generation)
+        let incoming = try fileSystem.openDirectory(Generation.incomingName, in: generation.directory)
+        for name in try fileSystem.names(in: incoming) { try fileSystem.removeTree(name, in: incoming) }
+        try fileSystem.synchronize(incoming)
+        return current
+    }
+
+    /// The names in the store that only an interrupted change leaves behind.
+    private func staleNames(beside manifest: Manifest) throws(CofferError) -> [String] {
+        try fileSystem.names(in: directory).filter {
+            $0 == UnlockedManifest.temporaryFileName
+                || (Generation.isGenerationName($0) && $0 != manifest.generationName)
+        }
+    }
+
+    private func restoreDirectories(of generation: Generation) throws(CofferError) {
+        let owner = try Manifest.owner(in: directory, fileSystem)
+        var isChanged = false
+        for name in [Generation.attachmentsName, Generation.incomingName]
+        where try fileSystem.status(of: name, in: generation.directory) == nil {
+            try fileSystem.makeDirectory(name, in: generation.directory)
+            try fileSystem.hand(name, in: generation.directory, to: owner)
+            isChanged = true
+        }
+        if isChanged { try fileSystem.synchronize(generation.directory) }
+    }
+}

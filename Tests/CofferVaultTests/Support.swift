@@ -1,0 +1,77 @@
+import CofferSealing
+import CofferVault
+import Foundation
+import Testing
+
+/// A directory that is removed with its last reference.
+final class Scratch {
+    let path: String
+
+    init() {
+        path = NSTemporaryDirectory() + "coffer-vault-\(UInt64.random(in: 0 ... .max))"
+        try? FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+    }
+
+    deinit { try? FileManager.default.removeItem(atPath: path) }
+
+    var store: String { path + "/people.coffer" }
+
+    var names: [String] { ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).sorted() }
+
+    /// Every path below the directory, with a file's content in hex and a directory's nil.
+    var snapshot: [String: Data?] { snapshotOfTree(path) }
+}
+
+func snapshotOfTree(_ path: String) -> [String: Data?] {
+    var snapshot: [String: Data?] = [:]
+    for name in (try? FileManager.default.subpathsOfDirectory(atPath: path)) ?? [] {
+        snapshot[name] = .some(try? Data(contentsOf: URL(fileURLWithPath: "\(path)/\(name)")))
+    }
+    return snapshot
+}
+
+/// 32 equal bytes.
+func rawKey(_ byte: UInt8 = 7) -> SymmetricKey {
+    do { return try SymmetricKey(data: [UInt8](repeating: byte, count: 32)) } catch { fatalError("\(error)") }
+}
+
+/// The least that a store accepts, so that tests don't wait for it.
+let cheap = PasswordCost.scrypt(log2N: 10, p: 1)
+
+/// Stands for a database: the binding row in plain text.
+func buildStandIn(_ store: NewStore) throws(CofferError) {
+    writeBinding(store.sequence, at: store.databasePath)
+}
+
+func writeBinding(_ sequence: UInt64, at path: String) {
+    do { try Data("sequence \(sequence)".utf8).write(to: URL(fileURLWithPath: path)) } catch { fatalError("\(error)") }
+}
+
+func readBinding(at path: String) -> UInt64? {
+    guard let data = try? Data(contentsOf: URL(fileURLWithPath: path)) else { return nil }
+    return UInt64(String(decoding: data, as: UTF8.self).dropFirst("sequence ".count))
+}
+
+/// Makes a store and closes it.
+func makeStore(
+    at path: String, key: SymmetricKey? = rawKey(), fileSystem: any FileSystem = SystemFileSystem()
+) throws(CofferError) {
+    try LockedStore.create(
+        path: path, key: key, passwordCost: cheap, fileSystem: fileSystem, buildDatabase: buildStandIn
+    ).store.close()
+}
+
+/// Opens a store as the database layer does, recovery included, and closes it. Returns whether it had to recover.
+@discardableResult
+func openStore(
+    at path: String, key: SymmetricKey? = rawKey(), fileSystem: any FileSystem = SystemFileSystem()
+) throws(CofferError) -> Bool {
+    let store = try LockedStore.open(path: path, access: .readWrite, fileSystem: fileSystem)
+    defer { store.close() }
+    let unlocked = try store.readManifest().unlock(with: key)
+    let database = try store.generation(of: unlocked).databasePath
+    guard let sequence = readBinding(at: database) else { throw CofferError(.damaged, of: database) }
+    guard try store.isStale(unlocked, bindingSequence: sequence) else { return false }
+    _ = try store.recover(unlocked) { writeBinding($0, at: database) }
+    return true
+}
