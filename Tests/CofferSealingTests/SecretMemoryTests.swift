@@ -1,0 +1,168 @@
+#if os(Linux)
+import Glibc
+import Testing
+
+@testable import CofferSealing
+
+/// Looks for keys in all of a process's memory, in a process of its own.
+@Suite("Keys in memory", .enabled(if: access("/proc/self/mem", R_OK) == 0, "no /proc/self/mem to look at"))
+struct SecretMemoryTests {
+    @Test("a random key is there once, after use too, and nowhere once its life ends")
+    func randomKey() async {
+        await #expect(processExitsWith: .success) {
+            var key: SymmetricKey? = SymmetricKey()
+            let needle = Needle(key)
+            guard needle.occurrences() == 1 else { throw Miscount(needle.occurrences(), "after it was made") }
+            try SecretMemoryTests.use(key)
+            guard needle.occurrences() == 1 else { throw Miscount(needle.occurrences(), "after it was used") }
+            key = nil
+            guard needle.occurrences() == 0 else { throw Miscount(needle.occurrences(), "after its life ended") }
+        }
+    }
+
+    @Test("a derived and an unwrapped key are there once, and nowhere once their lives end")
+    func derivedKey() async {
+        await #expect(processExitsWith: .success) {
+            let master = SymmetricKey()
+            for _ in 0..<2 {
+                let wrapped = try master.wrap(SymmetricKey())
+                for make in [
+                    { try master.derivedKey(by: .hkdfExpandSHA256(info: [1])) },
+                    { try master.derivedKey(by: .hkdfSHA256(salt: [2], info: [1])) },
+                    { try master.unwrap(wrapped) },
+                    {
+                        try SymmetricKey(password: "password").derivedKey(by: .scrypt(log2N: 10, r: 8, p: 1, salt: [3]))
+                    },
+                    { try SymmetricKey(password: "p").derivedKey(by: .pbkdf2SHA512(iterations: 100_000, salt: [4])) },
+                ] as [() throws -> SymmetricKey?] {
+                    var key = try make()
+                    let needle = Needle(key)
+                    guard needle.occurrences() == 1 else { throw Miscount(needle.occurrences(), "after it was made") }
+                    key = nil
+                    guard needle.occurrences() == 0 else {
+                        throw Miscount(needle.occurrences(), "after its life ended")
+                    }
+                }
+            }
+        }
+    }
+
+    @Test("the search finds a copy that somebody left, until it is overwritten")
+    func control() async {
+        await #expect(processExitsWith: .success) {
+            let key: SymmetricKey? = SymmetricKey()
+            let needle = Needle(key)
+            var copy = key?.withBytes { Array($0) } ?? []
+            guard needle.occurrences() == 2 else { throw Miscount(needle.occurrences(), "with a copy") }
+            copy[31] ^= 1
+            guard needle.occurrences() == 1 else { throw Miscount(needle.occurrences(), "with a changed copy") }
+        }
+    }
+
+    fileprivate static func use(_ key: SymmetricKey?) throws {
+        guard let key else { return }
+        let wrapped = try key.wrap(SymmetricKey())
+        _ = try key.unwrap(wrapped)
+        _ = try SymmetricKey().unwrap(wrapped)
+        _ = try key.authenticationCode(for: [1, 2, 3])
+        _ = try key.derivedKey(by: .hkdfExpandSHA256(info: [1]))
+        _ = key == SymmetricKey()
+        _ = "\(key)"
+    }
+}
+
+private struct Miscount: Error {
+    init(_ count: Int, _ when: String) { print("\(count) copies \(when)") }
+}
+
+/// Counts the copies of a key in this process's writable memory.
+///
+/// It holds the key's second half alone (the first 16 bytes of a freed block are the allocator's), and that changed, so
+/// that it doesn't find itself. What a search needs is allocated beforehand: it must not reuse the block that the key
+/// left.
+private final class Needle {
+    private let hidden: [UInt8]
+    private let maps = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
+    private let window = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
+    private var ranges: [Range<Int>] = []
+    private static let mask: UInt8 = 0x5a
+
+    init(_ key: SymmetricKey?) {
+        hidden = key?.withBytes { $0.suffix(16).map { $0 ^ Self.mask } } ?? []
+        ranges.reserveCapacity(10_000)
+    }
+
+    deinit {
+        maps.deallocate()
+        window.deallocate()
+    }
+
+    func occurrences() -> Int {
+        findWritableRanges()
+        let memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC)
+        defer { close(memory) }
+        var count = 0
+        for range in ranges {
+            var offset = range.lowerBound
+            while offset < range.upperBound {
+                let got = pread(memory, window.baseAddress, min(window.count, range.upperBound - offset), offset)
+                guard got >= hidden.count else { break }  // the end of the range, or not readable
+                count += occurrences(inWindowOf: got)
+                // Windows overlap by less than a needle: none is missed, none found twice.
+                offset += got - hidden.count + 1
+            }
+        }
+        return count
+    }
+
+    private func occurrences(inWindowOf byteCount: Int) -> Int {
+        guard let start = window.baseAddress, let first = hidden.first else { return 0 }
+        var count = 0
+        var position = 0
+        while position + hidden.count <= byteCount,
+            let found = memchr(start + position, Int32(first ^ Self.mask), byteCount - position - hidden.count + 1)
+        {
+            position = found - start
+            if (0..<hidden.count).allSatisfy({ window[position + $0] == hidden[$0] ^ Self.mask }) { count += 1 }
+            position += 1
+        }
+        return count
+    }
+
+    /// Reads `/proc/self/maps`, lines of `start-end rw…`, and leaves the window itself out.
+    private func findWritableRanges() {
+        ranges.removeAll(keepingCapacity: true)
+        let file = open("/proc/self/maps", O_RDONLY | O_CLOEXEC)
+        defer { close(file) }
+        var length = 0
+        while case let got = read(file, maps.baseAddress.map { $0 + length }, maps.count - length), got > 0 {
+            length += got
+        }
+        let own = Int(bitPattern: window.baseAddress)..<Int(bitPattern: window.baseAddress) + window.count
+        for line in maps[..<length].split(separator: UInt8(ascii: "\n")) {
+            var number = 0
+            var numbers: [Int] = []
+            var position = line.startIndex
+            while numbers.count < 2, position < line.endIndex {
+                switch line[position] {
+                case let digit where (48...57).contains(digit): number = number << 4 | Int(digit - 48)
+                case let digit where (97...102).contains(digit): number = number << 4 | Int(digit - 87)
+                default:
+                    numbers.append(number)
+                    number = 0
+                }
+                position += 1
+            }
+            guard numbers.count == 2, numbers[1] > numbers[0], line[position...].starts(with: Array("rw".utf8)) else {
+                continue
+            }
+            let range = numbers[0]..<numbers[1]
+            if own.overlaps(range) {
+                ranges += [range.lowerBound..<own.lowerBound, own.upperBound..<range.upperBound]
+            } else {
+                ranges.append(range)
+            }
+        }
+    }
+}
+#endif
