@@ -1,0 +1,104 @@
+package import CofferSealing
+
+/// Canonical JSON: RFC 8785, with the one addition that integers from −2^63 up to 2^64 stand in all their digits.
+///
+/// Only what has been checked and put in this form is of this type.
+package struct CanonicalBody: Sendable, Hashable {
+    /// The JSON in UTF-8, at most ``JSONLimits/byteCount`` bytes.
+    package let bytes: [UInt8]
+
+    init(canonical bytes: [UInt8]) throws(CofferError) {
+        guard bytes.count <= JSONLimits.byteCount else {
+            throw CofferError(.invalidJSON, "\(bytes.count) bytes in canonical form, more than \(JSONLimits.byteCount)")
+        }
+        self.bytes = bytes
+    }
+
+    private init(empty: ()) { bytes = Array("{}".utf8) }
+
+    /// An object without members: the body of a bare deletion.
+    package static let empty = CanonicalBody(empty: ())
+}
+
+/// The keys that start with `_` and that a document may have at its top level.
+enum ReservedKey: CaseIterable {
+    case id, revision, isDeletion, attachments
+
+    var text: StaticString {
+        switch self {
+        case .id: "_id"
+        case .revision: "_rev"
+        case .isDeletion: "_deleted"
+        case .attachments: "_attachments"
+        }
+    }
+
+    /// Whether the member belongs to the revision's content.
+    var isContent: Bool { self == .attachments }
+}
+
+/// What a document's JSON says: its content, and what it says of itself in members that aren't content.
+package struct DocumentBody: Sendable {
+    /// The content: everything but `_id`, `_rev` and `_deleted`.
+    package let body: CanonicalBody
+
+    /// `_id`, unchecked.
+    package private(set) var id: String?
+
+    /// `_rev`, unchecked.
+    package private(set) var revision: String?
+
+    /// Whether `_deleted` is there and true.
+    package private(set) var isDeletion = false
+
+    /// `_attachments`, which stands in ``body``, too.
+    package private(set) var attachments: JSONObject?
+
+    /// The document that `json` says, in UTF-8.
+    ///
+    /// - Throws: 400 (invalidJSON) with the offset of the byte where it is not JSON as RFC 8259 has it, or more than that:
+    ///   no object, two members with the same key, a number out of range, a lone surrogate, deeper than
+    ///   ``JSONLimits/depth``, larger than ``JSONLimits/byteCount``; for another key that starts with `_`, and for one of
+    ///   those above with a value of another type.
+    package init(json: Span<UInt8>) throws(CofferError) {
+        var canonicalizer = Canonicalizer(.document)
+        try canonicalizer.scan(json)
+        body = try CanonicalBody(canonical: canonicalizer.canonical(json))
+        guard !canonicalizer.reserved.isEmpty else { return }
+        let text = canonicalizer.normalized(json)
+        for member in canonicalizer.reserved {
+            try take(CanonicalReader.value(text.span.extracting(member.value)), of: member.key)
+        }
+    }
+
+    /// The document that `json` says, in UTF-8; see ``init(json:)-(Span<UInt8>)``.
+    package init(json: [UInt8]) throws(CofferError) { try self.init(json: json.span) }
+
+    /// The document that `properties` say.
+    ///
+    /// - Throws: 400 (invalidJSON) for a number that is not finite, for more depth than ``JSONLimits/depth``, for more
+    ///   bytes than ``JSONLimits/byteCount``, and for keys that start with `_` as in ``init(json:)-(Span<UInt8>)``.
+    package init(_ properties: JSONObject) throws(CofferError) {
+        var content = properties
+        var reserved: [(ReservedKey, JSONValue)] = []
+        for member in properties.members where member.key.utf8.first == UInt8(ascii: "_") {
+            guard let key = ReservedKey.allCases.first(where: { haveSameBytes($0.text.description, member.key) }) else {
+                throw CofferError(.invalidJSON, "a reserved key, which starts with _")
+            }
+            reserved.append((key, member.value))
+            if !key.isContent { content[member.key] = nil }
+        }
+        body = try CanonicalBody(canonical: CanonicalWriter.text(of: content))
+        for (key, value) in reserved { try take(value, of: key) }
+    }
+
+    private mutating func take(_ value: JSONValue, of key: ReservedKey) throws(CofferError) {
+        switch (key, value) {
+        case (.id, .string(let text)): id = text
+        case (.revision, .string(let text)): revision = text
+        case (.isDeletion, .bool(let flag)): isDeletion = flag
+        case (.attachments, .object(let object)): attachments = object
+        default: throw CofferError(.invalidJSON, "\(key.text) has a value of another type")
+        }
+    }
+}

@@ -1,0 +1,139 @@
+/// Checks JSON against RFC 8259 and makes canonical JSON of it, in one pass.
+///
+/// Text that is canonical already is copied in runs; what isn't (white space, needless escapes, numbers in another form)
+/// is replaced on the way. Objects whose keys are out of order are noted and put in order by a second, copying pass. Nothing
+/// recurses, so that no depth overflows the stack.
+struct Canonicalizer {
+    enum Mode {
+        /// Any value.
+        case value
+        /// An object; its members whose keys start with `_` are noted, and left out but for `_attachments`.
+        case document
+    }
+
+    /// A member of a document whose key starts with `_`.
+    struct ReservedMember {
+        let key: ReservedKey
+        /// Where the member starts, in the text that is written.
+        let start: Int
+        /// Where its value stands there.
+        var value: Range<Int>
+    }
+
+    struct Container {
+        let isObject: Bool
+        /// Where it starts, in the text that is written.
+        let start: Int
+        /// Where its members start in `members`.
+        let firstMember: Int
+        /// Whether its members have been in order so far, and all are kept.
+        var isInOrder = true
+    }
+
+    let mode: Mode
+
+    /// What has been written; the input from `runStart` on isn't yet, and follows as it is.
+    var output: [UInt8] = []
+    var runStart = 0
+
+    /// The containers that are open around the current one.
+    var outer: [Container] = []
+    /// The members of all open objects.
+    var members: [ObjectMember] = []
+    /// Whether the string read last has escapes.
+    var hasEscapes = false
+    /// Whether all bytes of the string read last are ASCII.
+    var isASCII = true
+    /// The bytes of all keys with escapes.
+    var unescapedKeys: [UInt8] = []
+
+    /// The objects that the second pass changes, inner ones before the ones around them.
+    var reordered: [ReorderedObject] = []
+    var reorderedMembers: [ObjectMember] = []
+    var reserved: [ReservedMember] = []
+
+    init(_ mode: Mode) { self.mode = mode }
+
+    // MARK: Results
+
+    /// Canonical JSON of `input`, which was scanned.
+    mutating func canonical(_ input: Span<UInt8>) -> [UInt8] {
+        if reordered.isEmpty { return normalized(input) }
+        // Inner objects were noted before the ones around them.
+        if reordered.count > 1 { reordered.sort { $0.start < $1.start } }
+        var result: [UInt8] = []
+        if output.isEmpty {
+            result.reserveCapacity(input.count)
+            reorder(input, into: &result)
+        } else {
+            flush(input, upTo: input.count)
+            result.reserveCapacity(output.count)
+            reorder(output.span, into: &result)
+        }
+        return result
+    }
+
+    /// The same with the members in their original order, all of them.
+    mutating func normalized(_ input: Span<UInt8>) -> [UInt8] {
+        flush(input, upTo: input.count)
+        return output
+    }
+
+    /// Copies `text`, putting the members of the noted objects in order.
+    private func reorder(_ text: Span<UInt8>, into result: inout [UInt8]) {
+        var open: [(object: ReorderedObject, nextMember: Int, limit: Int)] = []
+        var (at, limit) = (0, text.count)
+        while true {
+            let next = firstReordered(from: at)
+            if next < reordered.count, reordered[next].start < limit {
+                let object = reordered[next]
+                result.append(copying: text.extracting(at..<object.start))
+                result.append(UInt8(ascii: "{"))
+                open.append((object, object.members.lowerBound, limit))
+            } else {
+                result.append(copying: text.extracting(at..<limit))
+            }
+            guard let innermost = open.last else { return }
+            let (object, member, outerLimit) = innermost
+            if member < object.members.upperBound {
+                if member > object.members.lowerBound { result.append(UInt8(ascii: ",")) }
+                open[open.count - 1].nextMember += 1
+                (at, limit) = (Int(reorderedMembers[member].start), Int(reorderedMembers[member].end))
+            } else {
+                result.append(UInt8(ascii: "}"))
+                open.removeLast()
+                (at, limit) = (object.end, outerLimit)
+            }
+        }
+    }
+
+    /// The first of the noted objects that starts at `position` or later.
+    private func firstReordered(from position: Int) -> Int {
+        var (low, high) = (0, reordered.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if reordered[middle].start < position { low = middle + 1 } else { high = middle }
+        }
+        return low
+    }
+
+    // MARK: Writing
+
+    /// Where in the text that is written the input's `position` comes to stand, unless something before it is replaced yet.
+    @inline(__always)
+    func written(_ position: Int) -> Int { output.count + (position - runStart) }
+
+    /// Writes the input up to `position`.
+    mutating func flush(_ input: Span<UInt8>, upTo position: Int) {
+        guard position > runStart else { return }
+        if output.isEmpty { output.reserveCapacity(input.count) }
+        output.append(copying: input.extracting(runStart..<position))
+        runStart = position
+    }
+
+    /// Leaves out the input between `start` and `end`.
+    mutating func skip(_ input: Span<UInt8>, from start: Int, to end: Int) {
+        flush(input, upTo: start)
+        runStart = end
+    }
+}

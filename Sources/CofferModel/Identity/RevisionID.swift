@@ -1,0 +1,139 @@
+package import CofferSealing
+
+/// The id of a revision: how many revisions lead up to it, and which of all possible ones it is, as in
+/// `2-59284737f6f209344495057ac5007606`.
+///
+/// An id that Coffer makes follows from the parent's id and the content (see the section on revision ids in
+/// `docs/FORMAT.md`), so that the same edit gets the same id everywhere. Ids from other databases are kept as they are.
+/// Ids sort by generation, then by the bytes after the hyphen.
+public struct RevisionID: Sendable {
+    /// The revision's place in its history; the first is 1.
+    public let generation: Int
+
+    /// What stands after the hyphen.
+    package let suffix: Suffix
+
+    /// The bytes that an id has at most.
+    package static let byteLimit = 200
+
+    /// The part of a revision's id after the hyphen, in the form in which it is stored.
+    package enum Suffix: Sendable, Hashable {
+        /// 32 lower-case hex digits, as Coffer makes them.
+        case digest(RevisionDigest)
+        /// Whatever else another database made.
+        case text(String)
+
+        package static func == (left: Suffix, right: Suffix) -> Bool {
+            switch (left, right) {
+            case (.digest(let left), .digest(let right)): left == right
+            case (.text(let left), .text(let right)): haveSameBytes(left, right)
+            case (.digest, .text), (.text, .digest): false
+            }
+        }
+
+        package func hash(into hasher: inout Hasher) {
+            switch self {
+            case .digest(let digest): hasher.combine(digest)
+            case .text(let text): text.hashBytes(into: &hasher)
+            }
+        }
+
+        /// The suffix as text.
+        package var text: String {
+            switch self {
+            case .digest(let digest): digest.hex
+            case .text(let text): text
+            }
+        }
+    }
+
+    /// The id that `text` says, or nil where it says none: a generation from 1 to `Int64.max` in decimal without leading
+    /// zeros, a hyphen, and at least one more byte; at most 200 bytes.
+    public init?(_ text: String) {
+        guard let id = text.withBytes({ Self.parse($0) }) else { return nil }
+        self = id
+    }
+
+    /// The same as ``init(_:)``.
+    ///
+    /// - Throws: 400 (invalidArgument) where `text` is no revision id.
+    package init(parsing text: String) throws(CofferError) {
+        guard let id = RevisionID(text) else { throw CofferError(.invalidArgument, "not a revision id") }
+        self = id
+    }
+
+    /// An id from its stored parts.
+    ///
+    /// - Throws: *damaged* (500) for parts that no id has.
+    package init(generation: Int64, suffix: Suffix) throws(CofferError) {
+        // A text that is 32 hex digits would be a second form of the same id.
+        guard generation >= 1, case let id = RevisionID(unchecked: Int(generation), suffix),
+            let reread = RevisionID(id.description), reread.suffix == suffix
+        else { throw CofferError(.damaged, "what is stored is no revision id") }
+        self = id
+    }
+
+    init(unchecked generation: Int, _ suffix: Suffix) {
+        self.generation = generation
+        self.suffix = suffix
+    }
+
+    private static func parse(_ bytes: Span<UInt8>) -> RevisionID? {
+        guard bytes.count <= byteLimit else { return nil }
+        var (at, generation) = (0, 0)
+        while at < bytes.count, case let digit = bytes[at] &- UInt8(ascii: "0"), digit < 10 {
+            if at == 0, digit == 0 { return nil }
+            let (product, isTooLarge) = generation.multipliedReportingOverflow(by: 10)
+            let (sum, isOver) = product.addingReportingOverflow(Int(digit))
+            if isTooLarge || isOver { return nil }
+            generation = sum
+            at += 1
+        }
+        guard at > 0, at + 1 < bytes.count, bytes[at] == UInt8(ascii: "-") else { return nil }
+        let suffix = bytes.extracting((at + 1)...)
+        if let digest = RevisionDigest(hex: suffix) { return RevisionID(unchecked: generation, .digest(digest)) }
+        return RevisionID(unchecked: generation, .text(String(utf8: suffix)))
+    }
+}
+
+extension RevisionID: LosslessStringConvertible {
+    /// The id as text.
+    public var description: String { "\(generation)-\(suffix.text)" }
+}
+
+extension RevisionID: Hashable, Comparable {
+    /// Whether both are the same bytes.
+    public static func == (left: RevisionID, right: RevisionID) -> Bool {
+        left.generation == right.generation && left.suffix == right.suffix
+    }
+
+    /// Hashes what `==` compares.
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(generation)
+        hasher.combine(suffix)
+    }
+
+    /// Whether `left` sorts before `right`: by generation, then by the bytes after the hyphen.
+    public static func < (left: RevisionID, right: RevisionID) -> Bool {
+        if left.generation != right.generation { return left.generation < right.generation }
+        if case .digest(let left) = left.suffix, case .digest(let right) = right.suffix { return left < right }
+        return left.suffix.text.withBytes { left in right.suffix.text.withBytes { compareBytes(left, $0) < 0 } }
+    }
+}
+
+extension RevisionID: Codable {
+    /// Reads the id from its text.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        guard let id = RevisionID(try container.decode(String.self)) else {
+            throw DecodingError.dataCorruptedError(in: container, debugDescription: "not a revision id")
+        }
+        self = id
+    }
+
+    /// Writes the id's text.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(description)
+    }
+}

@@ -1,0 +1,198 @@
+/// One value of a JSON document.
+///
+/// Literals are values: `["name": "Robin", "tags": ["a", "b"], "age": 31, "nickname": nil]`. Swift values become JSON
+/// values and back by ``JSONConvertible``. Strings and keys are compared and hashed as their UTF-8 bytes, so that two
+/// strings that only look alike stay two; numbers by what they are worth (see ``JSONNumber``).
+public enum JSONValue: Sendable {
+    /// JSON's `null`: a member that is there and has no value.
+    case null
+    /// `true` or `false`.
+    case bool(Bool)
+    /// A number.
+    case number(JSONNumber)
+    /// A string.
+    case string(String)
+    /// A list of values.
+    case array([JSONValue])
+    /// An object: members with keys.
+    case object(JSONObject)
+}
+
+extension JSONValue: Hashable {
+    /// Whether both are the same value: strings byte for byte, objects regardless of the order of their members.
+    public static func == (left: JSONValue, right: JSONValue) -> Bool {
+        switch (left, right) {
+        case (.null, .null): true
+        case (.bool(let left), .bool(let right)): left == right
+        case (.number(let left), .number(let right)): left == right
+        case (.string(let left), .string(let right)): haveSameBytes(left, right)
+        case (.array(let left), .array(let right)): left == right
+        case (.object(let left), .object(let right)): left == right
+        case (.null, _), (.bool, _), (.number, _), (.string, _), (.array, _), (.object, _): false
+        }
+    }
+
+    /// Hashes what `==` compares.
+    public func hash(into hasher: inout Hasher) {
+        switch self {
+        case .null: hasher.combine(0 as UInt8)
+        case .bool(let value): hasher.combine(value ? 2 : 1 as UInt8)
+        case .number(let value):
+            hasher.combine(3 as UInt8)
+            hasher.combine(value)
+        case .string(let value):
+            hasher.combine(4 as UInt8)
+            value.hashBytes(into: &hasher)
+        case .array(let value):
+            hasher.combine(5 as UInt8)
+            hasher.combine(value)
+        case .object(let value):
+            hasher.combine(6 as UInt8)
+            hasher.combine(value)
+        }
+    }
+}
+
+extension JSONValue {
+    /// The value that a Swift value becomes.
+    public init(_ value: some JSONConvertible) { self = value.jsonValue }
+
+    /// Whether this is JSON's `null`.
+    public var isNull: Bool {
+        if case .null = self { true } else { false }
+    }
+
+    /// The Boolean, or nil where the value is none.
+    public var boolValue: Bool? {
+        if case .bool(let value) = self { value } else { nil }
+    }
+
+    /// The number, or nil where the value is none.
+    public var numberValue: JSONNumber? {
+        if case .number(let value) = self { value } else { nil }
+    }
+
+    /// The string, or nil where the value is none.
+    public var stringValue: String? {
+        if case .string(let value) = self { value } else { nil }
+    }
+
+    /// The list, or nil where the value is none.
+    public var arrayValue: [JSONValue]? {
+        if case .array(let value) = self { value } else { nil }
+    }
+
+    /// The object, or nil where the value is none.
+    public var objectValue: JSONObject? {
+        if case .object(let value) = self { value } else { nil }
+    }
+
+    /// The member of that key; nil where there is none, or where the value is no object.
+    ///
+    /// Setting nil removes the member. A value that is no object stays as it is: `object["address"]?["street"] = "…"`
+    /// changes an address that is there and is an object, and nothing else.
+    public subscript(key: String) -> JSONValue? {
+        get { objectValue?[key] }
+        set {
+            guard case .object(var object) = self else { return }
+            self = .null  // so that `object` is the only owner, and isn't copied
+            object[key] = newValue
+            self = .object(object)
+        }
+    }
+
+    /// The member of that key as a Swift value; nil where there is none, or one of another type.
+    @_disfavoredOverload
+    public subscript<T: JSONConvertible>(key: String) -> T? {
+        get { self[key].flatMap { T(jsonValue: $0) } }
+        set { self[key] = newValue?.jsonValue }
+    }
+
+    /// The element at that place of the list; nil where there is none, or where the value is no list.
+    public subscript(index: Int) -> JSONValue? {
+        guard case .array(let elements) = self, elements.indices.contains(index) else { return nil }
+        return elements[index]
+    }
+}
+
+extension JSONValue: ExpressibleByNilLiteral, ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral,
+    ExpressibleByFloatLiteral, ExpressibleByStringInterpolation, ExpressibleByArrayLiteral,
+    ExpressibleByDictionaryLiteral
+{
+    /// JSON's `null`.
+    public init(nilLiteral: ()) { self = .null }
+
+    /// `true` or `false`.
+    public init(booleanLiteral value: Bool) { self = .bool(value) }
+
+    /// A number, from a literal such as `42`.
+    public init(integerLiteral value: Int64) { self = .number(JSONNumber(value)) }
+
+    /// A number, from a literal such as `0.5`.
+    public init(floatLiteral value: Double) { self = .number(JSONNumber(value)) }
+
+    /// A string.
+    public init(stringLiteral value: String) { self = .string(value) }
+
+    /// A list.
+    public init(arrayLiteral elements: JSONValue...) { self = .array(elements) }
+
+    /// An object. Two members of the same key are a programming error.
+    public init(dictionaryLiteral members: (String, JSONValue)...) {
+        self = .object(JSONObject(uniqueKeysWithValues: members))
+    }
+}
+
+extension JSONValue: Codable {
+    /// Reads whatever is there.
+    public init(from decoder: any Decoder) throws {
+        if let container = try? decoder.container(keyedBy: JSONKey.self) {
+            self = .object(try JSONObject(from: container))
+        } else if var container = try? decoder.unkeyedContainer() {
+            var elements: [JSONValue] = []
+            while !container.isAtEnd { elements.append(try container.decode(JSONValue.self)) }
+            self = .array(elements)
+        } else {
+            let container = try decoder.singleValueContainer()
+            if container.decodeNil() {
+                self = .null
+            } else if let value = try? container.decode(Bool.self) {
+                self = .bool(value)
+            } else if let value = try? container.decode(String.self) {
+                self = .string(value)
+            } else {
+                self = .number(try container.decode(JSONNumber.self))
+            }
+        }
+    }
+
+    /// Writes the value as it is.
+    public func encode(to encoder: any Encoder) throws {
+        switch self {
+        case .object(let object): try object.encode(to: encoder)
+        case .array(let elements):
+            var container = encoder.unkeyedContainer()
+            for element in elements { try container.encode(element) }
+        case .null:
+            var container = encoder.singleValueContainer()
+            try container.encodeNil()
+        case .bool(let value):
+            var container = encoder.singleValueContainer()
+            try container.encode(value)
+        case .number(let value): try value.encode(to: encoder)
+        case .string(let value):
+            var container = encoder.singleValueContainer()
+            try container.encode(value)
+        }
+    }
+}
+
+/// A member's key, for coders.
+struct JSONKey: CodingKey {
+    let stringValue: String
+    var intValue: Int? { nil }
+
+    init(_ text: String) { stringValue = text }
+    init?(stringValue: String) { self.stringValue = stringValue }
+    init?(intValue: Int) { nil }
+}
