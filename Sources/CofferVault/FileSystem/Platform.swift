@@ -75,13 +75,13 @@ enum Platform {
     }
 
     /// Every name that the directory lists but `.` and `..`.
-    static func names(listedBy descriptor: Int32, path: String) throws(CofferError) -> [String] {
-        // closedir closes what fdopendir took over, and the caller's descriptor belongs to the caller.
-        let copy = try attempt("dup", path) { fcntl(descriptor, F_DUPFD_CLOEXEC, 0) }
+    static func names(listedBy directory: Directory) throws(CofferError) -> [String] {
+        // closedir closes what fdopendir took over, and the directory's descriptor has another owner.
+        let copy = try attempt("dup", directory.path) { fcntl(directory.descriptor, F_DUPFD_CLOEXEC, 0) }
         guard let stream = unsafe fdopendir(copy) else {
             let number = errno
             _ = close(copy)
-            throw CofferError(SystemError(call: "opendir", number: number), at: path)
+            throw CofferError(SystemError(call: "opendir", number: number), at: directory.path)
         }
         defer { _ = unsafe closedir(stream) }
         var names: [String] = []
@@ -95,7 +95,7 @@ enum Platform {
             if name != "." && name != ".." { names.append(name) }
         }
         let number = errno
-        guard number == 0 else { throw CofferError(SystemError(call: "readdir", number: number), at: path) }
+        guard number == 0 else { throw CofferError(SystemError(call: "readdir", number: number), at: directory.path) }
         return names
     }
 }

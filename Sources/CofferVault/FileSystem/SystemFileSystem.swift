@@ -136,9 +136,8 @@ package struct SystemFileSystem: FileSystem {
     }
 
     package func names(in directory: Directory) throws(CofferError) -> [String] {
-        // A descriptor of its own, since the place in the listing belongs to the descriptor.
-        let listing = try openDirectory(".", in: directory)
-        return try Platform.names(listedBy: listing.descriptor, path: directory.path)
+        // Opened once more, since the place in a listing belongs to the opening.
+        try Platform.names(listedBy: openDirectory(".", in: directory))
     }
 
     package func status(of name: String, in directory: Directory) throws(CofferError) -> FileStatus? {

@@ -56,9 +56,7 @@ extension LockedStore {
             try place.move(to: location)
             try fileSystem.synchronize(location.parent)
         } catch {
-            // Where nobody looks for it, so that the name is free whatever can't be removed now.
-            if place.name == location.name { try? place.move(to: sibling) }
-            try? fileSystem.removeTree(sibling.name, in: sibling.parent)
+            try? place.abandon(movingTo: sibling)
             lock.unlock()
             throw error
         }
@@ -96,6 +94,17 @@ extension StoreLocation {
             throw CofferError(.databaseExists, of: destination.path)
         }
         self = destination
+    }
+}
+
+extension StoreLocation {
+    /// Removes what is here, after it has lost its name for good: what has a name must stay whole.
+    fileprivate mutating func abandon(movingTo sibling: StoreLocation) throws(CofferError) {
+        if name != sibling.name {
+            try move(to: sibling)
+            try fileSystem.synchronize(parent)
+        }
+        try fileSystem.removeTree(name, in: parent)
     }
 }
 

@@ -20,11 +20,14 @@ package final class LockedStore: Sendable {
 
     package let access: Access
     let location: StoreLocation
+    let directory: Directory
     let lock: StoreLock
     private let isOpen = Atomic(true)
 
     init(_ lock: StoreLock, at location: StoreLocation, access: Access) {
         self.lock = lock
+        // A store that was just made was opened under another name.
+        directory = lock.directory.renamed(to: location.path)
         self.location = location
         self.access = access
     }
@@ -41,7 +44,7 @@ package final class LockedStore: Sendable {
     ) throws(CofferError) -> LockedStore {
         let location = try StoreLocation(path: path, fileSystem: fileSystem)
         var waiting = Waiting(timeout: timeout)
-        repeat {
+        while true {
             let directory = try location.openDirectory()
             try refuseNetwork(directory, fileSystem)
             let owner = try Manifest.owner(in: directory, fileSystem)
@@ -49,11 +52,15 @@ package final class LockedStore: Sendable {
                 throw CofferError(.notOwner, of: path, "it belongs to user \(owner.user)")
             }
             let use: LockUse = access == .readWrite ? .writing : .reading
-            if case .locked(let lock) = try StoreLock.attempt(directory, at: location, for: use) {
-                return LockedStore(lock, at: location, access: access)
+            switch try StoreLock.attempt(directory, at: location, for: use) {
+            case .locked(let lock): return LockedStore(lock, at: location, access: access)
+            case .moved: continue
+            case .held:
+                guard waiting.again() else {
+                    throw CofferError(.busy, of: path, "another process has the store open")
+                }
             }
-        } while waiting.again()
-        throw CofferError(.busy, of: path, "another process has the store open")
+        }
     }
 
     static func refuseNetwork(_ directory: Directory, _ fileSystem: any FileSystem) throws(CofferError) {
@@ -83,7 +90,6 @@ package final class LockedStore: Sendable {
         lock.unlock()
     }
 
-    var directory: Directory { lock.directory }
     var fileSystem: any FileSystem { location.fileSystem }
 
     func checkOpen() throws(CofferError) {

@@ -32,7 +32,8 @@ extension Manifest {
         } catch {
             switch error.systemErrorNumber {
             case ENOENT: throw CofferError(.notAStore, of: store.path, "it has no \(fileName)")
-            case ELOOP: throw CofferError(.damaged, of: path, "it is a symbolic link")
+            // A symbolic link, or a socket.
+            case ELOOP, ENXIO: throw CofferError(.damaged, of: path, "it is not a file")
             case EACCES: throw CofferError(.notOwner, of: path, "this user may not read it")
             default: throw error
             }
