@@ -68,8 +68,15 @@ extension Layering {
         fences: [
             "Sources/CofferSealing/OpenSSL": "COpenSSL",
             "Sources/CofferSQLite/SQLCipher": "CSQLCipher",
+            "Sources/CofferVault/FileSystem": "CLinux",
         ],
-        exceptions: [:]
+        exceptions: [
+            "Sources/CofferSealing/Keys/SymmetricKey.swift": ["Foundation"],  // ContiguousBytes
+            "Sources/CofferSealing/Keys/PasswordNormalization.swift": ["Foundation"],  // NFC
+            "Sources/CofferModel/Values/Bytes.swift": ["Glibc", "Darwin"],  // memcmp
+            "Sources/CofferModel/Values/RFC3339.swift": ["Foundation"],  // Date
+            "Sources/CofferModel/Values/JSONConvertible+Foundation.swift": ["Foundation"],  // Data, Date, URL, UUID
+        ]
     )
 
     /// The C library of each system, and what the standard library keeps in modules of their own.

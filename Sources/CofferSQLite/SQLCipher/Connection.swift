@@ -55,6 +55,7 @@ package import CofferSealing
     /// A database in memory, for questions about the library.
     init(inMemoryOf subject: String) throws(CofferError) {
         self.subject = subject
+        try Library.loadCode()
         try open(":memory:", flags: SQLCIPHER_OPEN_READWRITE)
     }
 
@@ -172,6 +173,15 @@ package import CofferSealing
         let code = unsafe sqlcipher_close(handle)
         guard code == Int32(SQLCIPHER_OK) else { throw error(code) }
         unsafe self.handle = nil
+    }
+
+    /// Lets go of the file without another read or write of it, as a crash would.
+    ///
+    /// For use after a failed write: closing would copy a log into the file that may not be what was written. The memory
+    /// and descriptors of the connection stay taken until the process ends; so does its part of the shared log index.
+    package func abandon() {
+        statements = []
+        unsafe handle = nil
     }
 
     private func closeQuietly() {

@@ -33,10 +33,15 @@ package struct Library: Sendable {
         }
     }
 
-    private init() throws(CofferError) {
+    /// Loads the library without looking at it. No call into it may come before.
+    static func loadCode() throws(CofferError) {
         if let failure = unsafe sqlcipher_load() {
             throw CofferError(.encryptionUnavailable, unsafe String(cString: failure))
         }
+    }
+
+    private init() throws(CofferError) {
+        try Self.loadCode()
         guard sqlcipher_threadsafe() != 0 else {
             throw CofferError(.encryptionUnavailable, "this SQLCipher is built for one thread only")
         }

@@ -19,6 +19,12 @@ extension Manifest {
         return try read(in: location.openDirectory(), fileSystem)
     }
 
+    /// Whether there is a directory with a MANIFEST at `path`, whatever it says.
+    package static func exists(inStoreAt path: String, fileSystem: any FileSystem = SystemFileSystem()) -> Bool {
+        let directory = try? StoreLocation(path: path, fileSystem: fileSystem).openDirectory()
+        return directory.flatMap { try? owner(in: $0, fileSystem) } != nil
+    }
+
     static func read(in store: Directory, _ fileSystem: any FileSystem) throws(CofferError) -> Manifest {
         let path = store.path(of: fileName)
         let bytes: [UInt8]

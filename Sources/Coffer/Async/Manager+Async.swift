@@ -1,0 +1,33 @@
+public import CofferSealing
+internal import Dispatch
+
+// The same calls for tasks. Opening derives a key, which takes a quarter of a second for a password, and may wait for
+// another process.
+
+extension Manager {
+    /// Opens the database of that name, or creates it where `options.create` says so: see the form without `async`.
+    public func openDatabase(
+        named name: String, options: DatabaseOptions = DatabaseOptions()
+    ) async throws -> Database {
+        try await inBackground { [self] in try openDatabase(named: name, options: options) }
+    }
+
+    /// Opens the database of that name, or creates it: see the form without `async`.
+    public func database(named name: String, encryptionKey: SymmetricKey? = nil) async throws -> Database {
+        try await inBackground { [self] in try database(named: name, encryptionKey: encryptionKey) }
+    }
+
+    /// Opens the database of that name, if there is one: see the form without `async`.
+    public func existingDatabase(named name: String, encryptionKey: SymmetricKey? = nil) async throws -> Database? {
+        try await inBackground { [self] in try existingDatabase(named: name, encryptionKey: encryptionKey) }
+    }
+
+    private func inBackground<Value: Sendable>(_ work: @escaping @Sendable () throws -> Value) async throws -> Value {
+        if Task.isCancelled { throw CofferError(.cancelled) }
+        return try await withCheckedThrowingContinuation { continuation in
+            Self.opening.async { continuation.resume(with: Result { try work() }) }
+        }
+    }
+
+    private static let opening = DispatchQueue(label: "coffer.opening", attributes: .concurrent)
+}

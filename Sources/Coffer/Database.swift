@@ -1,0 +1,134 @@
+internal import CofferModel
+public import CofferSealing
+internal import CofferVault
+internal import Foundation
+
+/// A database of JSON documents, encrypted when it was created with a key.
+///
+/// ```swift
+/// var options = DatabaseOptions()
+/// options.create = true
+/// options.encryptionKey = SymmetricKey(password: "password123456")
+/// let database = try Manager.shared.openDatabase(named: "people", options: options)
+///
+/// let robin = try database.document(withID: "Robin").newRevision()
+/// robin["name"] = "Robin"
+/// try robin.save()
+/// ```
+///
+/// Safe from any thread, as is everything that hangs on it but drafts. Reads see what was committed when they began and
+/// wait for nobody; writes wait for each other. Where a call may wait there is an `async` form of the same name, which
+/// suspends its task instead of blocking a thread. A commit has reached the disk when its call returns.
+///
+/// There is one instance for each open database of the process. It closes with ``close()``, or when nobody holds it.
+public final class Database: Sendable {
+    /// The database's name.
+    public let name: String
+
+    /// The manager that opened the database.
+    public let manager: Manager
+
+    let storage: Storage
+
+    init(name: String, manager: Manager, storage: Storage) {
+        self.name = name
+        self.manager = manager
+        self.storage = storage
+    }
+
+    /// Whether the database is encrypted.
+    public var isEncrypted: Bool { storage.manifest.manifest.isEncrypted }
+
+    /// Whether the database was opened for reading only.
+    public var isReadOnly: Bool { storage.isReadOnly }
+
+    // MARK: Documents
+
+    /// The document with that id, whether it exists or not. Touches no disk.
+    ///
+    /// An id is 1 to 900 bytes of UTF-8 that do not start with `_`. Others are a 400 where the document is read or saved.
+    public func document(withID id: String) -> Document { Document(database: self, documentID: id) }
+
+    /// A new document with an id that nobody else has: 136 random bits. Touches no disk.
+    public func createDocument() -> Document { Document(database: self, documentID: DocumentID.random().text) }
+
+    /// The document with that id; nil when there is none or it is deleted.
+    ///
+    /// - Throws: `invalidDocumentID` (400), `damaged` (500), `closed` (500).
+    public subscript(id: String) -> Document? {
+        get throws(CofferError) {
+            let document = document(withID: id)
+            return try document.currentRevision == nil ? nil : document
+        }
+    }
+
+    /// How many documents there are, not counting deleted ones. Takes time in proportion to their number.
+    public var documentCount: Int {
+        get throws(CofferError) {
+            try storage.read { (tables) throws(CofferError) in try tables.documentCount() }
+        }
+    }
+
+    /// The sequence of the last revision that was saved, 0 in a new database. Each saved revision has a higher one than
+    /// all before.
+    public var lastSequenceNumber: Int {
+        get throws(CofferError) {
+            Int(try storage.read { (tables) throws(CofferError) in try tables.lastSequence() })
+        }
+    }
+
+    /// The ids of documents that are not deleted, sorted by their bytes.
+    ///
+    /// - Parameters:
+    ///   - id: only ids after this one. Default: nil, from the first.
+    ///   - limit: how many at most. To read all in pieces, ask again with the last id until none come.
+    public func documentIDs(after id: String? = nil, limit: Int = 10_000) throws(CofferError) -> [String] {
+        try storage.read { (tables) throws(CofferError) in try tables.documentIDs(after: id ?? "", limit: max(0, limit))
+        }
+    }
+
+    // MARK: Transactions
+
+    /// Runs `body` as one transaction: all that it saves is committed together, or nothing if it throws.
+    ///
+    /// Reads inside see what it has saved so far; other threads do not, until it has returned. Many saves in one
+    /// transaction are much faster than many transactions, since each commit waits for the disk. Transactions nest: an
+    /// inner one that throws takes back only its own changes. `body` runs on the calling thread.
+    ///
+    /// - Returns: what `body` returns.
+    /// - Throws: what `body` throws; `readOnly` (403), `closed` (500), `busy` (503), `noSpace` (507).
+    public func inTransaction<Value>(_ body: () throws -> Value) throws -> Value {
+        try storage.transaction(body)
+    }
+
+    // MARK: Closing
+
+    /// Waits for reads and writes under way, then closes. Whatever is called later fails with `closed` (500).
+    ///
+    /// Closing again does nothing.
+    ///
+    /// - Throws: `invalidArgument` (400) inside a transaction, which would wait for itself; `busy` (503).
+    public func close() throws(CofferError) { try storage.close() }
+
+    /// Closes the database and deletes it, with all its documents and attachments. It is gone at once, even if the
+    /// process is killed; the space is given back by the end of the call.
+    ///
+    /// - Throws: as ``close()``; `readOnly` (403), `closed` (500) when it was closed before.
+    public func delete() throws(CofferError) { try storage.close(removing: true) }
+
+    // MARK: For those who ask for an open database again
+
+    /// - Throws: as opening does, unless `key` opens this database.
+    func checkKey(_ key: SymmetricKey?) throws(CofferError) {
+        do throws(CofferError) {
+            _ = try storage.manifest.manifest.unlock(with: key)
+        } catch {
+            throw error.about(storage.subject)
+        }
+    }
+
+    /// - Throws: `busy` (503) when it is open for reading only.
+    func checkOpenForWriting() throws(CofferError) {
+        if isReadOnly { throw CofferError(.busy, of: storage.subject, "it is open for reading only") }
+    }
+}

@@ -1,0 +1,69 @@
+public import CofferSealing
+
+/// How ``Manager/openDatabase(named:options:)`` opens or creates a database.
+public struct DatabaseOptions: Sendable {
+    /// Whether a database that does not exist is created. Default: false.
+    public var create = false
+
+    /// Whether the database is opened for reading only. Default: false.
+    ///
+    /// Nothing is written then, not even to recover from a crash, and other processes may read at the same time. A
+    /// database that does not exist is not created.
+    public var readOnly = false
+
+    /// The key that the database opens with, or, when it is created, is encrypted under. Default: nil, no encryption.
+    ///
+    /// A new database without a key is **not encrypted**. A database that exists opens only with one of its keys, and an
+    /// unencrypted one only with nil; everything else is a 401.
+    public var encryptionKey: SymmetricKey?
+
+    /// The storage engine of a new database. Default: nil, the manager's ``Manager/storageType``.
+    ///
+    /// A database that exists keeps the engine that it was created with.
+    public var storageType: StorageType?
+
+    /// When a commit returns. Default: ``Durability/full``.
+    public var durability = Durability.full
+
+    /// How many bytes of decrypted pages are kept in memory, for writing and reading together. Default: 64 MiB.
+    ///
+    /// A page that is not in memory costs a read, a decryption and a check. A cache that holds the working set matters
+    /// more for speed than any other setting. Memory is taken as pages are read; values below 1 MiB count as 1 MiB.
+    public var cacheByteCount = 64 << 20
+
+    /// How long opening waits for another process to close the database. Default: zero.
+    ///
+    /// When it has passed, opening fails with `busy` (503).
+    public var lockTimeout = Duration.zero
+
+    /// How long a call waits for another thread's transaction to end. Default: 10 seconds.
+    ///
+    /// When it has passed, the call fails with `busy` (503).
+    public var busyTimeout = Duration.seconds(10)
+
+    /// The options that are their defaults.
+    public init() {}
+}
+
+/// When a commit returns: how much of it a power cut can take back.
+public enum Durability: Sendable {
+    /// After the commit has reached the disk.
+    case full
+    /// After the commit was handed to the operating system.
+    ///
+    /// A crash of the app loses nothing. A power cut or a crash of the system may lose the last commits, as a whole and
+    /// in order; it never leaves half of one.
+    case relaxed
+}
+
+/// A storage engine's name.
+public struct StorageType: RawRepresentable, Hashable, Sendable {
+    /// The engine's name, such as `SQLite`.
+    public let rawValue: String
+
+    /// Names an engine. One that is not built in is a 406 where it is used.
+    public init(rawValue: String) { self.rawValue = rawValue }
+
+    /// SQLite, through SQLCipher. The only engine so far.
+    public static let sqlite = StorageType(rawValue: "SQLite")
+}

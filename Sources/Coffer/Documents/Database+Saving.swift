@@ -1,0 +1,146 @@
+internal import CofferModel
+public import CofferSealing
+public import Foundation
+
+extension Database {
+    // MARK: Documents to be changed
+
+    /// Saves a document as its next revision, and brings it up to date. It is on the disk when this returns.
+    ///
+    /// - Parameters:
+    ///   - document: the document. A new one must have an id that no document has.
+    ///   - concurrencyControl: what happens when somebody else saved it since. Default: ``ConcurrencyControl/failOnConflict``.
+    /// - Returns: the revision that it became.
+    /// - Throws: `invalidDocumentID`, `invalidJSON` and, for a document of another database, `invalidArgument` (400);
+    ///   `readOnly` (403), `documentNotFound` (404) when it is gone, `conflict` (409), `closed` (500), `busy` (503),
+    ///   `noSpace` (507). Nothing is saved then.
+    @discardableResult
+    public func saveDocument(
+        _ document: MutableDocument, concurrencyControl: ConcurrencyControl = .failOnConflict
+    ) throws(CofferError) -> SavedRevision {
+        document.noteSaved(try draft(of: document, concurrencyControl).save())
+    }
+
+    /// Deletes a document: see ``Document/delete()``.
+    ///
+    /// - Throws: as ``saveDocument(_:concurrencyControl:)``; `documentNotFound` (404) for one that was never saved.
+    @discardableResult
+    public func deleteDocument(
+        _ document: MutableDocument, concurrencyControl: ConcurrencyControl = .failOnConflict
+    ) throws(CofferError) -> SavedRevision {
+        document.noteSaved(try deletion(of: document, concurrencyControl).save())
+    }
+
+    // MARK: JSON
+
+    /// Saves JSON as a document's next revision: bytes in, no value in between.
+    ///
+    /// - Parameters:
+    ///   - json: one object in UTF-8. A top-level `_id` is the document's id, and `_rev` the revision that this replaces;
+    ///     where they are given beside the JSON too, both must agree. Other top-level names that start with `_` are
+    ///     refused.
+    ///   - id: the document's id. Default: the JSON's `_id`, or one that nobody else has.
+    ///   - revisionID: the revision that this one replaces, which must be the current one. Default: the JSON's `_rev`; with
+    ///     neither, there must be no such document.
+    /// - Returns: the revision that it became.
+    /// - Throws: `invalidJSON` (400) where it is no JSON, with the offset in bytes; where a number does not fit 64 bits or a
+    ///   double, a key comes twice in an object, the nesting is deeper than 512 or the text longer than 64 MiB. And as
+    ///   ``saveDocument(_:concurrencyControl:)``.
+    @discardableResult
+    public func save(
+        json: Data, withID id: String? = nil, replacing revisionID: RevisionID? = nil
+    ) throws(CofferError) -> SavedRevision {
+        try draft(ofJSON: json, id, revisionID).save()
+    }
+}
+
+extension Database {
+    func draft(
+        of document: MutableDocument, _ concurrencyControl: ConcurrencyControl
+    ) throws(CofferError) -> RevisionDraft {
+        try document.checkBelongs(to: self)
+        let target = self.document(withID: document.id)
+        return try RevisionDraft(
+            target, parent: document.parent(under: concurrencyControl), body: target.checkedBody(document.properties))
+    }
+
+    func deletion(
+        of document: MutableDocument, _ concurrencyControl: ConcurrencyControl
+    ) throws(CofferError) -> RevisionDraft {
+        try document.checkBelongs(to: self)
+        let target = self.document(withID: document.id)
+        guard document.revisionID != nil || concurrencyControl == .lastWriteWins else {
+            throw CofferError(.documentNotFound, of: target.subject, "it was never saved")
+        }
+        return try RevisionDraft(
+            target, parent: document.parent(under: concurrencyControl), isDeletion: true, body: .empty)
+    }
+
+    func draft(ofJSON json: Data, _ id: String?, _ revisionID: RevisionID?) throws(CofferError) -> RevisionDraft {
+        let parsed: DocumentBody
+        do throws(CofferError) {
+            parsed = try DocumentBody(json: Array(json))
+        } catch {
+            throw id.map { error.about("document \($0)") } ?? error
+        }
+        return try draft(of: parsed, id, revisionID)
+    }
+
+    /// A draft of what says itself which document it is, or of one with a new id.
+    func draft(of parsed: DocumentBody, _ id: String?, _ revisionID: RevisionID?) throws(CofferError) -> RevisionDraft {
+        let document = document(withID: id ?? parsed.id ?? DocumentID.random().text)
+        try document.check(parsed)
+        return try RevisionDraft(
+            document, parent: document.parent(replacing: revisionID, stated: parsed.revision), body: parsed.body)
+    }
+}
+
+extension Document {
+    /// The revision to be replaced, as the caller or the JSON says it.
+    fileprivate func parent(
+        replacing revisionID: RevisionID?, stated text: String?
+    ) throws(CofferError) -> RevisionDraft.Parent {
+        guard let text else { return revisionID.map { .revision($0) } ?? .none }
+        guard let stated = RevisionID(text) else {
+            throw CofferError(.invalidJSON, of: subject, "_rev is no revision id")
+        }
+        guard revisionID == nil || revisionID == stated else {
+            throw CofferError(.invalidArgument, of: subject, "_rev is another revision than the one to be replaced")
+        }
+        return .revision(stated)
+    }
+
+    /// - Throws: `invalidJSON` (400) where a body says of itself what contradicts this document or can't be saved.
+    func check(_ parsed: DocumentBody) throws(CofferError) {
+        if let stated = parsed.id, !stated.utf8.elementsEqual(documentID.utf8) {
+            throw CofferError(.invalidJSON, of: subject, "_id is another document's")
+        }
+        if parsed.isDeletion {
+            throw CofferError(.invalidJSON, of: subject, "_deleted is not saved with a document; delete it instead")
+        }
+        if parsed.attachments != nil {
+            throw CofferError(.invalidJSON, of: subject, "_attachments are not saved as properties")
+        }
+    }
+
+    /// The body that `properties` make.
+    func checkedBody(_ properties: JSONObject) throws(CofferError) -> CanonicalBody {
+        let parsed: DocumentBody
+        do throws(CofferError) {
+            parsed = try DocumentBody(properties)
+        } catch {
+            throw error.about(subject)
+        }
+        try check(parsed)
+        return parsed.body
+    }
+}
+
+extension MutableDocument {
+    fileprivate func parent(under concurrencyControl: ConcurrencyControl) -> RevisionDraft.Parent {
+        switch concurrencyControl {
+        case .failOnConflict: revisionID.map { .revision($0) } ?? .none
+        case .lastWriteWins: .winner
+        }
+    }
+}

@@ -1,0 +1,106 @@
+internal import CofferModel
+public import CofferSealing
+
+/// A document: an id, and the revisions saved under it.
+///
+/// A handle that holds nothing: each property reads the database anew. Safe from any thread.
+public final class Document: Sendable {
+    /// The database that the document is or will be in.
+    public let database: Database
+
+    /// The document's id.
+    public let documentID: String
+
+    init(database: Database, documentID: String) {
+        self.database = database
+        self.documentID = documentID
+    }
+
+    /// The revision that counts, with its properties; nil when there is none, or when the document is deleted.
+    ///
+    /// Where revisions conflict, it is the one that every other copy of the database would choose too.
+    ///
+    /// - Throws: `invalidDocumentID` (400), `damaged` (500), `closed` (500).
+    public var currentRevision: SavedRevision? {
+        get throws(CofferError) {
+            guard let winner = try winner, !winner.isDeletion else { return nil }
+            return winner
+        }
+    }
+
+    /// The id of the revision that counts, even if it is a deletion; nil when nothing was ever saved.
+    public var currentRevisionID: RevisionID? {
+        get throws(CofferError) { try winner?.revisionID }
+    }
+
+    /// Whether the document was saved and then deleted.
+    public var isDeleted: Bool {
+        get throws(CofferError) { try winner?.isDeletion ?? false }
+    }
+
+    /// The properties of the current revision; nil when there is none.
+    public var properties: JSONObject? {
+        get throws(CofferError) { try currentRevision?.properties }
+    }
+
+    /// One property of the current revision; nil when it has none of that name, or when there is no current revision.
+    public subscript(key: String) -> JSONValue? {
+        get throws(CofferError) { try properties?[key] }
+    }
+
+    /// The revision with that id, with its properties if they are still there; nil when there is no such revision.
+    public func revision(withID id: RevisionID) throws(CofferError) -> SavedRevision? {
+        let document = try checkedID
+        let stored: StoredRevision? = try database.storage.read { (tables) throws(CofferError) in
+            guard let row = try tables.document(document),
+                let sequence = try tables.sequence(of: id, inDocument: row.number)
+            else { return nil }
+            return try tables.revision(sequence: sequence)
+        }
+        return stored.map { SavedRevision(document: self, $0) }
+    }
+
+    // MARK: Changing
+
+    /// A draft of the next revision, with the properties of the current one; empty when there is none.
+    public func newRevision() throws(CofferError) -> UnsavedRevision {
+        let winner = try winner
+        let properties = try winner.flatMap { (winner) throws(CofferError) in
+            winner.isDeletion ? nil : try winner.properties
+        }
+        return UnsavedRevision(document: self, parent: winner?.revisionID, properties: properties ?? [:])
+    }
+
+    /// Deletes the document: saves a revision that says so, so that other copies of the database learn of it.
+    ///
+    /// The earlier revisions stay until the database is compacted. The id may be used again.
+    ///
+    /// - Returns: the revision that says so.
+    /// - Throws: `documentNotFound` (404) when there is none, and what saving throws.
+    @discardableResult
+    public func delete() throws(CofferError) -> SavedRevision {
+        try database.storage.write { (writer) throws(CofferError) in
+            guard let row = try writer.tables.document(try checkedID), !row.flags.contains(.isDeleted) else {
+                throw CofferError(.documentNotFound, of: subject)
+            }
+            return try RevisionDraft(self, parent: .winner, isDeletion: true, body: .empty).save()
+        }
+    }
+
+    // MARK: Reading
+
+    var subject: String { "document \(documentID)" }
+
+    var checkedID: DocumentID {
+        get throws(CofferError) { try DocumentID(documentID) }
+    }
+
+    /// The winning revision, deletion or not.
+    private var winner: SavedRevision? {
+        get throws(CofferError) {
+            let document = try checkedID
+            let found = try database.storage.read { (tables) throws(CofferError) in try tables.winner(of: document) }
+            return found.map { SavedRevision(document: self, $0.revision) }
+        }
+    }
+}

@@ -1,0 +1,85 @@
+internal import CofferModel
+public import CofferSealing
+
+/// A document to be changed and saved as a whole, in the style of Couchbase Lite 2.
+///
+/// ```swift
+/// let task = MutableDocument(id: "task-1", ["type": "task"])
+/// task["title"] = "Water the plants"
+/// try database.saveDocument(task)
+/// ```
+///
+/// A save brings it up to date, so that it can be changed and saved again. For one thread, or task, at a time: it is not
+/// `Sendable`, since two that change one document would overwrite each other.
+public final class MutableDocument {
+    /// The document's id.
+    public let id: String
+
+    /// The properties, to be changed at will. Names that start with `_` are Coffer's own: a 400 when it is saved.
+    public var properties: JSONObject
+
+    /// The revision that was last saved or read; nil for a document that is new.
+    public private(set) var revisionID: RevisionID?
+
+    /// Where it was saved or read. Another database is refused: its revisions are not this one's.
+    private weak var database: Database?
+
+    /// A new document.
+    ///
+    /// - Parameters:
+    ///   - id: its id. Default: nil, one that nobody else has.
+    ///   - properties: what it holds at first. Default: nothing.
+    public init(id: String? = nil, _ properties: JSONObject = [:]) {
+        self.id = id ?? DocumentID.random().text
+        self.properties = properties
+    }
+
+    init(_ revision: SavedRevision) throws(CofferError) {
+        id = revision.document.documentID
+        properties = try revision.properties
+        revisionID = revision.revisionID
+        database = revision.document.database
+    }
+
+    /// One property. Setting nil removes it; setting `.null` keeps it as JSON's null.
+    public subscript(key: String) -> JSONValue? {
+        get { properties[key] }
+        set { properties[key] = newValue }
+    }
+
+    /// One property as a value of yours; nil when there is none of that name, or when it does not fit.
+    @_disfavoredOverload
+    public subscript<Value: JSONConvertible>(key: String) -> Value? {
+        get { properties[key] }
+        set { properties[key] = newValue }
+    }
+
+    /// - Throws: `invalidArgument` (400) when it belongs to another database.
+    func checkBelongs(to database: Database) throws(CofferError) {
+        if let own = self.database, own !== database {
+            throw CofferError(.invalidArgument, of: "document \(id)", "it belongs to another database")
+        }
+    }
+
+    func noteSaved(_ revision: SavedRevision) -> SavedRevision {
+        revisionID = revision.isDeletion ? nil : revision.revisionID
+        database = revision.document.database
+        return revision
+    }
+}
+
+/// What happens when a document to be saved has been saved by somebody else meanwhile.
+public enum ConcurrencyControl: Sendable {
+    /// The save is refused with `conflict` (409).
+    case failOnConflict
+    /// The save replaces what is there.
+    case lastWriteWins
+}
+
+extension Document {
+    /// The current revision as a document to be changed; a new one with this id when there is none.
+    public func toMutable() throws(CofferError) -> MutableDocument {
+        guard let revision = try currentRevision else { return MutableDocument(id: documentID) }
+        return try MutableDocument(revision)
+    }
+}

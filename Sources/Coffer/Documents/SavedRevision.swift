@@ -1,0 +1,155 @@
+internal import CofferModel
+public import CofferSealing
+public import Foundation
+internal import Synchronization
+
+/// One revision of a document, as it was saved. It never changes. Safe from any thread.
+public final class SavedRevision: Sendable {
+    /// The document that this is a revision of.
+    public let document: Document
+
+    /// The revision's id: its generation, and a digest of its parent and content. The same edit has the same id anywhere.
+    public let revisionID: RevisionID
+
+    /// Whether this revision deletes the document.
+    public let isDeletion: Bool
+
+    /// The revision's number in the order in which the database got them.
+    public var sequence: Int { Int(stored.sequence) }
+
+    let stored: StoredRevision
+
+    /// The properties, once they were asked for: reading them out of their bytes costs more than anything else here.
+    private let decoded = Mutex<JSONObject?>(nil)
+
+    init(document: Document, _ stored: StoredRevision) {
+        self.document = document
+        self.stored = stored
+        revisionID = stored.id
+        isDeletion = stored.isDeletion
+    }
+
+    // MARK: Content
+
+    /// The properties as JSON in UTF-8, in the canonical form of RFC 8785: members sorted, no white space.
+    ///
+    /// - Throws: `revisionNotFound` (404) when compaction dropped them, `damaged` (500), `closed` (500).
+    public var json: Data {
+        get throws(CofferError) { Data(try body) }
+    }
+
+    /// The properties. Without those whose name starts with `_`, which are Coffer's own.
+    ///
+    /// They come in the canonical order of RFC 8785, whatever the order in which they were set.
+    ///
+    /// - Throws: as ``json``.
+    public var properties: JSONObject {
+        get throws(CofferError) {
+            if let properties = decoded.withLock({ $0 }) { return properties }
+            let properties = try decodedBody()
+            decoded.withLock { $0 = properties }
+            return properties
+        }
+    }
+
+    /// One property; nil when there is none of that name.
+    public subscript(key: String) -> JSONValue? {
+        get throws(CofferError) { try properties[key] }
+    }
+
+    /// One property as a value of yours; nil when there is none of that name, or when it does not fit.
+    @_disfavoredOverload
+    public subscript<Value: JSONConvertible>(key: String) -> Value? {
+        get throws(CofferError) { try properties[key] }
+    }
+
+    /// Whether the properties are still there. Compaction drops those of revisions that were replaced.
+    public var propertiesAvailable: Bool {
+        get throws(CofferError) { try loadedBody != nil }
+    }
+
+    // MARK: History
+
+    /// The revision that this one was made from; nil for a first one, and where the parent is forgotten.
+    public var parentRevision: SavedRevision? {
+        get throws(CofferError) {
+            guard let parent = stored.parent else { return nil }
+            let found = try document.database.storage.read { (tables) throws(CofferError) in
+                try tables.revision(sequence: parent)
+            }
+            return SavedRevision(document: document, found)
+        }
+    }
+
+    /// This revision and those it was made from, the oldest first. Their properties are read when they are asked for.
+    public var history: [SavedRevision] {
+        get throws(CofferError) {
+            let all = try document.database.storage.read { (tables) throws(CofferError) in
+                try tables.revisions(ofDocument: stored.document)
+            }
+            let bySequence = Dictionary(uniqueKeysWithValues: all.map { ($0.sequence, $0) })
+            var history: [SavedRevision] = []
+            var next = bySequence[stored.sequence]
+            while let revision = next, history.count <= all.count {
+                history.append(SavedRevision(document: document, revision))
+                next = revision.parent.flatMap { bySequence[$0] }
+            }
+            return history.reversed()
+        }
+    }
+
+    // MARK: Changing
+
+    /// A draft of the next revision, with this one's properties.
+    ///
+    /// Saving it is a 409 when this revision has been replaced by then.
+    public func createRevision() throws(CofferError) -> UnsavedRevision {
+        UnsavedRevision(document: document, parent: revisionID, properties: isDeletion ? [:] : try properties)
+    }
+
+    /// Saves a revision that deletes the document, made from this one.
+    ///
+    /// - Throws: `conflict` (409) when this revision has been replaced.
+    @discardableResult
+    public func deleteDocument() throws(CofferError) -> SavedRevision {
+        try RevisionDraft(document, parent: .revision(revisionID), isDeletion: true, body: .empty).save()
+    }
+
+    // MARK: Bytes
+
+    /// The body, read again where this revision came without.
+    private var loadedBody: [UInt8]? {
+        get throws(CofferError) {
+            if let body = stored.body { return body }
+            return try document.database.storage.read { (tables) throws(CofferError) in
+                try tables.revision(sequence: stored.sequence).body
+            }
+        }
+    }
+
+    private func decodedBody() throws(CofferError) -> JSONObject {
+        let body = try body
+        do throws(CofferError) {
+            return try JSONObject(canonical: body.span)
+        } catch {
+            throw error.about(document.subject)
+        }
+    }
+
+    var body: [UInt8] {
+        get throws(CofferError) {
+            guard let body = try loadedBody else {
+                throw CofferError(.revisionNotFound, of: document.subject, "its properties were compacted away")
+            }
+            return body
+        }
+    }
+}
+
+extension SavedRevision: Equatable {
+    /// Whether both are the same revision of the same document.
+    public static func == (left: SavedRevision, right: SavedRevision) -> Bool {
+        left.revisionID == right.revisionID && left.document.database === right.document.database
+            && left.document.documentID.utf8.elementsEqual(right.document.documentID.utf8)
+    }
+}

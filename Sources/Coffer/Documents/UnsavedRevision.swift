@@ -1,0 +1,75 @@
+internal import CofferModel
+public import CofferSealing
+
+/// A draft of a document's next revision.
+///
+/// ```swift
+/// let draft = try document.newRevision()
+/// draft["name"] = "Robin"
+/// draft["nickname"] = nil
+/// let saved = try draft.save()
+/// ```
+///
+/// A save brings the draft up to date, so that it can be changed and saved again. Drafts are for one thread, or task, at
+/// a time: they are not `Sendable`, since two that change one draft would overwrite each other.
+public final class UnsavedRevision {
+    /// The document that this becomes a revision of.
+    public let document: Document
+
+    /// The revision that this one is made from; nil when it is to be the document's first.
+    public private(set) var parentRevisionID: RevisionID?
+
+    /// The properties, to be changed at will. Names that start with `_` are Coffer's own: a 400 when it is saved.
+    public var properties: JSONObject
+
+    /// Whether saving this deletes the document, with the properties as what stays known of it. Default: false.
+    public var isDeletion = false
+
+    init(document: Document, parent: RevisionID?, properties: JSONObject) {
+        self.document = document
+        parentRevisionID = parent
+        self.properties = properties
+    }
+
+    /// One property. Setting nil removes it; setting `.null` keeps it as JSON's null.
+    public subscript(key: String) -> JSONValue? {
+        get { properties[key] }
+        set { properties[key] = newValue }
+    }
+
+    /// One property as a value of yours; nil when there is none of that name, or when it does not fit.
+    @_disfavoredOverload
+    public subscript<Value: JSONConvertible>(key: String) -> Value? {
+        get { properties[key] }
+        set { properties[key] = newValue }
+    }
+
+    /// Saves the draft as the document's next revision. It is on the disk when this returns.
+    ///
+    /// - Throws: `invalidDocumentID` and `invalidJSON` (400), `readOnly` (403), `documentNotFound` (404) when the
+    ///   document it was made from is gone, `conflict` (409) when that revision has been replaced, `closed` (500),
+    ///   `busy` (503), `noSpace` (507). Nothing is saved then, and the draft stays as it was.
+    @discardableResult
+    public func save() throws(CofferError) -> SavedRevision {
+        noteSaved(try draft(allowsConflict: false).save())
+    }
+
+    /// Saves the draft even if the revision that it was made from has been replaced: then the document has a conflict.
+    ///
+    /// - Throws: as ``save()``, but no `conflict`.
+    @discardableResult
+    public func saveAllowingConflict() throws(CofferError) -> SavedRevision {
+        noteSaved(try draft(allowsConflict: true).save())
+    }
+
+    func draft(allowsConflict: Bool) throws(CofferError) -> RevisionDraft {
+        try RevisionDraft(
+            document, parent: parentRevisionID.map { .revision($0) } ?? .none, isDeletion: isDeletion,
+            body: try document.checkedBody(properties), allowsConflict: allowsConflict)
+    }
+
+    func noteSaved(_ revision: SavedRevision) -> SavedRevision {
+        parentRevisionID = revision.revisionID
+        return revision
+    }
+}

@@ -1,0 +1,214 @@
+internal import CofferModel
+public import CofferSealing
+internal import CofferSQLite
+package import CofferVault
+public import Foundation
+internal import Synchronization
+
+/// A directory of databases: where they are created, opened and listed.
+///
+/// Each database is one directory, `NAME.coffer`. Managers are cheap and hold nothing open; two for the same directory,
+/// or one that reaches it on another way, hand out the same open databases. Safe from any thread.
+public final class Manager: Sendable {
+    /// Where this manager's databases are. Made when the first one is created.
+    public let directory: URL
+
+    /// The manager of the app's usual place for data: `Application Support/Coffer` on Apple systems; elsewhere
+    /// `$XDG_DATA_HOME/Coffer`, or `~/.local/share/Coffer` where that is not set.
+    public static let shared = Manager(unchecked: defaultDirectory)
+
+    /// The engine of databases that are created without naming one. Default: ``StorageType/sqlite``.
+    public var storageType: StorageType {
+        get { storage.withLock { $0 } }
+        set { storage.withLock { $0 = newValue } }
+    }
+
+    private let storage = Mutex(StorageType.sqlite)
+    private let fileSystem: any FileSystem
+    private let passwordCost: PasswordCost
+
+    /// A manager for the databases in `directory`, which need not exist.
+    ///
+    /// - Throws: `invalidArgument` (400) for a URL that is no file URL.
+    public convenience init(directory: URL) throws(CofferError) {
+        guard directory.isFileURL else {
+            throw CofferError(.invalidArgument, "databases are kept in files, and the URL names none")
+        }
+        self.init(unchecked: directory)
+    }
+
+    /// A manager whose files and password costs a test chooses.
+    package init(directory: URL, fileSystem: any FileSystem, passwordCost: PasswordCost) {
+        self.directory = directory.standardizedFileURL
+        self.fileSystem = fileSystem
+        self.passwordCost = passwordCost
+    }
+
+    private convenience init(unchecked directory: URL) {
+        self.init(directory: directory, fileSystem: SystemFileSystem(), passwordCost: .standard)
+    }
+
+    private static var defaultDirectory: URL {
+        #if canImport(Darwin)
+        URL.applicationSupportDirectory.appending(path: "Coffer", directoryHint: .isDirectory)
+        #else
+        // The XDG Base Directory Specification: a relative path there is to be ignored.
+        if let home = ProcessInfo.processInfo.environment["XDG_DATA_HOME"], home.hasPrefix("/") {
+            URL(filePath: home, directoryHint: .isDirectory).appending(path: "Coffer", directoryHint: .isDirectory)
+        } else {
+            URL.homeDirectory.appending(path: ".local/share/Coffer", directoryHint: .isDirectory)
+        }
+        #endif
+    }
+
+    // MARK: Opening
+
+    /// Opens the database of that name, or creates it where `options.create` says so.
+    ///
+    /// A database that is open already is returned as the same instance, if `options.encryptionKey` opens it; all other
+    /// options keep the values that it was opened with. Nothing of a store is changed before its key is proven.
+    ///
+    /// - Parameters:
+    ///   - name: lower-case ASCII letters, digits and `_$()+-/`, the first a letter; shorter than 240 bytes.
+    ///   - options: see there. Without any, a database that must exist is opened, unencrypted.
+    /// - Throws: `invalidDatabaseName` and `invalidKey` (400); `wrongKey`, `keyRequired` and `notEncrypted` (401);
+    ///   `databaseNotFound` and `notAStore` (404); `storageTypeUnavailable` (406); `damaged` (500);
+    ///   `encryptionUnavailable` and `unsupportedFormat` (501); `busy` (503) while another process has it open.
+    public func openDatabase(named name: String, options: DatabaseOptions = DatabaseOptions()) throws(CofferError)
+        -> Database
+    {
+        let name = try DatabaseName(name)
+        guard let database = try open(name, options, checksKey: true) else {
+            throw CofferError(.databaseNotFound, of: Self.subject(name))
+        }
+        return database
+    }
+
+    /// Opens the database of that name, or creates it.
+    ///
+    /// - Parameters:
+    ///   - name: see ``openDatabase(named:options:)``, which also lists the errors.
+    ///   - encryptionKey: the key that it opens with, or is encrypted under when it is created. **Without one a new
+    ///     database is not encrypted.** A database that is open already is returned without asking for a key; a key that
+    ///     is given all the same must open it.
+    public func database(named name: String, encryptionKey: SymmetricKey? = nil) throws(CofferError) -> Database {
+        var options = DatabaseOptions()
+        options.create = true
+        options.encryptionKey = encryptionKey
+        let name = try DatabaseName(name)
+        guard let database = try open(name, options, checksKey: encryptionKey != nil) else {
+            throw CofferError(.databaseNotFound, of: Self.subject(name))
+        }
+        return database
+    }
+
+    /// Opens the database of that name, if there is one.
+    ///
+    /// - Parameters:
+    ///   - name: see ``openDatabase(named:options:)``, which also lists the errors.
+    ///   - encryptionKey: the key that it opens with. One that is open already is returned without asking for it; a key
+    ///     that is given all the same must open it.
+    /// - Returns: the database, or nil when there is none.
+    public func existingDatabase(named name: String, encryptionKey: SymmetricKey? = nil) throws(CofferError)
+        -> Database?
+    {
+        var options = DatabaseOptions()
+        options.encryptionKey = encryptionKey
+        return try open(DatabaseName(name), options, checksKey: encryptionKey != nil)
+    }
+
+    /// - Returns: nil when there is no such database and none is to be created.
+    private func open(
+        _ name: DatabaseName, _ options: DatabaseOptions, checksKey: Bool
+    ) throws(CofferError) -> Database? {
+        try checkStorageType(options, name)
+        if let key = options.encryptionKey { try key.checkUsable() }
+        let creates = options.create && !options.readOnly
+        if creates { try makeDirectory() }
+        guard let parent = try? StoreIdentity(path: directory.path(percentEncoded: false)) else { return nil }
+        let path = storePath(name)
+        let place = Registry.Place(directory: parent, fileName: name.fileName)
+        return try Registry.shared.withExclusiveUse(of: place) { () throws(CofferError) in
+            let opener = StoreOpener(
+                path: path, subject: Self.subject(name), options: options, fileSystem: fileSystem,
+                passwordCost: passwordCost)
+            while true {
+                if let identity = try? StoreIdentity(path: path) {
+                    if let database = Registry.shared.database(identity) {
+                        if checksKey { try database.checkKey(options.encryptionKey) }
+                        if !options.readOnly { try database.checkOpenForWriting() }
+                        return database
+                    }
+                    do throws(CofferError) {
+                        return register(try opener.open(), name)
+                    } catch  where error.code == .databaseNotFound {
+                        // Deleted by another process since we looked.
+                    }
+                }
+                guard creates else { return nil }
+                do throws(CofferError) {
+                    return register(try opener.create(), name)
+                } catch  where error.code == .databaseExists {
+                    // Created by another process since we looked: open that one.
+                }
+            }
+        }
+    }
+
+    private func register(_ storage: Storage, _ name: DatabaseName) -> Database {
+        let database = Database(name: name.text, manager: self, storage: storage)
+        Registry.shared.add(database, storage.store.identity)
+        return database
+    }
+
+    private func checkStorageType(_ options: DatabaseOptions, _ name: DatabaseName) throws(CofferError) {
+        let type = options.storageType ?? storageType
+        guard type == .sqlite else {
+            throw CofferError(
+                .storageTypeUnavailable, of: Self.subject(name), "there is no engine \(type.rawValue) in this build")
+        }
+    }
+
+    private func makeDirectory() throws(CofferError) {
+        do {
+            try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        } catch {
+            throw CofferError(
+                .ioFailed, of: "directory \(directory.lastPathComponent)", "it can't be made", cause: error)
+        }
+    }
+
+    // MARK: Listing
+
+    /// The names of all databases here, sorted by their bytes. Reads no database.
+    ///
+    /// - Throws: `ioFailed` (500) when the directory cannot be read. One that does not exist has no databases.
+    public var allDatabaseNames: [String] {
+        get throws(CofferError) {
+            let path = directory.path(percentEncoded: false)
+            guard FileManager.default.fileExists(atPath: path) else { return [] }
+            do {
+                return try FileManager.default.contentsOfDirectory(atPath: path)
+                    .compactMap { DatabaseName(fileName: $0) }
+                    .filter { Manifest.exists(inStoreAt: storePath($0)) }
+                    .map(\.text)
+                    .sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
+            } catch {
+                throw CofferError(
+                    .ioFailed, of: "directory \(directory.lastPathComponent)", "it can't be read", cause: error)
+            }
+        }
+    }
+
+    /// Whether there is a database of that name. False for a name that none can have. Reads no database.
+    public func databaseExists(named name: String) -> Bool {
+        guard let name = try? DatabaseName(name) else { return false }
+        return Manifest.exists(inStoreAt: storePath(name))
+    }
+
+    func storePath(_ name: DatabaseName) -> String {
+        directory.appending(component: name.fileName, directoryHint: .isDirectory).path(percentEncoded: false)
+    }
+
+    static func subject(_ name: DatabaseName) -> String { "database \(name.text)" }
+}

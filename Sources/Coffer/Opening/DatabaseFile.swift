@@ -1,0 +1,62 @@
+internal import CofferSealing
+internal import CofferSQLite
+internal import Foundation
+
+/// The database file of a generation, and the files that SQLite keeps beside it.
+struct DatabaseFile: Sendable {
+    var path: String
+    var subject: String
+    var key: SymmetricKey?
+
+    func connect(_ access: Connection.Access, cacheByteCount: Int) throws(CofferError) -> Connection {
+        try Connection(path: path, subject: subject, access: access, key: key, cacheByteCount: cacheByteCount)
+    }
+
+    /// The length of the write-ahead log, 0 when there is none.
+    var logByteCount: Int { byteCount(of: path + "-wal") ?? 0 }
+
+    /// Whether the log's index is there. SQLite makes one for every connection that reads through a log.
+    var hasLogIndex: Bool { byteCount(of: path + "-shm") != nil }
+
+    /// Removes a log index that this process made. It holds positions in the log and nothing else.
+    func removeLogIndex() {
+        // One that stays is overwritten by whoever opens the store next.
+        try? FileManager.default.removeItem(atPath: path + "-shm")
+    }
+
+    /// Looks into the file through a connection that can't write: it is whole at its start, and of which store it is.
+    ///
+    /// A connection that can write would copy the log into the file as it closes, even into a damaged one. Leaves every
+    /// file as it was; with a log in place, all but its index.
+    ///
+    /// - Throws: `damaged` (500), `unsupportedFormat` (501) for a later schema, `busy` (503) when the log can't be read
+    ///   for want of an index that can't be made.
+    func inspect() throws(CofferError) -> Binding {
+        let hasLog = logByteCount > 0
+        let hadLogIndex = hasLogIndex
+        if hasLog && !hadLogIndex && !FileManager.default.isWritableFile(atPath: directory) {
+            throw CofferError(.busy, of: subject, "its log has to be read first, and the directory can't be written")
+        }
+        defer { if hasLog && !hadLogIndex { removeLogIndex() } }
+        let connection = try connect(hasLog ? .readOnly : .immutable, cacheByteCount: 1 << 20)
+        defer { try? connection.close() }
+
+        let binding = try Binding.read(from: connection)
+        let version = try Statement(connection, "PRAGMA user_version").first { $0.integer(0) } ?? 0
+        guard version == Schema.version else {
+            throw CofferError(
+                version > Schema.version ? .unsupportedFormat : .damaged, of: subject,
+                "the database has schema version \(version)")
+        }
+        try DocumentTables(connection).confirmReads()
+        return binding
+    }
+
+    private var directory: String { (path as NSString).deletingLastPathComponent }
+
+    private func byteCount(of path: String) -> Int? {
+        // Attributes are those of the link itself where there is one, so nothing is followed.
+        guard let attributes = try? FileManager.default.attributesOfItem(atPath: path) else { return nil }
+        return (attributes[.size] as? NSNumber)?.intValue
+    }
+}

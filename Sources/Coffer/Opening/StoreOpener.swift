@@ -1,0 +1,105 @@
+internal import CofferModel
+internal import CofferSealing
+internal import CofferSQLite
+internal import CofferVault
+
+/// Opens or creates one store, in the order that lets nothing be written before the key is proven.
+struct StoreOpener {
+    var path: String
+    var subject: String
+    var options: DatabaseOptions
+    var fileSystem: any FileSystem
+    var passwordCost: PasswordCost
+
+    /// Opens the store at `path`.
+    ///
+    /// The order: the lock, the manifest, the key, a connection that can only read and finds the binding row, the writer,
+    /// and last, if a crash left something behind, recovery. Until the writer nothing of the store changes.
+    func open() throws(CofferError) -> Storage {
+        let store = try LockedStore.open(
+            path: path, access: options.readOnly ? .readOnly : .readWrite, timeout: options.lockTimeout,
+            fileSystem: fileSystem)
+        do throws(CofferError) {
+            let manifest = try store.readManifest().unlock(with: options.encryptionKey)
+            return try open(store, manifest)
+        } catch {
+            store.close()
+            throw error.about(subject)
+        }
+    }
+
+    /// Creates the store, whole or not at all.
+    func create() throws(CofferError) -> Storage {
+        if options.encryptionKey != nil { try Library.load().requireEncryption() }
+        let (store, manifest): (LockedStore, UnlockedManifest)
+        do throws(CofferError) {
+            (store, manifest) = try LockedStore.create(
+                path: path, key: options.encryptionKey, passwordCost: passwordCost, fileSystem: fileSystem
+            ) { (new) throws(CofferError) in
+                let binding = Binding(
+                    storeUUID: new.storeUUID, generation: new.generation, sequence: new.sequence)
+                try Schema.build(at: new.databasePath, subject: subject, key: new.databaseKey, binding: binding)
+            }
+        } catch {
+            throw error.about(subject)
+        }
+        do throws(CofferError) {
+            return try open(store, manifest)
+        } catch {
+            store.close()
+            throw error.about(subject)
+        }
+    }
+
+    private func open(_ store: LockedStore, _ manifest: UnlockedManifest) throws(CofferError) -> Storage {
+        let files = try store.generation(of: manifest)
+        let database = DatabaseFile(path: files.databasePath, subject: subject, key: try manifest.key(for: .database))
+        let binding = try database.inspect()
+        try binding.check(against: manifest.manifest, subject: subject)
+        return options.readOnly
+            ? readOnly(store, manifest, database)
+            : try writable(store, manifest, database, binding)
+    }
+
+    private func writable(
+        _ store: LockedStore, _ manifest: UnlockedManifest, _ database: DatabaseFile, _ binding: Binding
+    ) throws(CofferError) -> Storage {
+        let connection = try database.connect(.readWrite, cacheByteCount: cacheByteCount / 2)
+        switch options.durability {
+        case .full: try connection.execute("PRAGMA synchronous = FULL")
+        case .relaxed: try connection.execute("PRAGMA synchronous = NORMAL")
+        }
+        var manifest = manifest
+        if try store.isStale(manifest, bindingSequence: binding.sequence) {
+            manifest = try store.recover(manifest) { (sequence) throws(CofferError) in
+                try Binding.update(sequence: sequence, in: connection)
+            }
+        }
+        let identity = store.identity
+        return Storage(
+            subject: subject, store: store, manifest: manifest, writer: try Writer(connection),
+            busyTimeout: options.busyTimeout, readerCacheByteCount: cacheByteCount / 2,
+            connectReader: { (share) throws(CofferError) in try database.connect(.readOnly, cacheByteCount: share) },
+            didClose: { Registry.shared.remove(identity) })
+    }
+
+    private func readOnly(
+        _ store: LockedStore, _ manifest: UnlockedManifest, _ database: DatabaseFile
+    ) -> Storage {
+        let identity = store.identity
+        let readsLog = database.logByteCount > 0
+        let makesLogIndex = readsLog && !database.hasLogIndex
+        return Storage(
+            subject: subject, store: store, manifest: manifest, writer: nil, busyTimeout: options.busyTimeout,
+            readerCacheByteCount: cacheByteCount,
+            connectReader: { (share) throws(CofferError) in
+                try database.connect(readsLog ? .readOnly : .immutable, cacheByteCount: share)
+            },
+            didClose: {
+                if makesLogIndex { database.removeLogIndex() }
+                Registry.shared.remove(identity)
+            })
+    }
+
+    private var cacheByteCount: Int { max(1 << 20, options.cacheByteCount) }
+}

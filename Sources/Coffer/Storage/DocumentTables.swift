@@ -1,0 +1,222 @@
+internal import CofferModel
+internal import CofferSealing
+internal import CofferSQLite
+
+/// A row of `documents`.
+struct DocumentRow: Equatable, Sendable {
+    /// The sequence of the document's first revision.
+    var number: Int64
+    /// The sequence of the winning revision.
+    var winner: Int64
+    var flags: DocumentFlags
+}
+
+/// A row of `revisions`. Its body is nil when compaction dropped it, or when it was not asked for.
+struct StoredRevision: Sendable {
+    var sequence: Int64
+    var document: Int64
+    /// The parent's sequence; nil at the root, and where the parent was pruned.
+    var parent: Int64?
+    var isDeletion: Bool
+    var id: RevisionID
+    var body: [UInt8]?
+}
+
+/// The reading statements of one connection, prepared once.
+final class DocumentTables {
+    private let connection: Connection
+    private let findDocument: Statement
+    private let findWinner: Statement
+    private let findRevision: Statement
+    private let findRevisionID: Statement
+    private let findRevisionInDocument: Statement
+    private let findChild: Statement
+    private let listRevisions: Statement
+    private let listDocuments: Statement
+    private let countDocuments: Statement
+    private let findLastSequence: Statement
+    private let probe: Statement
+
+    init(_ connection: Connection) {
+        self.connection = connection
+        findDocument = Statement(connection, "SELECT number, winner, flags FROM documents WHERE id = ?1")
+        // A winner that is not there must show as damage, not as a document that is not there.
+        findWinner = Statement(
+            connection,
+            """
+            SELECT r.sequence, r.document, r.parent, r.flags, r.generation, r.suffix, r.digest, r.body,
+                d.number, d.winner, d.flags
+            FROM documents AS d LEFT JOIN revisions AS r ON r.sequence = d.winner WHERE d.id = ?1
+            """)
+        findRevision = Statement(
+            connection,
+            """
+            SELECT sequence, document, parent, flags, generation, suffix, digest, body
+            FROM revisions WHERE sequence = ?1
+            """)
+        findRevisionID = Statement(connection, "SELECT generation, suffix FROM revisions WHERE sequence = ?1")
+        findRevisionInDocument = Statement(
+            connection,
+            """
+            SELECT sequence FROM revisions
+            WHERE (sequence = ?1 OR (document = ?1 AND document <> sequence)) AND generation = ?2 AND suffix = ?3
+            """)
+        findChild = Statement(
+            connection, "SELECT 1 FROM revisions WHERE document = ?1 AND parent = ?2 AND document <> sequence LIMIT 1")
+        listRevisions = Statement(
+            connection,
+            """
+            SELECT sequence, document, parent, flags, generation, suffix
+            FROM revisions WHERE sequence = ?1 OR (document = ?1 AND document <> sequence) ORDER BY sequence
+            """)
+        listDocuments = Statement(
+            connection, "SELECT id FROM documents WHERE id > ?1 AND flags & 1 = 0 ORDER BY id LIMIT ?2")
+        countDocuments = Statement(connection, "SELECT count(*) FROM documents WHERE flags & 1 = 0")
+        findLastSequence = Statement(connection, "SELECT max(sequence) FROM revisions")
+        probe = Statement(connection, "SELECT 1 FROM info LIMIT 1")
+    }
+
+    /// Fails if any page of this transaction failed its check, even where SQLite reported success.
+    func confirmReads() throws(CofferError) {
+        guard try probe.first({ _ in true }) != nil else {
+            throw CofferError(.damaged, of: connection.subject, "the database lost a row that is always there")
+        }
+    }
+
+    func document(_ id: DocumentID) throws(CofferError) -> DocumentRow? {
+        try findDocument.bind(1, id.text)
+        return try findDocument.first { Self.documentRow($0, from: 0) }
+    }
+
+    /// The document's row and winning revision with its body, or nil when there is no such document.
+    func winner(of id: DocumentID) throws(CofferError) -> (row: DocumentRow, revision: StoredRevision)? {
+        try findWinner.bind(1, id.text)
+        return try findWinner.first { (statement) throws(CofferError) in
+            guard !statement.isNull(0) else { throw missing("the current revision of document \(id.text)") }
+            return (Self.documentRow(statement, from: 8), try revision(statement, bodyColumns: (6, 7)))
+        }
+    }
+
+    /// The revision with its body, which must be there.
+    func revision(sequence: Int64) throws(CofferError) -> StoredRevision {
+        try findRevision.bind(1, sequence)
+        let found = try findRevision.first { (statement) throws(CofferError) in
+            try revision(statement, bodyColumns: (6, 7))
+        }
+        guard let found else { throw missing("revision \(sequence)") }
+        return found
+    }
+
+    /// The revision's id alone. The revision must be there.
+    func revisionID(sequence: Int64) throws(CofferError) -> RevisionID {
+        try findRevisionID.bind(1, sequence)
+        let found = try findRevisionID.first { (statement) throws(CofferError) in
+            try revisionID(statement, from: 0, sequence: sequence)
+        }
+        guard let found else { throw missing("revision \(sequence)") }
+        return found
+    }
+
+    /// The sequence of the document's revision with this id, if there is one.
+    func sequence(of id: RevisionID, inDocument number: Int64) throws(CofferError) -> Int64? {
+        try findRevisionInDocument.bind(1, number)
+        try findRevisionInDocument.bind(2, Int64(id.generation))
+        switch id.suffix {
+        case .digest(let digest): try findRevisionInDocument.bind(3, digest.bytes)
+        case .text(let text): try findRevisionInDocument.bind(3, text)
+        }
+        return try findRevisionInDocument.first { $0.integer(0) }
+    }
+
+    /// Whether the revision has a child: whether it is not a leaf.
+    func hasChild(_ sequence: Int64, inDocument number: Int64) throws(CofferError) -> Bool {
+        try findChild.bind(1, number)
+        try findChild.bind(2, sequence)
+        return try findChild.first { _ in true } ?? false
+    }
+
+    /// All revisions of a document without their bodies, in the order of their arrival.
+    func revisions(ofDocument number: Int64) throws(CofferError) -> [StoredRevision] {
+        defer { listRevisions.reset() }
+        try listRevisions.bind(1, number)
+        var all: [StoredRevision] = []
+        while try listRevisions.step() { all.append(try revision(listRevisions, bodyColumns: nil)) }
+        return all
+    }
+
+    /// The ids of up to `limit` documents that are not deleted, in the order of their bytes, from the first after `id`.
+    func documentIDs(after id: String, limit: Int) throws(CofferError) -> [String] {
+        defer { listDocuments.reset() }
+        try listDocuments.bind(1, id)
+        try listDocuments.bind(2, Int64(limit))
+        var ids: [String] = []
+        while try listDocuments.step() { ids.append(listDocuments.text(0)) }
+        return ids
+    }
+
+    /// How many documents are not deleted.
+    func documentCount() throws(CofferError) -> Int {
+        try countDocuments.first { Int($0.integer(0)) } ?? 0
+    }
+
+    /// The highest sequence in use, 0 in an empty database.
+    func lastSequence() throws(CofferError) -> Int64 {
+        try findLastSequence.first { $0.integer(0) } ?? 0
+    }
+
+    // MARK: Rows
+
+    private static func documentRow(_ statement: Statement, from column: Int32) -> DocumentRow {
+        DocumentRow(
+            number: statement.integer(column), winner: statement.integer(column + 1),
+            flags: DocumentFlags(rawValue: statement.integer(column + 2)))
+    }
+
+    private func revision(
+        _ statement: Statement, bodyColumns: (digest: Int32, body: Int32)?
+    ) throws(CofferError) -> StoredRevision {
+        let sequence = statement.integer(0)
+        let id = try revisionID(statement, from: 4, sequence: sequence)
+        var body: [UInt8]?
+        if let bodyColumns, !statement.isNull(bodyColumns.body) {
+            body = statement.bytes(bodyColumns.body)
+            let digest = statement.isNull(bodyColumns.digest) ? nil : statement.bytes(bodyColumns.digest)
+            guard BodyDigest.matches(digest, of: body ?? []) else {
+                throw CofferError(
+                    .damaged, of: connection.subject, "the body of revision \(sequence) is not what was written")
+            }
+        }
+        return StoredRevision(
+            sequence: sequence, document: statement.integer(1),
+            parent: statement.isNull(2) ? nil : statement.integer(2),
+            isDeletion: RevisionFlags(rawValue: statement.integer(3)).contains(.isDeletion), id: id, body: body)
+    }
+
+    private func revisionID(
+        _ statement: Statement, from column: Int32, sequence: Int64
+    ) throws(CofferError) -> RevisionID {
+        let suffix: RevisionID.Suffix? =
+            statement.isBlob(column + 1)
+            ? RevisionDigest(bytes: statement.bytes(column + 1).span).map { .digest($0) }
+            : .text(statement.text(column + 1))
+        guard let suffix, let id = try? RevisionID(generation: statement.integer(column), suffix: suffix) else {
+            throw CofferError(.damaged, of: connection.subject, "revision \(sequence) has no revision id")
+        }
+        return id
+    }
+
+    private func missing(_ what: String) -> CofferError {
+        CofferError(.damaged, of: connection.subject, "\(what) is missing")
+    }
+}
+
+/// The check of a body in its row: see ``Schema``.
+enum BodyDigest {
+    /// What the row carries: the first 16 bytes of the body's SHA-256, or nil for a body that cannot overflow.
+    static func of(_ body: [UInt8]) -> [UInt8]? {
+        guard body.count > Schema.longestBodyWithoutDigest else { return nil }
+        return Digest.sha256Value(of: body).first16
+    }
+
+    static func matches(_ digest: [UInt8]?, of body: [UInt8]) -> Bool { of(body) == digest }
+}

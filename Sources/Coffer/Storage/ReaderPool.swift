@@ -1,0 +1,164 @@
+internal import CofferSealing
+internal import CofferSQLite
+internal import Dispatch
+internal import Synchronization
+
+/// A connection that reads, with its statements and the snapshot that it holds open.
+///
+/// A snapshot stays open after a read, since opening one costs as much as a small read, and is given up when it is not
+/// the newest any more, or before a checkpoint.
+final class Reader: @unchecked Sendable {
+    // Sendable: the pool lends it to one thread at a time.
+    fileprivate let connection: Connection
+    let tables: DocumentTables
+
+    private let beginning, ending: Statement
+    private var isSnapshotOpen = false
+    private var snapshot: UInt64?
+    private var cacheByteCount: Int
+
+    fileprivate init(_ connection: Connection, cacheByteCount: Int) {
+        self.connection = connection
+        self.cacheByteCount = cacheByteCount
+        tables = DocumentTables(connection)
+        beginning = Statement(connection, "BEGIN")
+        ending = Statement(connection, "COMMIT")
+    }
+
+    fileprivate func openSnapshot(at now: UInt64?) throws(CofferError) {
+        if isSnapshotOpen {
+            if let snapshot, snapshot == now { return }
+            try closeSnapshot()
+        }
+        try beginning.run()
+        isSnapshotOpen = true
+        snapshot = now
+    }
+
+    fileprivate func setCache(byteCount: Int) throws(CofferError) {
+        guard byteCount != cacheByteCount else { return }
+        cacheByteCount = byteCount
+        try connection.setCache(byteCount: byteCount)
+    }
+
+    fileprivate func closeSnapshot() throws(CofferError) {
+        guard isSnapshotOpen else { return }
+        isSnapshotOpen = false
+        try ending.run()
+    }
+}
+
+/// Readers, opened as threads need them. No reader waits for the writer or for another reader.
+final class ReaderPool: Sendable {
+    private struct State {
+        var idle: [Reader] = []
+        var lentCount = 0
+        var isClosed = false
+    }
+
+    private let state = Mutex(State())
+    private let lastReturned = DispatchSemaphore(value: 0)
+    private let clock: CommitClock
+    private let subject: String
+    private let connect: @Sendable (_ cacheByteCount: Int) throws(CofferError) -> Connection
+    /// What all readers' page caches may hold together.
+    private let cacheByteCount: Int
+
+    /// Connections kept when nobody reads. More are opened under load, and closed as they come back.
+    private static let idleLimit = 8
+
+    init(
+        subject: String, clock: CommitClock, cacheByteCount: Int,
+        connect: @escaping @Sendable (_ cacheByteCount: Int) throws(CofferError) -> Connection
+    ) {
+        self.subject = subject
+        self.clock = clock
+        self.cacheByteCount = cacheByteCount
+        self.connect = connect
+    }
+
+    /// Lends the tables, in the newest snapshot, to `body`; checks afterwards that no page failed.
+    ///
+    /// - Throws: what `body` throws, `damaged` (500), `closed` (500).
+    func read<Value>(_ body: (DocumentTables) throws(CofferError) -> Value) throws(CofferError) -> Value {
+        let reader = try take()
+        do throws(CofferError) {
+            try reader.openSnapshot(at: clock.settled)
+            let value = try body(reader.tables)
+            try reader.tables.confirmReads()
+            giveBack(reader)
+            return value
+        } catch {
+            // A page that failed its check leaves a connection that calls healthy pages damaged.
+            discard(reader)
+            throw error
+        }
+    }
+
+    private func take() throws(CofferError) -> Reader {
+        let (idle, openCount) = try state.withLock { state throws(CofferError) in
+            if state.isClosed { throw CofferError(.closed, of: subject) }
+            state.lentCount += 1
+            return (state.idle.popLast(), state.idle.count + state.lentCount)
+        }
+        let share = cacheByteCount / openCount
+        do throws(CofferError) {
+            guard let idle else { return Reader(try connect(share), cacheByteCount: share) }
+            try idle.setCache(byteCount: share)
+            return idle
+        } catch {
+            noteReturn()
+            throw error
+        }
+    }
+
+    private func giveBack(_ reader: Reader) {
+        let isKept = state.withLock { state in
+            guard !state.isClosed, state.idle.count < Self.idleLimit else { return false }
+            state.lentCount -= 1
+            state.idle.append(reader)
+            return true
+        }
+        if !isKept { discard(reader) }
+    }
+
+    private func discard(_ reader: Reader) {
+        // Nothing was written: what close says changes nothing.
+        try? reader.connection.close()
+        noteReturn()
+    }
+
+    private func noteReturn() {
+        let isLast = state.withLock { state in
+            state.lentCount -= 1
+            return state.isClosed && state.lentCount == 0
+        }
+        if isLast { lastReturned.signal() }
+    }
+
+    /// Gives up the snapshots of readers that nobody uses, so that a checkpoint can copy the whole log.
+    func closeIdleSnapshots() {
+        let idle = state.withLock { state in
+            let idle = state.idle
+            state.idle = []
+            state.lentCount += idle.count
+            return idle
+        }
+        for reader in idle {
+            if (try? reader.closeSnapshot()) == nil { discard(reader) } else { giveBack(reader) }
+        }
+    }
+
+    /// Closes all connections, when the last reader is done. Later reads fail with `closed`.
+    func close() {
+        let (idle, mustWait) = state.withLock { state in
+            let first = !state.isClosed
+            state.isClosed = true
+            let idle = state.idle
+            state.idle = []
+            return (idle, first && state.lentCount > 0)
+        }
+        for reader in idle { try? reader.connection.close() }
+        if mustWait { lastReturned.wait() }
+    }
+}

@@ -1,0 +1,70 @@
+internal import CofferSealing
+internal import CofferSQLite
+
+/// The tables of a database file, version 1.
+///
+/// SQLCipher's page check does not cover the last overflow page of a row: bytes changed there are read as zeros, without
+/// an error. So a row that can overflow carries the start of its body's SHA-256 before the body, and no entry of an
+/// index or of a table without rowid is ever long enough to overflow (989 bytes): `id` has at most 900, and no index
+/// holds it together with a revision id.
+enum Schema {
+    static let version: Int64 = 1
+
+    /// A body longer than this carries its digest. Rows with shorter ones fit their page, which SQLCipher checks whole.
+    static let longestBodyWithoutDigest = 2048
+
+    /// `documents` finds a document's winning revision by id. `revisions` holds the tree: a row a revision, in the order
+    /// of their arrival, each complete enough to find its place again without `documents`. A document's number is the
+    /// sequence of its first revision, so that a document with one revision needs no entry in the index.
+    static let creation: StaticString = """
+        BEGIN;
+        CREATE TABLE info (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
+        CREATE TABLE documents (
+            id TEXT PRIMARY KEY,
+            number INTEGER NOT NULL,
+            winner INTEGER NOT NULL,
+            flags INTEGER NOT NULL
+        ) WITHOUT ROWID;
+        CREATE TABLE revisions (
+            sequence INTEGER PRIMARY KEY,
+            document INTEGER NOT NULL,
+            parent INTEGER,
+            flags INTEGER NOT NULL,
+            generation INTEGER NOT NULL,
+            suffix NOT NULL,
+            digest BLOB,
+            id TEXT NOT NULL,
+            body BLOB
+        );
+        CREATE INDEX later_revisions ON revisions (document, parent) WHERE document <> sequence;
+        PRAGMA user_version = 1;
+        COMMIT;
+        """
+
+    /// Builds an empty database in the file at `path`, which exists and is empty, and binds it to its store.
+    ///
+    /// On return the file is complete and closed, with no log beside it. It is the caller who makes it durable.
+    static func build(at path: String, subject: String, key: SymmetricKey?, binding: Binding) throws(CofferError) {
+        let connection = try Connection(
+            path: path, subject: subject, access: .create, key: key, cacheByteCount: 1 << 20)
+        try connection.execute(creation)
+        try binding.insert(into: connection)
+        try connection.switchToWriteAheadLog()
+        try connection.close()
+    }
+}
+
+/// Bits of `documents.flags`.
+struct DocumentFlags: OptionSet {
+    let rawValue: Int64
+    /// The winning revision is a deletion.
+    static let isDeleted = DocumentFlags(rawValue: 1)
+    /// The tree has, or had, more than one leaf. Without it the winner is the only one.
+    static let isBranched = DocumentFlags(rawValue: 2)
+}
+
+/// Bits of `revisions.flags`.
+struct RevisionFlags: OptionSet {
+    let rawValue: Int64
+    static let isDeletion = RevisionFlags(rawValue: 1)
+}

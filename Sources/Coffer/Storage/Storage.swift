@@ -1,0 +1,262 @@
+internal import CofferSealing
+internal import CofferSQLite
+internal import CofferVault
+internal import Dispatch
+internal import Synchronization
+
+/// One open store: its lock, the writer and the readers. Everything that the public classes do goes through here.
+///
+/// Safe from any thread. Transactions run on the thread that asks for them, one at a time; reads run beside them, each on
+/// a connection of its own, except those that a transaction's own thread makes: they see what it has written so far.
+final class Storage: Sendable {
+    let subject: String
+    let store: LockedStore
+    let manifest: UnlockedManifest
+    let isReadOnly: Bool
+
+    /// How long a call waits for its turn to write.
+    private let busyTimeout: Duration
+
+    private let clock: CommitClock
+    private let readers: ReaderPool
+    private let writerLock = WriterLock()
+    /// Nil when read-only, and after close. Only whoever holds `writerLock` touches it.
+    private nonisolated(unsafe) var writer: Writer?
+
+    /// Set for good when a write failed: what is on the disk is then known again only after opening anew.
+    private let isFailed = Atomic(false)
+
+    /// Where the `async` forms wait for their turn, so that no thread of the cooperative pool does.
+    private let waiting: DispatchQueue
+
+    /// Called once, when this storage has closed.
+    private let didClose: @Sendable () -> Void
+
+    /// Frames in the log from which a commit is followed by a checkpoint: 16 MiB of pages.
+    private static let checkpointFrameCount = 4096
+
+    init(
+        subject: String, store: LockedStore, manifest: UnlockedManifest, writer: Writer?, busyTimeout: Duration,
+        readerCacheByteCount: Int,
+        connectReader: @escaping @Sendable (_ cacheByteCount: Int) throws(CofferError) -> Connection,
+        didClose: @escaping @Sendable () -> Void
+    ) {
+        self.subject = subject
+        self.store = store
+        self.manifest = manifest
+        unsafe self.writer = writer
+        isReadOnly = writer == nil
+        self.busyTimeout = busyTimeout
+        self.didClose = didClose
+        let clock = CommitClock()
+        self.clock = clock
+        readers = ReaderPool(
+            subject: subject, clock: clock, cacheByteCount: readerCacheByteCount, connect: connectReader)
+        waiting = DispatchQueue(label: "coffer.writer", qos: .userInitiated)
+    }
+
+    // MARK: Reading
+
+    /// Reads in one snapshot: the newest, or, inside a transaction of the calling thread, the transaction's own.
+    func read<Value>(_ body: (DocumentTables) throws(CofferError) -> Value) throws(CofferError) -> Value {
+        try checkUsable()
+        if writerLock.isHeldByCaller, let writer = unsafe writer {
+            let value = try body(writer.tables)
+            try writer.tables.confirmReads()
+            return value
+        }
+        return try readers.read(body)
+    }
+
+    // MARK: Writing
+
+    /// Runs `body` in a transaction, or as part of the one that the calling thread is in.
+    ///
+    /// - Throws: what `body` throws; then nothing of an own transaction stays. `readOnly` (403), `busy` (503), `closed`.
+    func write<Value>(_ body: (Writer) throws(CofferError) -> Value) throws(CofferError) -> Value {
+        if let writer = try writerOfCaller() { return try body(writer) }
+        return try locked { (writer) throws(CofferError) in
+            try writer.begin()
+            let value: Value
+            do throws(CofferError) {
+                value = try body(writer)
+            } catch {
+                try abandon(writer)
+                throw error
+            }
+            try commitOutermost(writer)
+            return value
+        }
+    }
+
+    /// Runs the caller's own code in a transaction. Transactions nest: an inner one that fails takes only its own back.
+    func transaction<Value>(_ body: () throws -> Value) throws -> Value {
+        if let writer = try writerOfCaller() {
+            try writer.begin()
+            let value: Value
+            do {
+                value = try body()
+            } catch {
+                try abandon(writer)
+                throw error
+            }
+            try writer.commit()
+            return value
+        }
+        return try lockedForCaller { writer in
+            try writer.begin()
+            let value: Value
+            do {
+                value = try body()
+            } catch {
+                try abandon(writer)
+                throw error
+            }
+            try commitOutermost(writer)
+            return value
+        }
+    }
+
+    /// The writer, when the calling thread is in a transaction.
+    private func writerOfCaller() throws(CofferError) -> Writer? {
+        try checkUsable()
+        guard !isReadOnly else { throw CofferError(.readOnly, of: subject) }
+        guard writerLock.isHeldByCaller else { return nil }
+        return unsafe writer
+    }
+
+    private func locked<Value>(_ body: (Writer) throws(CofferError) -> Value) throws(CofferError) -> Value {
+        let writer = try takeWriter()
+        defer { writerLock.unlock() }
+        return try body(writer)
+    }
+
+    private func lockedForCaller<Value>(_ body: (Writer) throws -> Value) throws -> Value {
+        let writer = try takeWriter()
+        defer { writerLock.unlock() }
+        return try body(writer)
+    }
+
+    private func takeWriter() throws(CofferError) -> Writer {
+        try writerLock.lock(until: .now + busyTimeout, subject: subject)
+        guard let writer = unsafe writer, !isFailed.load(ordering: .relaxed) else {
+            writerLock.unlock()
+            throw CofferError(.reopenRequired, of: subject)
+        }
+        return writer
+    }
+
+    private func commitOutermost(_ writer: Writer) throws(CofferError) {
+        clock.willCommit()
+        defer { clock.didCommit() }
+        do throws(CofferError) {
+            try writer.commit()
+        } catch {
+            noteFailure(error)
+            throw error
+        }
+        if writer.connection.logFrameCount >= Self.checkpointFrameCount {
+            readers.closeIdleSnapshots()
+            do throws(CofferError) {
+                try writer.connection.checkpoint()
+            } catch {
+                // The commit is safe in the log. The next write finds out whether the disk still works.
+                noteFailure(error)
+            }
+        }
+    }
+
+    private func abandon(_ writer: Writer) throws(CofferError) {
+        do throws(CofferError) {
+            try writer.rollback()
+        } catch {
+            isFailed.store(true, ordering: .relaxed)
+            throw error
+        }
+    }
+
+    /// After a write that failed nobody knows what the disk holds, and asking again may bring a false answer.
+    private func noteFailure(_ error: CofferError) {
+        if error.code == .ioFailed { isFailed.store(true, ordering: .relaxed) }
+    }
+
+    private func checkUsable() throws(CofferError) {
+        if isFailed.load(ordering: .relaxed) {
+            throw CofferError(.reopenRequired, of: subject, "an earlier write failed")
+        }
+    }
+
+    // MARK: Waiting without a thread of the pool
+
+    /// Runs `work` on the queue where writes wait for their turn, and suspends the calling task meanwhile.
+    ///
+    /// - Throws: what `work` throws; `cancelled` (499) when the task was cancelled before; `busy` (503) when its turn did
+    ///   not come in time.
+    func inBackground<Value: Sendable, Failure: Error>(
+        _ work: @escaping @Sendable () throws(Failure) -> Value
+    ) async throws -> Value {
+        if Task.isCancelled { throw CofferError(.cancelled, of: subject) }
+        let deadline = ContinuousClock.now + busyTimeout
+        return try await withCheckedThrowingContinuation { continuation in
+            waiting.async {
+                continuation.resume(
+                    with: Result {
+                        guard ContinuousClock.now < deadline else {
+                            throw CofferError(.busy, of: self.subject, "other transactions took too long")
+                        }
+                        return try work()
+                    })
+            }
+        }
+    }
+
+    // MARK: Closing
+
+    /// Waits for reads and writes under way, then closes. Calls that come later fail with `closed`. Closing twice is fine.
+    ///
+    /// - Parameter removing: deletes the store too.
+    /// - Throws: `invalidArgument` (400) inside a transaction, which would wait for itself; `busy` (503).
+    func close(removing: Bool = false) throws(CofferError) {
+        guard !writerLock.isHeldByCaller else {
+            throw CofferError(.invalidArgument, of: subject, "a transaction can't close its own database")
+        }
+        do throws(CofferError) {
+            try writerLock.lock(until: .now + busyTimeout, subject: subject)
+        } catch {
+            if error.code == .closed && !removing { return }
+            throw error
+        }
+        if removing && isReadOnly {
+            writerLock.unlock()
+            throw CofferError(.readOnly, of: subject)
+        }
+        readers.close()
+        var failure: CofferError?
+        do throws(CofferError) {
+            if isFailed.load(ordering: .relaxed) {
+                unsafe writer?.connection.abandon()
+            } else {
+                try unsafe writer?.connection.close()
+            }
+        } catch {
+            failure = error
+        }
+        unsafe writer = nil
+        writerLock.close()
+        if removing && failure == nil {
+            do throws(CofferError) {
+                try store.delete()
+            } catch {
+                failure = error
+            }
+        }
+        store.close()
+        didClose()
+        if let failure { throw failure }
+    }
+
+    deinit {
+        // The last reference is gone, so nobody reads or writes. What close says here, nobody could hear.
+        try? close()
+    }
+}

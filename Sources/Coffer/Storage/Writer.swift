@@ -1,0 +1,168 @@
+internal import CofferModel
+internal import CofferSealing
+internal import CofferSQLite
+
+/// The one connection that writes, and its statements. Belongs to whoever holds the writer's lock.
+final class Writer {
+    let connection: Connection
+    let tables: DocumentTables
+
+    private let beginning, committing, rollingBack: Statement
+    private let saving, releasing, rollingBackToSave: Statement
+    private let insertDocument, updateDocument, insertRevision: Statement
+
+    /// How many transactions are nested, 0 outside of one.
+    private(set) var depth = 0
+
+    /// A failure halfway through a change. The outermost transaction can't be committed any more.
+    private var halfDone: CofferError?
+
+    private var lastSequence: Int64
+
+    /// Reused for each revision's id: setting a digest up costs more than a short message.
+    var digest = StreamingDigest(.sha256)
+
+    init(_ connection: Connection) throws(CofferError) {
+        self.connection = connection
+        tables = DocumentTables(connection)
+        beginning = Statement(connection, "BEGIN IMMEDIATE")
+        committing = Statement(connection, "COMMIT")
+        rollingBack = Statement(connection, "ROLLBACK")
+        // Savepoints of one name nest: RELEASE and ROLLBACK TO mean the innermost.
+        saving = Statement(connection, "SAVEPOINT nested")
+        releasing = Statement(connection, "RELEASE nested")
+        rollingBackToSave = Statement(connection, "ROLLBACK TO nested")
+        insertDocument = Statement(
+            connection, "INSERT OR IGNORE INTO documents (id, number, winner, flags) VALUES (?1, ?2, ?2, ?3)")
+        updateDocument = Statement(connection, "UPDATE documents SET winner = ?2, flags = ?3 WHERE id = ?1")
+        insertRevision = Statement(
+            connection,
+            """
+            INSERT INTO revisions (sequence, document, parent, flags, generation, suffix, digest, id, body)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+            """)
+        lastSequence = try tables.lastSequence()
+    }
+
+    // MARK: Transactions
+
+    func begin() throws(CofferError) {
+        if depth == 0 {
+            halfDone = nil
+            try beginning.run()
+        } else {
+            try saving.run()
+        }
+        depth += 1
+    }
+
+    /// Ends the innermost transaction. The outermost makes its changes durable.
+    func commit() throws(CofferError) {
+        precondition(depth > 0, "nothing to commit")
+        if let halfDone {
+            try rollback()
+            throw halfDone
+        }
+        if depth == 1 {
+            do throws(CofferError) {
+                try tables.confirmReads()
+                try committing.run()
+            } catch {
+                try? rollback()
+                throw error
+            }
+        } else {
+            try releasing.run()
+        }
+        depth -= 1
+    }
+
+    /// Undoes the innermost transaction.
+    func rollback() throws(CofferError) {
+        precondition(depth > 0, "nothing to roll back")
+        depth -= 1
+        if depth == 0 {
+            // SQLite has rolled back by itself after some failures.
+            if connection.isInTransaction { try rollingBack.run() }
+        } else if connection.isInTransaction {
+            try rollingBackToSave.run()
+            try releasing.run()
+        }
+    }
+
+    /// Runs `change`; should it fail, the transaction around it can only be rolled back.
+    private func change<Value>(_ change: () throws(CofferError) -> Value) throws(CofferError) -> Value {
+        if let halfDone { throw halfDone }
+        do throws(CofferError) {
+            return try change()
+        } catch {
+            halfDone = error
+            throw error
+        }
+    }
+
+    // MARK: Changes
+
+    /// Adds a document with its first revision, unless there is one with this id, deleted or not.
+    ///
+    /// - Returns: the new revision's sequence, or nil when there is such a document.
+    func insertNewDocument(
+        _ document: DocumentID, isDeletion: Bool, revisionID: RevisionID, body: [UInt8]
+    ) throws(CofferError) -> Int64? {
+        try change { () throws(CofferError) in
+            let sequence = lastSequence + 1
+            try insertDocument.bind(1, document.text)
+            try insertDocument.bind(2, sequence)
+            try insertDocument.bind(3, isDeletion ? DocumentFlags.isDeleted.rawValue : 0)
+            try insertDocument.run()
+            guard connection.changedRowCount == 1 else { return nil }
+            return try insertRevision(
+                of: document, number: sequence, parent: nil, isDeletion: isDeletion, id: revisionID, body: body)
+        }
+    }
+
+    /// Adds a revision to a document that is there, and makes `row` what it says then.
+    ///
+    /// - Parameter row: given the new revision's sequence, the document's row.
+    /// - Returns: the new revision's sequence.
+    func insertRevision(
+        of document: DocumentID, number: Int64, parent: Int64, isDeletion: Bool, id: RevisionID, body: [UInt8],
+        row: (Int64) throws(CofferError) -> DocumentRow
+    ) throws(CofferError) -> Int64 {
+        try change { () throws(CofferError) in
+            let sequence = try insertRevision(
+                of: document, number: number, parent: parent, isDeletion: isDeletion, id: id, body: body)
+            let row = try row(sequence)
+            try updateDocument.bind(1, document.text)
+            try updateDocument.bind(2, row.winner)
+            try updateDocument.bind(3, row.flags.rawValue)
+            try updateDocument.run()
+            return sequence
+        }
+    }
+
+    private func insertRevision(
+        of document: DocumentID, number: Int64, parent: Int64?, isDeletion: Bool, id: RevisionID, body: [UInt8]
+    ) throws(CofferError) -> Int64 {
+        let sequence = lastSequence + 1
+        try insertRevision.bind(1, sequence)
+        try insertRevision.bind(2, number)
+        try insertRevision.bind(3, parent)
+        try insertRevision.bind(4, isDeletion ? RevisionFlags.isDeletion.rawValue : 0)
+        try insertRevision.bind(5, Int64(id.generation))
+        switch id.suffix {
+        case .digest(let digest): try insertRevision.bind(6, digest.bytes)
+        case .text(let text): try insertRevision.bind(6, text)
+        }
+        if let digest = BodyDigest.of(body) {
+            try insertRevision.bind(7, digest)
+        } else {
+            try insertRevision.bindNull(7)
+        }
+        try insertRevision.bind(8, document.text)
+        try insertRevision.bind(9, body)
+        try insertRevision.run()
+        lastSequence = sequence
+        return sequence
+    }
+}

@@ -1,0 +1,75 @@
+internal import CofferSealing
+internal import Foundation
+internal import Synchronization
+
+/// Lets one thread at a time write, as often as it likes: a transaction that calls a save finds the lock its own.
+///
+/// A thread, because a transaction's body is synchronous: it runs where it was called, from its first line to its last.
+final class WriterLock: Sendable {
+    private struct State {
+        var isHeld = false
+        /// Set by close: whoever waits and whoever comes fails.
+        var isClosed = false
+    }
+
+    // NSCondition is thread safe by its contract; `state` is only touched while it is locked.
+    private let condition = NSCondition()
+    private nonisolated(unsafe) var state = State()
+    /// The holder, for the holder: no other thread can find its own identity here.
+    private let holder = Atomic<UInt>(0)
+
+    /// Whether the calling thread holds the lock.
+    var isHeldByCaller: Bool { holder.load(ordering: .relaxed) == currentThreadIdentity() }
+
+    /// Takes the lock. The caller must not hold it.
+    ///
+    /// - Throws: `busy` (503) when `timeout` has passed, `closed` (500) after ``close()``.
+    func lock(until deadline: ContinuousClock.Instant, subject: String) throws(CofferError) {
+        condition.lock()
+        defer { condition.unlock() }
+        while unsafe state.isHeld && !state.isClosed {
+            let remaining = ContinuousClock.now.duration(to: deadline)
+            guard remaining > .zero, condition.wait(until: Date(timeIntervalSinceNow: remaining.seconds)) else {
+                if unsafe state.isHeld && !state.isClosed {
+                    throw CofferError(.busy, of: subject, "another transaction took too long")
+                }
+                continue
+            }
+        }
+        guard unsafe !state.isClosed else { throw CofferError(.closed, of: subject) }
+        unsafe state.isHeld = true
+        holder.store(currentThreadIdentity(), ordering: .relaxed)
+    }
+
+    func unlock() {
+        holder.store(0, ordering: .relaxed)
+        condition.lock()
+        unsafe state.isHeld = false
+        condition.signal()
+        condition.unlock()
+    }
+
+    /// Makes everyone who waits or comes fail with `closed`. Call it while holding the lock; it is never unlocked again.
+    func close() {
+        condition.lock()
+        unsafe state.isClosed = true
+        condition.broadcast()
+        condition.unlock()
+        holder.store(0, ordering: .relaxed)
+    }
+}
+
+extension Duration {
+    var seconds: Double {
+        let (seconds, attoseconds) = components
+        return Double(seconds) + Double(attoseconds) * 1e-18
+    }
+}
+
+#if canImport(Glibc)
+internal import Glibc
+
+private func currentThreadIdentity() -> UInt { UInt(pthread_self()) }
+#else
+private func currentThreadIdentity() -> UInt { UInt(bitPattern: pthread_self()) }
+#endif

@@ -1,0 +1,81 @@
+internal import CofferModel
+public import CofferSealing
+internal import CofferVault
+public import Foundation
+
+/// What a store says of itself to anyone who can read its directory: no key is needed, and no secret is in it.
+public struct StoreInfo: Sendable {
+    /// Whether the store is encrypted.
+    public let isEncrypted: Bool
+    /// Identifies the store's bytes: copies have the same, and a key change keeps it.
+    public let storeUUID: UUID
+    /// From 1, one more with every change of the encryption key.
+    public let generation: Int
+    /// From 1, one more with every change of the manifest.
+    public let sequence: Int
+    /// The keys that open it, in the order of their slots. Empty when it is not encrypted.
+    public let keySlots: [KeySlot]
+
+    /// One key that opens a store, as far as that is known without it.
+    public struct KeySlot: Sendable {
+        /// The slot's id: 16 hex digits.
+        public let id: String
+        /// What kind of key opens it.
+        public let kind: Kind
+        /// When it was made.
+        public let created: Date
+
+        /// What kind of key opens a slot, and what that costs.
+        public enum Kind: Sendable, Equatable {
+            /// A password, through scrypt with these parameters (RFC 7914).
+            case scryptPassword(n: Int, r: Int, p: Int)
+            /// A password, through PBKDF2 with HMAC-SHA-512 (RFC 8018).
+            case pbkdf2Password(iterations: Int)
+            /// 32 bytes.
+            case bytes
+        }
+    }
+}
+
+extension Manager {
+    /// What the store of that name says of itself. Takes no lock and needs no key; nobody has vouched for it either.
+    ///
+    /// - Throws: `invalidDatabaseName` (400), `databaseNotFound` and `notAStore` (404), `damaged` (500),
+    ///   `unsupportedFormat` (501).
+    public func storeInfo(named name: String) throws(CofferError) -> StoreInfo {
+        let name = try DatabaseName(name)
+        do throws(CofferError) {
+            return StoreInfo(try Manifest.read(path: storePath(name)))
+        } catch {
+            throw error.about(Self.subject(name))
+        }
+    }
+}
+
+extension StoreInfo {
+    init(_ manifest: Manifest) {
+        isEncrypted = manifest.isEncrypted
+        let bytes = manifest.storeUUID.bytes
+        storeUUID = UUID(
+            uuid: (
+                bytes[0], bytes[1], bytes[2], bytes[3], bytes[4], bytes[5], bytes[6], bytes[7], bytes[8], bytes[9],
+                bytes[10], bytes[11], bytes[12], bytes[13], bytes[14], bytes[15]
+            ))
+        generation = Int(clamping: manifest.generation)
+        sequence = Int(clamping: manifest.sequence)
+        keySlots = manifest.slots.map(KeySlot.init)
+    }
+}
+
+extension StoreInfo.KeySlot {
+    init(_ slot: CofferVault.KeySlot) {
+        id = slot.id.description
+        created = Date(timeIntervalSince1970: Double(slot.creationTime))
+        kind =
+            switch slot.derivation {
+            case .scrypt(let log2N, let r, let p): .scryptPassword(n: 1 << Int(log2N), r: Int(r), p: Int(p))
+            case .pbkdf2SHA512(let iterations): .pbkdf2Password(iterations: Int(iterations))
+            case .hkdfSHA256: .bytes
+            }
+    }
+}

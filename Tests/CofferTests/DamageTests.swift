@@ -1,0 +1,255 @@
+import Foundation
+import Testing
+
+@testable import Coffer
+@testable import CofferSQLite
+
+/// Whatever happens to the bytes: with the right key it is damage, never a 401, and never other data than was written.
+@Suite("Damage")
+struct DamageTests {
+    let stores = TestStores()
+    var manifest: URL { stores.url().appending(path: "MANIFEST") }
+
+    /// The documents of the store, and what they say.
+    static let content: [String: String] = {
+        var content = ["short": #"{"n":1}"#, "long": #"{"t":"\#(String(repeating: "long text ", count: 1300))"}"#]
+        for number in 0..<12 {
+            let id = "\(number)-" + String(repeating: "\(number % 10)", count: 897)
+            content[id] = #"{"n":\#(number)}"#
+        }
+        return content
+    }()
+
+    /// Whether to take minutes: every bit and every byte instead of some.
+    static let isExhaustive = ProcessInfo.processInfo.environment["COFFER_EXHAUSTIVE"] == "1"
+
+    private func fill() throws {
+        let database = try stores.open()
+        try database.inTransaction {
+            for (id, json) in Self.content { try database.save(json: Data(json.utf8), withID: id) }
+        }
+        try database.close()
+    }
+
+    @Test("of MANIFEST, cut at any length or lengthened, is noticed")
+    func manifestLength() throws {
+        try fill()
+        let whole = try Data(contentsOf: manifest)
+        for count in 0..<whole.count {
+            try whole.prefix(count).write(to: manifest)
+            #expect(thrown { try stores.open { $0.create = false } }?.code == .damaged, "\(count) bytes")
+        }
+        try (whole + [0]).write(to: manifest)
+        #expect(thrown { try stores.open() }?.code == .damaged)
+        try whole.write(to: manifest)
+        #expect(try stores.open().documentCount == Self.content.count)
+    }
+
+    @Test("of MANIFEST, in any bit, is noticed, whatever key is given")
+    func manifestBits() throws {
+        try fill()
+        let whole = try Data(contentsOf: manifest)
+        for offset in whole.indices {
+            for bit in Self.isExhaustive ? Array(0..<8) : [offset % 8] {
+                var changed = whole
+                changed[offset] ^= 1 << bit
+                try changed.write(to: manifest)
+                #expect(
+                    thrown { try stores.open { $0.readOnly = true } }?.code == .damaged, "bit \(bit) of byte \(offset)")
+            }
+            // The authentication code at the end can be checked only with the key.
+            #expect(thrown { try stores.open(key: nil) }?.code == (offset < 992 ? .damaged : .keyRequired))
+        }
+        try whole.write(to: manifest)
+        #expect(try stores.open().documentCount == Self.content.count)
+    }
+
+    @Test("of the database, emptied, cut or missing, is noticed, and leaves every file as it was")
+    func databaseLength() throws {
+        try fill()
+        let file = try stores.databaseFile()
+        let whole = try Data(contentsOf: file)
+        for count in [0, 1, 15, 16, 100, 1023, 4095, 4096, 8192, whole.count - 4096, whole.count - 1] {
+            try whole.prefix(count).write(to: file)
+            let before = try stores.snapshot()
+            // Past the first pages it may open; then reading is where it shows, unless the end is not needed for it.
+            let error = thrown { try checkContent(count) }
+            if error != nil || count <= 8192 { #expect(error?.code == .damaged, "\(count) bytes") }
+            #expect(try stores.snapshot() == before)
+        }
+        try FileManager.default.removeItem(at: file)
+        #expect(thrown { try stores.open() }?.code == .damaged)
+        #expect(!FileManager.default.fileExists(atPath: file.path))
+    }
+
+    @Test("of the database's first page is never taken for a wrong key", arguments: [false, true])
+    func firstPage(readOnly: Bool) throws {
+        try fill()
+        let file = try stores.databaseFile()
+        let whole = try Data(contentsOf: file)
+        for offset in stride(from: 0, to: 4096, by: 61) {
+            var changed = whole
+            changed[offset] ^= 0x10
+            try changed.write(to: file)
+            let before = try stores.snapshot()
+            let error = thrown { try stores.open { $0.readOnly = readOnly } }
+            // The last 12 bytes of a page's reserve are random padding, and nobody's.
+            if error != nil || offset < 4084 {
+                #expect(error?.code == .damaged, "byte \(offset)")
+                #expect(try stores.snapshot() == before)
+            }
+        }
+    }
+
+    @Test("of any byte of the database brings what was written or an error, never anything else")
+    func anyByte() throws {
+        try fill()
+        let file = try stores.databaseFile()
+        let whole = try Data(contentsOf: file)
+        var random = SeededRandom(seed: 2)
+        var (tried, noticed) = (0, 0)
+        for offset in stride(from: 0, to: whole.count, by: Self.isExhaustive ? 1 : 23) {
+            let mask = UInt8(1) << UInt8(random.next() % 8)
+            let handle = try FileHandle(forUpdating: file)
+            try handle.seek(toOffset: UInt64(offset))
+            try handle.write(contentsOf: [whole[offset] ^ mask])
+            try handle.synchronize()
+
+            tried += 1
+            if let error = thrown({ try checkContent(offset) }) {
+                #expect(error.code == .damaged, "byte \(offset): \(error)")
+                noticed += 1
+            }
+
+            try handle.seek(toOffset: UInt64(offset))
+            try handle.write(contentsOf: [whole[offset]])
+            try handle.close()
+        }
+        print("damage: \(tried) of \(whole.count) bytes changed, \(noticed) noticed")
+        // Unnoticed go the random padding of each page, 12 bytes of 4096, and pages that reading does not need.
+        #expect(noticed * 10 > tried * 8)
+        #expect(thrown { try checkContent(-1) } == nil)
+    }
+
+    private func checkContent(_ offset: Int) throws {
+        let database = try stores.open { $0.readOnly = true }
+        var failure: CofferError?
+        for (id, json) in Self.content {
+            do throws(CofferError) {
+                let revision = try database[id]?.currentRevision
+                #expect(try revision?.json == Data(json.utf8), "byte \(offset) changed what was read")
+            } catch {
+                failure = error
+            }
+        }
+        do throws(CofferError) {
+            #expect(try database.documentIDs().count == Self.content.count, "byte \(offset) made documents vanish")
+        } catch {
+            failure = error
+        }
+        if let failure { throw failure }
+    }
+
+    @Test("of the last overflow page of a long document is noticed, where SQLCipher alone returns zeros")
+    func lastOverflowPage() throws {
+        try fill()
+        let file = try stores.databaseFile()
+        let whole = try Data(contentsOf: file)
+        // Which page it is can't be seen from outside, so each is tried: one of them is.
+        var harmed = 0
+        for page in 1..<(whole.count / 4096) {
+            var changed = whole
+            changed[page * 4096 + 2000] ^= 1
+            try changed.write(to: file)
+            let error = thrown {
+                let database = try stores.open { $0.readOnly = true }
+                #expect(try database["long"]?.currentRevision?.json == Data(Self.content["long"]!.utf8))
+            }
+            if let error {
+                #expect(error.code == .damaged)
+                harmed += 1
+            }
+        }
+        // The document's own: four overflow pages, and those on the way to it.
+        #expect(harmed >= 4)
+    }
+
+    @Test("of one document does not keep the others from being read")
+    func others() throws {
+        try fill()
+        let file = try stores.databaseFile()
+        let whole = try Data(contentsOf: file)
+        var partly = 0
+        for page in 1..<(whole.count / 4096) {
+            var changed = whole
+            changed[page * 4096 + 2000] ^= 1
+            try changed.write(to: file)
+            guard let database = try? stores.open("db", key: TestStores.key, { $0.readOnly = true }) else { continue }
+            let readable = Self.content.keys.filter { (try? database[$0]?.properties) != nil }
+            if !readable.isEmpty && readable.count < Self.content.count { partly += 1 }
+        }
+        #expect(partly > 0)
+    }
+
+    @Test("that swaps in another store's files is noticed")
+    func otherStore() throws {
+        try fill()
+        let other = try stores.open("other")
+        try other.save(json: Data("{}".utf8), withID: "x")
+        try other.close()
+
+        // Same key, same content: another master key, so the first page does not verify.
+        try Data(contentsOf: stores.databaseFile("other")).write(to: stores.databaseFile())
+        #expect(thrown { try stores.open() }?.code == .damaged)
+
+        // A whole generation under the name that the manifest gives.
+        let generation = try stores.generation()
+        try FileManager.default.removeItem(at: generation)
+        try FileManager.default.copyItem(at: stores.generation("other"), to: generation)
+        #expect(thrown { try stores.open() }?.code == .damaged)
+    }
+
+    @Test("in an unencrypted store's binding is noticed too")
+    func unencrypted() throws {
+        try stores.open("one", key: nil).close()
+        try stores.open("two", key: nil).close()
+        try Data(contentsOf: stores.databaseFile("two")).write(to: stores.databaseFile("one"))
+        #expect(thrown { try stores.open("one", key: nil) }?.code == .damaged)
+        try Data().write(to: stores.databaseFile("one"))
+        #expect(thrown { try stores.open("one", key: nil) }?.code == .damaged)
+    }
+
+    @Test("of a newer format or schema is a 501")
+    func newer() throws {
+        try stores.open("db", key: nil).close()
+        let connection = try DatabaseFile(path: stores.databaseFile().path, subject: "test", key: nil)
+            .connect(.readWrite, cacheByteCount: 1 << 20)
+        try connection.execute("PRAGMA user_version = 2")
+        try connection.close()
+        #expect(thrown { try stores.open(key: nil) }?.code == .unsupportedFormat)
+    }
+
+    @Test("that a symbolic link inside the store could do is refused")
+    func links() throws {
+        try fill()
+        let file = try stores.databaseFile()
+        let elsewhere = stores.directory.appending(path: "elsewhere")
+        try FileManager.default.moveItem(at: file, to: elsewhere)
+        try FileManager.default.createSymbolicLink(at: file, withDestinationURL: elsewhere)
+        #expect(thrown { try stores.open() }?.code == .damaged)
+    }
+}
+
+/// SplitMix64, so that a failure can be run again.
+struct SeededRandom: RandomNumberGenerator {
+    private var state: UInt64
+    init(seed: UInt64) { state = seed }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var z = state
+        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
+        return z ^ (z >> 31)
+    }
+}

@@ -1,0 +1,160 @@
+import Foundation
+import Testing
+
+@testable import Coffer
+
+@Suite("Opening a database")
+struct OpeningTests {
+    let stores = TestStores()
+
+    @Test("one that was created with a key opens with it and keeps its documents", arguments: [true, false])
+    func roundTrip(isPassword: Bool) throws {
+        let key = isPassword ? SymmetricKey(password: "password123456") : SymmetricKey()
+        var database: Database? = try stores.open(key: key)
+        try database?.save(json: Data(#"{"name":"Robin"}"#.utf8), withID: "r")
+        #expect(database?.isEncrypted == true)
+        try database?.close()
+        database = nil
+        let again = try stores.open(key: key)
+        #expect(try again["r"]?["name"] == "Robin")
+    }
+
+    @Test("a missing one is nil, or a 404, and nothing is made")
+    func missing() throws {
+        #expect(try stores.manager.existingDatabase(named: "db") == nil)
+        #expect(try stores.manager.existingDatabase(named: "db", encryptionKey: TestStores.key) == nil)
+        #expect(thrown { try stores.manager.openDatabase(named: "db") }?.code == .databaseNotFound)
+        #expect(thrown { try stores.open { $0.readOnly = true } }?.status == 404)
+        #expect(!stores.manager.databaseExists(named: "db"))
+        #expect(!FileManager.default.fileExists(atPath: stores.directory.path))
+        #expect(try stores.manager.allDatabaseNames == [])
+    }
+
+    @Test("an open one is returned as the same instance, by any manager, until nobody holds it")
+    func sameInstance() throws {
+        var database: Database? = try stores.open()
+        let first = ObjectIdentifier(try #require(database))
+        let other = try Manager(directory: stores.directory)
+        #expect(try ObjectIdentifier(other.database(named: "db")) == first)
+        #expect(try ObjectIdentifier(#require(try other.existingDatabase(named: "db"))) == first)
+        #expect(try ObjectIdentifier(stores.open()) == first)
+        try database?.save(json: Data("{}".utf8), withID: "a")
+        database = nil
+        // Closed by now, so that the key is asked for again.
+        #expect(thrown { try other.database(named: "db") }?.code == .keyRequired)
+        #expect(try stores.open()["a"] != nil)
+    }
+
+    @Test("openDatabase checks the key of an open one, nil included")
+    func checksOpen() throws {
+        let database = try stores.open()
+        #expect(thrown { try stores.open(key: nil) }?.code == .keyRequired)
+        #expect(thrown { try stores.open(key: SymmetricKey()) }?.code == .wrongKey)
+        #expect(thrown { try stores.manager.database(named: "db", encryptionKey: SymmetricKey()) }?.code == .wrongKey)
+        #expect(try stores.manager.database(named: "db", encryptionKey: TestStores.key) === database)
+    }
+
+    @Test("one that is open for reading only is busy for those who want to write, and writes nothing")
+    func readOnly() throws {
+        try stores.open().save(json: Data(#"{"a":1}"#.utf8), withID: "a")
+        let before = try stores.snapshot()
+        let database = try stores.open { $0.readOnly = true }
+        #expect(database.isReadOnly)
+        #expect(try database["a"]?["a"] == 1)
+        #expect(try stores.open { $0.readOnly = true } === database)
+        #expect(thrown { try stores.open() }?.code == .busy)
+        #expect(thrown { try database.save(json: Data("{}".utf8)) }?.code == .readOnly)
+        #expect(thrown { try database.delete() }?.code == .readOnly)
+        #expect(thrown { try database.inTransaction {} }?.code == .readOnly)
+        #expect(try database["a"]?["a"] == 1)
+        try database.close()
+        #expect(try stores.snapshot() == before)
+    }
+
+    @Test(
+        "names that may not be are a 400",
+        arguments: ["", "0", "123foo", "Foo", "/etc", "foo ", "_foo", "é", "a.b", "a\0"])
+    func names(name: String) throws {
+        #expect(thrown { try stores.open(name) }?.code == .invalidDatabaseName)
+        #expect(thrown { try stores.manager.existingDatabase(named: name) }?.status == 400)
+        #expect(!stores.manager.databaseExists(named: name))
+        #expect(!FileManager.default.fileExists(atPath: stores.directory.path))
+    }
+
+    @Test(
+        "names that may be make one directory each, and are listed", arguments: ["f", "foo123", "foo/($12)", "f+-_00/"])
+    func goodNames(name: String) throws {
+        let database = try stores.open(name)
+        #expect(database.name == name)
+        #expect(stores.manager.databaseExists(named: name))
+        #expect(try stores.manager.allDatabaseNames == [name])
+        #expect(try FileManager.default.contentsOfDirectory(atPath: stores.directory.path).count == 1)
+    }
+
+    @Test("a name of 239 bytes is the longest")
+    func longNames() throws {
+        #expect(try stores.open(String(repeating: "a", count: 239)).name.count == 239)
+        #expect(thrown { try stores.open(String(repeating: "a", count: 240)) }?.code == .invalidDatabaseName)
+    }
+
+    @Test("an engine that is not built in is a 406, and nothing is created")
+    func storageType() throws {
+        #expect(
+            thrown { try stores.open { $0.storageType = StorageType(rawValue: "ForestDB") } }?.code
+                == .storageTypeUnavailable)
+        stores.manager.storageType = StorageType(rawValue: "ForestDB")
+        #expect(thrown { try stores.manager.database(named: "db") }?.status == 406)
+        #expect(!FileManager.default.fileExists(atPath: stores.directory.path))
+        stores.manager.storageType = .sqlite
+        #expect(try stores.open { $0.storageType = .sqlite }.isEncrypted)
+    }
+
+    @Test("closed ones say so, and closing again does nothing")
+    func closed() throws {
+        let database = try stores.open()
+        let document = database.document(withID: "a")
+        let draft = try document.newRevision()
+        try database.close()
+        try database.close()
+        #expect(thrown { _ = try document.properties }?.code == .closed)
+        #expect(thrown { try draft.save() }?.code == .closed)
+        #expect(thrown { try database.inTransaction {} }?.code == .closed)
+        #expect(thrown { _ = try database.documentCount }?.code == .closed)
+        #expect(thrown { try database.delete() }?.code == .closed)
+        try stores.open().close()
+    }
+
+    @Test("a deleted one is gone, and its name is free")
+    func delete() throws {
+        let database = try stores.open()
+        try database.save(json: Data("{}".utf8), withID: "a")
+        try database.delete()
+        #expect(try FileManager.default.contentsOfDirectory(atPath: stores.directory.path) == [])
+        #expect(try stores.manager.existingDatabase(named: "db") == nil)
+        #expect(try stores.open(key: nil)["a"] == nil)
+    }
+
+    @Test("a directory without a MANIFEST is not a store, and nothing in it is touched")
+    func notAStore() throws {
+        try FileManager.default.createDirectory(at: stores.url(), withIntermediateDirectories: true)
+        try Data("mine".utf8).write(to: stores.url().appending(path: "notes.txt"))
+        let before = try stores.snapshot()
+        #expect(thrown { try stores.open() }?.code == .notAStore)
+        #expect(thrown { try stores.open { $0.create = false } }?.code == .notAStore)
+        #expect(thrown { try stores.manager.existingDatabase(named: "db") }?.status == 404)
+        #expect(!stores.manager.databaseExists(named: "db"))
+        #expect(try stores.snapshot() == before)
+    }
+
+    @Test("what a store says without a key holds no secret")
+    func info() throws {
+        try stores.open(key: SymmetricKey(password: "password123456")).close()
+        let info = try stores.manager.storeInfo(named: "db")
+        #expect(info.isEncrypted)
+        #expect(info.generation == 1)
+        #expect(info.keySlots.map(\.kind) == [.scryptPassword(n: 1024, r: 8, p: 1)])
+        try stores.open("plain", key: nil).close()
+        #expect(try stores.manager.storeInfo(named: "plain").keySlots.isEmpty)
+        #expect(thrown { try stores.manager.storeInfo(named: "none") }?.code == .databaseNotFound)
+    }
+}
