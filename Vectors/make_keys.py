@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes Vectors/keys/*.json: how Coffer's format 1 makes keys, computed without Coffer.
 
-    pip install cryptography        (48 and 50 give the same bytes)
+    pip install cryptography        (made with 48)
     python3 Vectors/make_keys.py
 
 All inputs are fixed, so a second run changes nothing. Vectors/keys/README.md says what the files hold.

@@ -83,6 +83,19 @@ struct KeyDerivationTests {
         #expect(try made[0] == Self.password.derivedKey(by: passwords[0]))
     }
 
+    @Test("expanding an extracted key is the whole of HKDF")
+    func expansion() throws {
+        // RFC 5869 section 2.2: the extracted key is the HMAC of the input under the salt.
+        for byteCount in [1, 31, 32, 33, 64, 82] {
+            let salt = [UInt8](repeating: 3, count: 13), input = [UInt8](repeating: 9, count: 22)
+            let extracted = try salt.withBytes { (salt) throws(CofferError) in try hmacSHA256(input, key: salt) }
+            let expanded = try extracted.withBytes { (extracted) throws(CofferError) in
+                try HKDF.expandSHA256(extracted, info: [5, 5], byteCount: byteCount)
+            }.array
+            #expect(try expanded == PublishedVectorTests.hkdf(input, salt: salt, info: [5, 5], byteCount: byteCount))
+        }
+    }
+
     @Test("of an empty password is refused with 400, and not before it is used")
     func emptyPassword() {
         let empty = SymmetricKey(password: "")

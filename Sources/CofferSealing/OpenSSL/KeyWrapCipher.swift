@@ -57,7 +57,7 @@ internal import COpenSSL
             throw .openSSLFailed("AES key wrap")
         }
         defer { unsafe EVP_CIPHER_free(algorithm) }  // the context keeps a reference of its own
-        // Without this flag OpenSSL refuses the wrap ciphers, whose output is longer than their input.
+        // Before OpenSSL 3, and from engines still, wrap ciphers are refused without this: they write 8 bytes more.
         unsafe EVP_CIPHER_CTX_set_flags(context, EVP_CIPHER_CTX_FLAG_WRAP_ALLOW)
         let key = unsafe wrappingKey.bindMemory(to: UInt8.self).baseAddress
         guard unsafe EVP_CipherInit_ex2(context, algorithm, key, nil, isWrapping ? 1 : 0, nil) == 1 else {
