@@ -71,11 +71,13 @@ extension Layering {
             "Sources/CofferVault/FileSystem": "CLinux",
         ],
         exceptions: [
-            "Sources/CofferSealing/Keys/SymmetricKey.swift": ["Foundation"],  // ContiguousBytes
-            "Sources/CofferSealing/Keys/PasswordNormalization.swift": ["Foundation"],  // NFC
-            "Sources/CofferModel/Values/Bytes.swift": ["Glibc", "Darwin"],  // memcmp
-            "Sources/CofferModel/Values/RFC3339.swift": ["Foundation"],  // Date
-            "Sources/CofferModel/Values/JSONConvertible+Foundation.swift": ["Foundation"],  // Data, Date, URL, UUID
+            // Normalization of what people type, and keys from their `Data`.
+            "Sources/CofferSealing/Keys/PasswordNormalization.swift": ["Foundation"],
+            "Sources/CofferSealing/Keys/SymmetricKey.swift": ["Foundation"],
+            // Values of Foundation's as JSON, and memcmp.
+            "Sources/CofferModel/Values/JSONConvertible+Foundation.swift": ["Foundation"],
+            "Sources/CofferModel/Values/RFC3339.swift": ["Foundation"],
+            "Sources/CofferModel/Values/Bytes.swift": ["Glibc", "Darwin"],
         ]
     )
 
