@@ -201,7 +201,7 @@ func attempt<Result: SignedInteger>(
 }
 
 /// The same for a call that some file systems lack: they get a 501 instead of an errno that says little.
-private func attemptWhereSupported(_ call: String, _ path: String, _ body: () -> Int32) throws(CofferError) {
+func attemptWhereSupported(_ call: String, _ path: String, _ body: () -> Int32) throws(CofferError) {
     do {
         try attempt(call, path, body)
     } catch {

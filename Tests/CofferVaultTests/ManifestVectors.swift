@@ -1,0 +1,104 @@
+import CofferSealing
+import CofferVault
+import Foundation
+import Testing
+
+/// One file of Vectors/manifest, which an independent implementation made.
+struct ManifestVector: Decodable {
+    struct Key: Decodable {
+        let password: String?
+        let bytes: String?
+    }
+
+    struct Opened: Decodable {
+        let storeUUID: String, generation: UInt64, sequence: UInt64, generationName: String, keyedNames: Bool
+        let slots: [String], openedSlot: String?, subkeys: [String: String]?
+    }
+
+    let comment: String
+    let manifest: [String]
+    let key: Key?
+    let result: String
+    let status: Int?
+    let opened: Opened?
+
+    var bytes: [UInt8] { manifest.flatMap(bytesOfHex) }
+
+    var symmetricKey: SymmetricKey? {
+        get throws {
+            guard let key else { return nil }
+            if let password = key.password { return SymmetricKey(password: password) }
+            return try SymmetricKey(data: bytesOfHex(key.bytes ?? ""))
+        }
+    }
+
+    /// What comes of reading and unlocking it.
+    func unlock() throws -> UnlockedManifest {
+        try Manifest(bytes: bytes).unlock(with: symmetricKey)
+    }
+
+    static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+        .appendingPathComponent("../../Vectors/manifest")
+
+    static let names: [String] = {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
+        return names.filter { $0.hasSuffix(".json") }.map { String($0.dropLast(5)) }.sorted()
+    }()
+
+    init(named name: String) throws {
+        let data = try Data(contentsOf: Self.folder.appendingPathComponent(name + ".json"))
+        self = try JSONDecoder().decode(Self.self, from: data)
+    }
+}
+
+func bytesOfHex(_ hex: String) -> [UInt8] {
+    let digits = hex.utf8.map { UInt8(Character(UnicodeScalar($0)).hexDigitValue ?? 0) }
+    return stride(from: 0, to: digits.count, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }
+}
+
+func hex(_ bytes: some Sequence<UInt8>) -> String { bytes.map { String(format: "%02x", $0) }.joined() }
+
+@Suite("Manifests made by another implementation")
+struct ManifestVectorTests {
+    @Test("are all there")
+    func count() {
+        #expect(ManifestVector.names.count == 108)
+    }
+
+    @Test("open, or are refused, as the vector says", arguments: ManifestVector.names)
+    func vector(name: String) throws {
+        let vector = try ManifestVector(named: name)
+        guard let opened = vector.opened else {
+            let error = #expect(throws: CofferError.self) { try vector.unlock() }
+            #expect(error?.code.description == vector.result)
+            #expect(error?.status == vector.status)
+            return
+        }
+        let unlocked = try vector.unlock()
+        let manifest = unlocked.manifest
+        #expect(vector.result == "opens")
+        #expect(manifest.bytes == vector.bytes)
+        #expect(hex(manifest.storeUUID.bytes) == opened.storeUUID)
+        #expect(manifest.generation == opened.generation)
+        #expect(manifest.sequence == opened.sequence)
+        #expect(manifest.generationName == opened.generationName)
+        #expect(manifest.isEncrypted == (vector.key != nil))
+        #expect(manifest.attachmentNames == (opened.keyedNames ? .keyed : .sha1))
+        #expect(manifest.slots.map(\.id.description) == opened.slots)
+        #expect(unlocked.openedSlot?.description == opened.openedSlot)
+        for purpose in UnlockedManifest.KeyPurpose.allCases {
+            let key = try unlocked.key(for: purpose)?.withBytes { hex($0) }
+            #expect(key == opened.subkeys?[purpose.rawValue])
+        }
+    }
+
+    @Test("are told apart by name: what is damaged is never a wrong key")
+    func namesAreResults() throws {
+        for name in ManifestVector.names {
+            let result = try ManifestVector(named: name).result
+            #expect(name.hasPrefix("damaged-") == (result == "damaged"), "\(name)")
+            #expect(name.hasPrefix("wrong-key-") == (result == "wrongKey"), "\(name)")
+            #expect(name.hasPrefix("unsupported-") == (result == "unsupportedFormat"), "\(name)")
+        }
+    }
+}
