@@ -31,6 +31,25 @@ struct CreationTests {
         if isStore { #expect(try !openStore(at: path, key: rawKey(2))) }
     }
 
+    /// Every entry is durable before something names it, and the name comes last. What is left out here is lost in a
+    /// power cut that the tests can't make.
+    @Test("takes exactly these steps, in this order")
+    func order() throws {
+        let recording = RecordingFileSystem()
+        try makeStore(at: scratch.store, fileSystem: recording)
+        let sibling = try #require(recording.stepNames.first?.split(separator: " ").last)
+        let generation = try Manifest.read(path: scratch.store).generationName
+        let parent = try #require(scratch.path.split(separator: "/").last)
+        #expect(
+            recording.stepNames == [
+                "mkdir \(sibling)", "mkdir \(generation)", "mkdir attachments", "mkdir incoming", "create db.sqlite3",
+                "fsync file db.sqlite3", "fsync directory attachments", "fsync directory incoming",
+                "fsync directory \(generation)", "create MANIFEST", "write 1024 bytes", "fsync file MANIFEST",
+                "fsync directory \(sibling)", "rename without replacing \(sibling)", "fsync directory \(parent)",
+            ])
+        #expect(recording.log.count == 15)
+    }
+
     @Test("with a key that can't be one is refused before anything is made")
     func invalidKeys() throws {
         let watched = RecordingFileSystem()

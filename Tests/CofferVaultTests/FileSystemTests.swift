@@ -73,6 +73,16 @@ struct FileSystemTests {
         #expect(scratch.names == ["directory", "file"])
     }
 
+    @Test("opens nothing that a started process would inherit")
+    func closeOnExec() throws {
+        let made = try system.createFile("file", in: directory)
+        let opened = try system.openFile("file", in: directory)
+        let inner = try system.openDirectory(".", in: directory)
+        for descriptor in [made.descriptor, opened.descriptor, inner.descriptor, directory.descriptor] {
+            #expect(fcntl(descriptor, F_GETFD) == FD_CLOEXEC)
+        }
+    }
+
     @Test("opens what is no file without waiting for it", .timeLimit(.minutes(1)))
     func fifo() throws {
         #expect(mkfifo(scratch.path + "/fifo", 0o600) == 0)

@@ -114,6 +114,32 @@ struct StoreTests {
         #expect(throws: CofferError(.damaged)) { try Manifest.read(path: scratch.store) }
     }
 
+    @Test("is deleted in exactly these steps: the name goes first, durably")
+    func deletionOrder() throws {
+        try makeStore(at: scratch.store)
+        let recording = RecordingFileSystem()
+        try LockedStore.open(path: scratch.store, access: .readWrite, fileSystem: recording).delete()
+        let parent = try #require(scratch.path.split(separator: "/").last)
+        #expect(
+            recording.stepNames.prefix(2) == ["rename without replacing people.coffer", "fsync directory \(parent)"])
+        #expect(
+            recording.stepNames.dropFirst(2).dropLast().map { $0.prefix(9) }.sorted()
+                == ["rmdir att", "rmdir g00", "rmdir inc", "unlink MA", "unlink db"])
+        #expect(recording.stepNames.last?.hasPrefix("rmdir .coffer-") == true)
+    }
+
+    @Test("has a MANIFEST of one length", arguments: [0, 1, 1023, 1025, 2048, 100_000])
+    func manifestLengths(byteCount: Int) throws {
+        try makeStore(at: scratch.store)
+        let url = URL(fileURLWithPath: scratch.store + "/MANIFEST")
+        let bytes = try Data(contentsOf: url) + Data(count: 100_000)
+        try bytes.prefix(byteCount).write(to: url)
+        let before = scratch.snapshot
+        #expect(throws: CofferError(.damaged)) { try openStore(at: scratch.store) }
+        #expect(throws: CofferError(.damaged)) { try Manifest.read(path: scratch.store) }
+        #expect(scratch.snapshot == before)
+    }
+
     @Test("names its MANIFEST when that is damaged")
     func damagedManifest() throws {
         try makeStore(at: scratch.store)
