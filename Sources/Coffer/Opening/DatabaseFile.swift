@@ -24,14 +24,21 @@ struct DatabaseFile: Sendable {
         try? FileManager.default.removeItem(atPath: path + "-shm")
     }
 
-    /// Looks into the file through a connection that can't write: it is whole at its start, and of which store it is.
+    /// What the file says before anyone may write to it.
+    struct Inspection {
+        var binding: Binding
+        var lastSequence: Int64
+    }
+
+    /// Looks into the file through a connection that can't write: whose it is, and whether it is whole where the writer
+    /// begins.
     ///
     /// A connection that can write would copy the log into the file as it closes, even into a damaged one. Leaves every
     /// file as it was; with a log in place, all but its index.
     ///
     /// - Throws: `damaged` (500), `unsupportedFormat` (501) for a later schema, `busy` (503) when the log can't be read
     ///   for want of an index that can't be made.
-    func inspect() throws(CofferError) -> Binding {
+    func inspect() throws(CofferError) -> Inspection {
         let hasLog = logByteCount > 0
         let hadLogIndex = hasLogIndex
         if hasLog && !hadLogIndex && !FileManager.default.isWritableFile(atPath: directory) {
@@ -48,8 +55,10 @@ struct DatabaseFile: Sendable {
                 version > Schema.version ? .unsupportedFormat : .damaged, of: subject,
                 "the database has schema version \(version)")
         }
-        try DocumentTables(connection).confirmReads()
-        return binding
+        let tables = DocumentTables(connection)
+        let lastSequence = try tables.lastSequence()
+        try tables.confirmReads()
+        return Inspection(binding: binding, lastSequence: lastSequence)
     }
 
     private var directory: String { (path as NSString).deletingLastPathComponent }

@@ -54,15 +54,16 @@ struct StoreOpener {
     private func open(_ store: LockedStore, _ manifest: UnlockedManifest) throws(CofferError) -> Storage {
         let files = try store.generation(of: manifest)
         let database = DatabaseFile(path: files.databasePath, subject: subject, key: try manifest.key(for: .database))
-        let binding = try database.inspect()
-        try binding.check(against: manifest.manifest, subject: subject)
+        let inspection = try database.inspect()
+        try inspection.binding.check(against: manifest.manifest, subject: subject)
         return options.readOnly
             ? readOnly(store, manifest, database)
-            : try writable(store, manifest, database, binding)
+            : try writable(store, manifest, database, inspection)
     }
 
     private func writable(
-        _ store: LockedStore, _ manifest: UnlockedManifest, _ database: DatabaseFile, _ binding: Binding
+        _ store: LockedStore, _ manifest: UnlockedManifest, _ database: DatabaseFile,
+        _ inspection: DatabaseFile.Inspection
     ) throws(CofferError) -> Storage {
         let connection = try database.connect(.readWrite, cacheByteCount: cacheByteCount / 2)
         switch options.durability {
@@ -70,14 +71,15 @@ struct StoreOpener {
         case .relaxed: try connection.execute("PRAGMA synchronous = NORMAL")
         }
         var manifest = manifest
-        if try store.isStale(manifest, bindingSequence: binding.sequence) {
+        if try store.isStale(manifest, bindingSequence: inspection.binding.sequence) {
             manifest = try store.recover(manifest) { (sequence) throws(CofferError) in
                 try Binding.update(sequence: sequence, in: connection)
             }
         }
         let identity = store.identity
         return Storage(
-            subject: subject, store: store, manifest: manifest, writer: try Writer(connection),
+            subject: subject, store: store, manifest: manifest,
+            writer: Writer(connection, lastSequence: inspection.lastSequence),
             busyTimeout: options.busyTimeout, readerCacheByteCount: cacheByteCount / 2,
             connectReader: { (share) throws(CofferError) in try database.connect(.readOnly, cacheByteCount: share) },
             didClose: { Registry.shared.remove(identity) })

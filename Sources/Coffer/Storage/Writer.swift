@@ -22,7 +22,8 @@ final class Writer {
     /// Reused for each revision's id: setting a digest up costs more than a short message.
     var digest = StreamingDigest(.sha256)
 
-    init(_ connection: Connection) throws(CofferError) {
+    /// - Parameter lastSequence: the highest that is in use.
+    init(_ connection: Connection, lastSequence: Int64) {
         self.connection = connection
         tables = DocumentTables(connection)
         beginning = Statement(connection, "BEGIN IMMEDIATE")
@@ -41,7 +42,7 @@ final class Writer {
             INSERT INTO revisions (sequence, document, parent, flags, generation, suffix, digest, id, body)
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
             """)
-        lastSequence = try tables.lastSequence()
+        self.lastSequence = lastSequence
     }
 
     // MARK: Transactions
