@@ -33,6 +33,16 @@ enum ReservedKey: CaseIterable {
         }
     }
 
+    init?(_ text: Span<UInt8>) {
+        for key in Self.allCases where key.text.utf8CodeUnitCount == text.count {
+            if text.hasBytes(of: key.text, at: 0) {
+                self = key
+                return
+            }
+        }
+        return nil
+    }
+
     /// Whether the member belongs to the revision's content.
     var isContent: Bool { self == .attachments }
 }
@@ -67,7 +77,7 @@ package struct DocumentBody: Sendable {
         guard !canonicalizer.reserved.isEmpty else { return }
         let text = canonicalizer.normalized(json)
         for member in canonicalizer.reserved {
-            try take(CanonicalReader.value(text.span.extracting(member.value)), of: member.key)
+            try take(member.key, CanonicalReader.value(text.span.extracting(member.value)))
         }
     }
 
@@ -79,20 +89,30 @@ package struct DocumentBody: Sendable {
     /// - Throws: 400 (invalidJSON) for a number that is not finite, for more depth than ``JSONLimits/depth``, for more
     ///   bytes than ``JSONLimits/byteCount``, and for keys that start with `_` as in ``init(json:)-(Span<UInt8>)``.
     package init(_ properties: JSONObject) throws(CofferError) {
+        let (text, reserved) = try Self.parts(of: properties)
+        try self.init(body: CanonicalBody(canonical: text), reserved: reserved)
+    }
+
+    /// The canonical JSON of an object's content, and its reserved members.
+    static func parts(
+        of properties: JSONObject
+    ) throws(CofferError) -> (text: [UInt8], reserved: [(key: ReservedKey, value: JSONValue)]) {
         var content = properties
-        var reserved: [(ReservedKey, JSONValue)] = []
+        var reserved: [(key: ReservedKey, value: JSONValue)] = []
         for member in properties.members where member.key.utf8.first == UInt8(ascii: "_") {
-            guard let key = ReservedKey.allCases.first(where: { haveSameBytes($0.text.description, member.key) }) else {
-                throw CofferError(.invalidJSON, "a reserved key, which starts with _")
-            }
+            guard let key = member.key.withBytes({ ReservedKey($0) }) else { throw .reservedKey }
             reserved.append((key, member.value))
             if !key.isContent { content[member.key] = nil }
         }
-        body = try CanonicalBody(canonical: CanonicalWriter.text(of: content))
-        for (key, value) in reserved { try take(value, of: key) }
+        return (try CanonicalWriter.text(of: content), reserved)
     }
 
-    private mutating func take(_ value: JSONValue, of key: ReservedKey) throws(CofferError) {
+    init(body: CanonicalBody, reserved: [(key: ReservedKey, value: JSONValue)]) throws(CofferError) {
+        self.body = body
+        for (key, value) in reserved { try take(key, value) }
+    }
+
+    private mutating func take(_ key: ReservedKey, _ value: JSONValue) throws(CofferError) {
         switch (key, value) {
         case (.id, .string(let text)): id = text
         case (.revision, .string(let text)): revision = text
@@ -100,5 +120,12 @@ package struct DocumentBody: Sendable {
         case (.attachments, .object(let object)): attachments = object
         default: throw CofferError(.invalidJSON, "\(key.text) has a value of another type")
         }
+    }
+}
+
+extension CofferError {
+    static var notAnObject: CofferError { CofferError(.invalidJSON, "something else than an object") }
+    static var reservedKey: CofferError {
+        CofferError(.invalidJSON, "a key that starts with _ and isn't one of Coffer's")
     }
 }

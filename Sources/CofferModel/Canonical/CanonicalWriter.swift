@@ -17,12 +17,13 @@ enum CanonicalWriter {
         return text
     }
 
-    private static func append(_ value: JSONValue, to text: inout [UInt8], depth: Int) throws(CofferError) {
+    /// Appends `value`, which is at that depth if it is a container.
+    static func append(_ value: JSONValue, to text: inout [UInt8], depth: Int) throws(CofferError) {
         switch value {
         case .null: text.append(ascii: "null")
         case .bool(let flag): text.append(ascii: flag ? "true" : "false")
         case .number(let number):
-            guard number.isFinite else { throw CofferError(.invalidJSON, "a number that is infinite, or none") }
+            guard number.isFinite else { throw .notFinite }
             text.append(number: number)
         case .string(let string): string.withBytes { text.append(quoting: $0) }
         case .array(let elements): try append(elements, to: &text, depth: depth)
@@ -53,9 +54,7 @@ enum CanonicalWriter {
     }
 
     private static func check(_ depth: Int) throws(CofferError) {
-        guard depth <= JSONLimits.depth else {
-            throw CofferError(.invalidJSON, "more than \(JSONLimits.depth) containers in each other")
-        }
+        guard depth <= JSONLimits.depth else { throw .tooDeep }
     }
 }
 

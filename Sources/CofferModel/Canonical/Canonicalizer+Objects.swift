@@ -12,7 +12,7 @@ extension Canonicalizer {
         }
         let memberStart = written(start)
         let end = try scanString(input, start)
-        let member = noteKey(input, start + 1..<end - 1, memberStart)
+        let member = ObjectMember(key: noteKey(input, start + 1..<end - 1), start: memberStart)
 
         if var container = current {
             let last = members.count - 1
@@ -32,35 +32,32 @@ extension Canonicalizer {
         return at
     }
 
-    private mutating func noteKey(_ input: Span<UInt8>, _ key: Range<Int>, _ start: Int) -> ObjectMember {
+    private mutating func noteKey(_ input: Span<UInt8>, _ key: Range<Int>) -> MemberKey {
         guard hasEscapes else {
-            let prefix = ObjectMember.prefix(of: input.extracting(key), isASCII: isASCII)
-            return ObjectMember(prefix: prefix, key: key, isUnescaped: false, start: start)
+            let prefix = MemberKey.prefix(of: input.extracting(key), isASCII: isASCII)
+            return MemberKey(prefix: prefix, bytes: key, isUnescaped: false)
         }
-        let unescapedStart = unescapedKeys.count
+        let start = unescapedKeys.count
         unescapedKeys.append(unescaping: input.extracting(key))
-        let unescaped = unescapedStart..<unescapedKeys.count
-        let prefix = ObjectMember.prefix(of: unescapedKeys.span.extracting(unescaped), isASCII: false)
-        return ObjectMember(prefix: prefix, key: unescaped, isUnescaped: true, start: start)
+        let unescaped = start..<unescapedKeys.count
+        let prefix = MemberKey.prefix(of: unescapedKeys.span.extracting(unescaped), isASCII: false)
+        return MemberKey(prefix: prefix, bytes: unescaped, isUnescaped: true)
     }
 
     private mutating func noteReserved(
         _ member: ObjectMember, _ input: Span<UInt8>, keyAt: Int, valueAt: Int
     ) throws(CofferError) {
-        guard member.prefix >> 56 == UInt64(UInt8(ascii: "_")) else { return }
-        guard let key = reservedKey(of: member, input) else {
+        guard member.key.prefix >> 56 == UInt64(UInt8(ascii: "_")) else { return }
+        guard let key = reservedKey(member.key, input) else {
             throw .invalidJSON("a reserved key, which starts with _,", at: keyAt)
         }
         let value = written(valueAt)
         reserved.append(ReservedMember(key: key, start: Int(member.start), value: value..<value))
     }
 
-    private func reservedKey(of member: ObjectMember, _ input: Span<UInt8>) -> ReservedKey? {
-        let text = member.isUnescaped ? unescapedKeys.span.extracting(member.key) : input.extracting(member.key)
-        for key in ReservedKey.allCases where key.text.utf8CodeUnitCount == text.count {
-            if text.hasBytes(of: key.text, at: 0) { return key }
-        }
-        return nil
+    private func reservedKey(_ key: MemberKey, _ input: Span<UInt8>) -> ReservedKey? {
+        let text = key.isUnescaped ? unescapedKeys.span.extracting(key.bytes) : input.extracting(key.bytes)
+        return ReservedKey(text)
     }
 
     /// Checks that no two members of the object have the same key, and notes the object if it has to be put in order.
@@ -75,10 +72,11 @@ extension Canonicalizer {
             }
         }
         if container.isInOrder, !drops {
-            members.removeSubrange(container.firstMember...)
+            members.removeLast(members.count - container.firstMember)
             return
         }
-        sortMembers(from: container.firstMember, input)
+        let unescaped = unescapedKeys
+        members.sortByKey(from: container.firstMember, input, unescaped.span)
         let firstKept = reorderedMembers.count
         for at in container.firstMember..<members.count {
             let member = members[at]
@@ -88,53 +86,14 @@ extension Canonicalizer {
             if drops, reserved.contains(where: { !$0.key.isContent && $0.start == Int(member.start) }) { continue }
             reorderedMembers.append(member)
         }
-        members.removeSubrange(container.firstMember...)
+        members.removeLast(members.count - container.firstMember)
         reordered.append(
             ReorderedObject(start: container.start, end: written(end), members: firstKept..<reorderedMembers.count))
     }
 
-    private mutating func sortMembers(from first: Int, _ input: Span<UInt8>) {
-        let count = members.count - first
-        guard count <= 32 else {
-            // Sorting takes n log n comparisons, however the keys were chosen.
-            var sorted = Array(members[first...])
-            sorted.sort { order($0, $1, input) < 0 }
-            members.replaceSubrange(first..., with: sorted)
-            return
-        }
-        for at in stride(from: first + 1, to: members.count, by: 1) {
-            let member = members[at]
-            var place = at
-            while place > first, order(member, members[place - 1], input) < 0 {
-                members[place] = members[place - 1]
-                place -= 1
-            }
-            members[place] = member
-        }
-    }
-
     /// Less than, equal to or more than zero, as the key of `left` sorts before, with or after that of `right`.
+    @inline(__always)
     private func order(_ left: ObjectMember, _ right: ObjectMember, _ input: Span<UInt8>) -> Int {
-        if left.prefix != right.prefix { return left.prefix < right.prefix ? -1 : 1 }
-        let leftKey = left.isUnescaped ? unescapedKeys.span.extracting(left.key) : input.extracting(left.key)
-        let rightKey = right.isUnescaped ? unescapedKeys.span.extracting(right.key) : input.extracting(right.key)
-        return compareAsUTF16(leftKey, rightKey)
-    }
-}
-
-extension [UInt8] {
-    /// Appends the bytes of a string whose escapes are known to be valid.
-    mutating func append(unescaping text: Span<UInt8>) {
-        var (start, at) = (0, 0)
-        while at < text.count {
-            guard text[at] == UInt8(ascii: "\\"), let escape = try? Canonicalizer.unescape(text, at) else {
-                at += 1
-                continue
-            }
-            append(copying: text.extracting(start..<at))
-            append(contentsOf: UTF8.encode(escape.scalar) ?? UTF8.encodedReplacementCharacter)
-            (start, at) = (escape.end, escape.end)
-        }
-        append(copying: text.extracting(start..<text.count))
+        MemberKey.order(left.key, right.key, input, unescapedKeys.span)
     }
 }

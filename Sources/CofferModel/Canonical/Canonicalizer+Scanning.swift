@@ -117,7 +117,7 @@ extension Canonicalizer {
         guard let literal = NumberLiteral(in: input, at: start, failure: &failure) else {
             throw .invalidJSON("something else than a number", at: failure)
         }
-        if literal.isPlainInteger(in: input) { return literal.end }
+        if literal.isPlain(in: input) { return literal.end }
         guard let value = literal.value(in: input) else {
             throw .invalidJSON("a number out of range", at: start)
         }

@@ -9,7 +9,7 @@ extension Canonicalizer {
         isASCII = true
         var at = start + 1
         while true {
-            at = Self.skipPlain(input, at)
+            at = input.skipPlainASCII(from: at)
             guard at < input.count else { throw .invalidJSON("the end inside a string", at: at) }
             let byte = input[at]
             if byte == UInt8(ascii: "\"") { return at + 1 }
@@ -25,31 +25,6 @@ extension Canonicalizer {
                 } while at < input.count && input[at] >= 0x80
             }
         }
-    }
-
-    /// Skips ASCII that stands for itself, eight bytes at a time.
-    @inline(__always)
-    private static func skipPlain(_ input: Span<UInt8>, _ start: Int) -> Int {
-        var at = start
-        while at + 8 <= input.count {
-            let special = specialBytes(input.word(at: at))
-            if special != 0 { return at + special.trailingZeroBitCount / 8 }
-            at += 8
-        }
-        while at < input.count, specialBytes(0x2020_2020_2020_2000 | UInt64(input[at])) == 0 { at += 1 }
-        return at
-    }
-
-    /// Whose lowest set bit is the top bit of the first byte that is a control character, `"`, `\` or not ASCII. (Bits above
-    /// it may be set by borrowing, and mean nothing.)
-    @inline(__always)
-    private static func specialBytes(_ word: UInt64) -> UInt64 {
-        let (ones, tops) = (0x0101_0101_0101_0101 as UInt64, 0x8080_8080_8080_8080 as UInt64)
-        let quote = word ^ (ones &* UInt64(UInt8(ascii: "\"")))
-        let backslash = word ^ (ones &* UInt64(UInt8(ascii: "\\")))
-        let belowOne = ((quote &- ones) & ~quote) | ((backslash &- ones) & ~backslash)
-        let belowSpace = (word &- (ones &* 0x20)) & ~word
-        return (belowOne | belowSpace | word) & tops
     }
 
     /// Checks one character beyond ASCII: The Unicode Standard, table 3-7.
@@ -132,46 +107,5 @@ extension Canonicalizer {
             }
         }
         return unit
-    }
-}
-
-extension [UInt8] {
-    /// Appends one character as it stands in a string of canonical JSON: RFC 8785, section 3.2.2.2.
-    mutating func append(escaping scalar: Unicode.Scalar) {
-        guard scalar.isASCII else { return append(contentsOf: UTF8.encode(scalar) ?? UTF8.encodedReplacementCharacter) }
-        let byte = UInt8(scalar.value)
-        let short: UInt8
-        switch byte {
-        case UInt8(ascii: "\""), UInt8(ascii: "\\"): short = byte
-        case 0x08: short = UInt8(ascii: "b")
-        case 0x09: short = UInt8(ascii: "t")
-        case 0x0A: short = UInt8(ascii: "n")
-        case 0x0C: short = UInt8(ascii: "f")
-        case 0x0D: short = UInt8(ascii: "r")
-        case 0..<0x20:
-            append(ascii: "\\u00")
-            append(UInt8(ascii: "0") + byte >> 4)
-            let low = byte & 0xF
-            append(low < 10 ? UInt8(ascii: "0") + low : UInt8(ascii: "a") + low - 10)
-            return
-        default: return append(byte)
-        }
-        append(UInt8(ascii: "\\"))
-        append(short)
-    }
-
-    /// Appends a string of canonical JSON, quotation marks included.
-    mutating func append(quoting text: Span<UInt8>) {
-        append(UInt8(ascii: "\""))
-        var start = 0
-        for at in 0..<text.count {
-            let byte = text[at]
-            if byte >= 0x20, byte != UInt8(ascii: "\""), byte != UInt8(ascii: "\\") { continue }
-            append(copying: text.extracting(start..<at))
-            append(escaping: Unicode.Scalar(byte))
-            start = at + 1
-        }
-        append(copying: text.extracting(start..<text.count))
-        append(UInt8(ascii: "\""))
     }
 }

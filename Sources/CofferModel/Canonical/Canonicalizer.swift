@@ -52,7 +52,10 @@ struct Canonicalizer {
     var reorderedMembers: [ObjectMember] = []
     var reserved: [ReservedMember] = []
 
-    init(_ mode: Mode) { self.mode = mode }
+    init(_ mode: Mode) {
+        self.mode = mode
+        members.reserveCapacity(32)
+    }
 
     // MARK: Results
 

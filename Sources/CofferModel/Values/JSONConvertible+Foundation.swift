@@ -7,7 +7,8 @@ extension Date: JSONConvertible {
         self = date
     }
     /// An RFC 3339 string in UTC, such as `2025-11-21T15:43:52Z`, with as many digits of a second's fraction as it takes
-    /// to read the same date back, at most nine. A date outside the years 0000 to 9999 can be held but not saved (400).
+    /// to read the same date back; nine at most, which is short of a `Double` only within 97 days of 2001. A date outside
+    /// the years 0000 to 9999 can be held but not saved (400).
     public var jsonValue: JSONValue {
         rfc3339.map { .string($0) } ?? .number(JSONNumber(Double.nan))
     }
