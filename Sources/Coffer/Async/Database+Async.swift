@@ -39,6 +39,25 @@ extension Database {
         return try await storage.inBackground { try draft.save() }
     }
 
+    /// Saves a value as a document's next revision: see the form without `async`. The value is encoded here, and crosses
+    /// to no other thread.
+    @discardableResult
+    public func save(
+        _ value: some Encodable, withID id: String? = nil, replacing revisionID: RevisionID? = nil
+    ) async throws -> SavedRevision {
+        let draft = try draft(of: value, id, revisionID)
+        return try await storage.inBackground { try draft.save() }
+    }
+
+    /// Reads, changes and saves a document in one transaction: see the form without `async`. `change` runs on a thread of
+    /// the database's own.
+    @discardableResult
+    public func update<Value: Codable & SendableMetatype>(
+        _ id: String, as type: Value.Type = Value.self, _ change: @escaping @Sendable (inout Value) throws -> Void
+    ) async throws -> SavedRevision {
+        try await storage.inBackground { [self] in try update(id, as: type, change) }
+    }
+
     /// Waits for reads and writes under way, then closes: see the form without `async`.
     public func close() async throws {
         try await storage.inBackground { [storage] () throws(CofferError) in try storage.close() }

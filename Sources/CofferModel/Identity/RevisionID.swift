@@ -66,11 +66,14 @@ public struct RevisionID: Sendable {
     ///
     /// - Throws: *damaged* (500) for parts that no id has.
     package init(generation: Int64, suffix: Suffix) throws(CofferError) {
-        // A text that is 32 hex digits would be a second form of the same id.
-        guard generation >= 1, case let id = RevisionID(unchecked: Int(generation), suffix),
-            let reread = RevisionID(id.description), reread.suffix == suffix
-        else { throw CofferError(.damaged, "what is stored is no revision id") }
-        self = id
+        self = RevisionID(unchecked: Int(generation), suffix)
+        let isValid =
+            switch suffix {
+            case .digest: generation >= 1
+            // A text that is 32 hex digits would be a second form of the same id.
+            case .text: RevisionID(description)?.suffix == suffix
+            }
+        guard isValid else { throw CofferError(.damaged, "what is stored is no revision id") }
     }
 
     init(unchecked generation: Int, _ suffix: Suffix) {
