@@ -104,7 +104,7 @@ package struct DocumentBody: Sendable {
             reserved.append((key, member.value))
             if !key.isContent { content[member.key] = nil }
         }
-        return (try CanonicalWriter.text(of: content), reserved)
+        return (try CanonicalWriter.text(of: .object(content)), reserved)
     }
 
     init(body: CanonicalBody, reserved: [(key: ReservedKey, value: JSONValue)]) throws(CofferError) {

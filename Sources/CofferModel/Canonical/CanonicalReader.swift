@@ -3,27 +3,64 @@ package import CofferSealing
 /// Reads canonical JSON, or such with members in another order, into JSON values.
 ///
 /// It trusts that the text was checked when it was written, and for its own safety only that: what can't have been written is
-/// *damaged*, and nothing is read beyond the end.
+/// *damaged*, and nothing is read beyond the end. Nothing recurses, so that no depth overflows the stack.
 struct CanonicalReader {
+    private struct Container {
+        let isObject: Bool
+        /// An object's members; the value of the last one may be to come.
+        var members: [JSONObject.Member] = []
+        /// An array's elements.
+        var elements: [JSONValue] = []
+    }
+
     private var at = 0
-    private var depth = 0
+    /// The innermost container that is open, and the ones around it.
+    private var current: Container?
+    private var outer: [Container] = []
 
     /// The value that `text` says.
     static func value(_ text: Span<UInt8>) throws(CofferError) -> JSONValue {
         var reader = CanonicalReader()
-        let value = try reader.value(text)
-        guard reader.at == text.count else { throw reader.damaged }
-        return value
+        return try reader.read(text)
     }
 
     private var damaged: CofferError { CofferError(.damaged, "what is stored is not JSON at byte \(at)") }
 
-    private mutating func value(_ text: Span<UInt8>) throws(CofferError) -> JSONValue {
+    private mutating func read(_ text: Span<UInt8>) throws(CofferError) -> JSONValue {
+        while true {
+            guard var value = try start(text) else { continue }
+            // It ends, and with it perhaps the containers around it.
+            while true {
+                guard let isObject = current?.isObject else {
+                    guard at == text.count else { throw damaged }
+                    return value
+                }
+                if isObject { setLastMember(value) } else { current?.elements.append(value) }
+                guard at < text.count else { throw damaged }
+                let byte = text[at]
+                at += 1
+                if byte == UInt8(ascii: ",") {
+                    if isObject { try readKey(text) }
+                    break
+                }
+                guard byte == (isObject ? UInt8(ascii: "}") : UInt8(ascii: "]")) else { throw damaged }
+                value = close()
+            }
+        }
+    }
+
+    private mutating func setLastMember(_ value: JSONValue) {
+        guard let last = current?.members.count else { return }
+        current?.members[last - 1].value = value
+    }
+
+    /// Reads a value that isn't in parts, or goes into a container, and then returns nil.
+    @inline(__always)
+    private mutating func start(_ text: Span<UInt8>) throws(CofferError) -> JSONValue? {
         guard at < text.count else { throw damaged }
         switch text[at] {
         case UInt8(ascii: "\""): return .string(try string(text))
-        case UInt8(ascii: "{"): return .object(try object(text))
-        case UInt8(ascii: "["): return .array(try array(text))
+        case UInt8(ascii: "{"), UInt8(ascii: "["): return try enter(text)
         case UInt8(ascii: "t"): return try literal("true", .bool(true), text)
         case UInt8(ascii: "f"): return try literal("false", .bool(false), text)
         case UInt8(ascii: "n"): return try literal("null", .null, text)
@@ -31,68 +68,52 @@ struct CanonicalReader {
         }
     }
 
-    private mutating func literal(
-        _ literal: StaticString, _ value: JSONValue, _ text: Span<UInt8>
-    ) throws(CofferError) -> JSONValue {
-        guard text.hasBytes(of: literal, at: at) else { throw damaged }
-        at += literal.utf8CodeUnitCount
-        return value
-    }
-
-    private mutating func object(_ text: Span<UInt8>) throws(CofferError) -> JSONObject {
-        try enter()
-        var members: [JSONObject.Member] = []
-        while try next(text, isFirst: members.isEmpty, end: UInt8(ascii: "}")) {
-            guard at < text.count, text[at] == UInt8(ascii: "\"") else { throw damaged }
-            let key = try string(text)
-            guard at < text.count, text[at] == UInt8(ascii: ":") else { throw damaged }
-            at += 1
-            members.append(JSONObject.Member(key: key, value: try value(text)))
-        }
-        depth -= 1
-        return JSONObject(uniqueMembers: members)
-    }
-
-    private mutating func array(_ text: Span<UInt8>) throws(CofferError) -> [JSONValue] {
-        try enter()
-        var elements: [JSONValue] = []
-        while try next(text, isFirst: elements.isEmpty, end: UInt8(ascii: "]")) { elements.append(try value(text)) }
-        depth -= 1
-        return elements
-    }
-
-    private mutating func enter() throws(CofferError) {
+    private mutating func enter(_ text: Span<UInt8>) throws(CofferError) -> JSONValue? {
+        let isObject = text[at] == UInt8(ascii: "{")
         at += 1
-        depth += 1
-        guard depth <= JSONLimits.depth else { throw damaged }
-    }
-
-    /// Steps over the comma to the next element, or over the closing bracket.
-    @inline(__always)
-    private mutating func next(_ text: Span<UInt8>, isFirst: Bool, end: UInt8) throws(CofferError) -> Bool {
         guard at < text.count else { throw damaged }
-        if text[at] == end {
+        if text[at] == (isObject ? UInt8(ascii: "}") : UInt8(ascii: "]")) {
             at += 1
-            return false
+            return isObject ? .object(JSONObject()) : .array([])
         }
-        if isFirst { return true }
-        guard text[at] == UInt8(ascii: ",") else { throw damaged }
+        if let current {
+            outer.append(current)
+            guard outer.count < JSONLimits.depth else { throw damaged }
+        }
+        current = Container(isObject: isObject)
+        if isObject {
+            current?.members.reserveCapacity(8)
+            try readKey(text)
+        }
+        return nil
+    }
+
+    private mutating func close() -> JSONValue {
+        guard let container = current.take() else { return .null }
+        current = outer.popLast()
+        return container.isObject
+            ? .object(JSONObject(uniqueMembers: container.members)) : .array(container.elements)
+    }
+
+    private mutating func readKey(_ text: Span<UInt8>) throws(CofferError) {
+        guard at < text.count, text[at] == UInt8(ascii: "\"") else { throw damaged }
+        let key = try string(text)
+        current?.members.append(JSONObject.Member(key: key, value: .null))
+        guard at < text.count, text[at] == UInt8(ascii: ":") else { throw damaged }
         at += 1
-        return true
     }
 
     @inline(__always)
     private mutating func string(_ text: Span<UInt8>) throws(CofferError) -> String {
         let start = at + 1
         var (end, hasEscapes) = (start, false)
-        while end < text.count, text[end] != UInt8(ascii: "\"") {
-            if text[end] == UInt8(ascii: "\\") {
-                hasEscapes = true
-                end += 1
-            }
-            end += 1
+        while true {
+            end = text.skipUnescaped(from: end)
+            guard end < text.count, text[end] >= 0x20 else { throw damaged }
+            if text[end] == UInt8(ascii: "\"") { break }
+            hasEscapes = true
+            end += 2
         }
-        guard end < text.count else { throw damaged }
         at = end + 1
         guard hasEscapes else { return String(utf8: text.extracting(start..<end)) }
         var bytes: [UInt8] = []
@@ -103,10 +124,16 @@ struct CanonicalReader {
     private mutating func number(_ text: Span<UInt8>) throws(CofferError) -> JSONNumber {
         var failure = at
         guard let literal = NumberLiteral(in: text, at: at, failure: &failure), let value = literal.value(in: text)
-        else {
-            throw damaged
-        }
+        else { throw damaged }
         at = literal.end
+        return value
+    }
+
+    private mutating func literal(
+        _ literal: StaticString, _ value: JSONValue, _ text: Span<UInt8>
+    ) throws(CofferError) -> JSONValue {
+        guard text.hasBytes(of: literal, at: at) else { throw damaged }
+        at += literal.utf8CodeUnitCount
         return value
     }
 }

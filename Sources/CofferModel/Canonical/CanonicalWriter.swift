@@ -1,24 +1,62 @@
 internal import CofferSealing
 
-/// Writes JSON values as canonical JSON.
+/// Writes JSON values as canonical JSON. Nothing recurses, so that no depth overflows the stack.
 enum CanonicalWriter {
-    /// The canonical JSON of `object`.
-    static func text(of object: JSONObject) throws(CofferError) -> [UInt8] {
-        var text: [UInt8] = []
-        text.reserveCapacity(512)
-        try append(object, to: &text, depth: 1)
-        return text
+    /// An array or an object that is being written.
+    private struct Container {
+        let content: Content
+        /// The places of an object's members in the order they are to have; nil where they stand in it.
+        let order: [Int]?
+        var next = 0
+
+        enum Content {
+            case array([JSONValue])
+            case object(JSONObject)
+        }
+
+        init(_ elements: [JSONValue]) {
+            content = .array(elements)
+            order = nil
+        }
+
+        init(_ object: JSONObject) {
+            content = .object(object)
+            order = object.canonicalOrder()
+        }
     }
 
     /// The canonical JSON of `value`.
     static func text(of value: JSONValue) throws(CofferError) -> [UInt8] {
         var text: [UInt8] = []
+        text.reserveCapacity(512)
         try append(value, to: &text, depth: 1)
         return text
     }
 
     /// Appends `value`, which is at that depth if it is a container.
     static func append(_ value: JSONValue, to text: inout [UInt8], depth: Int) throws(CofferError) {
+        var open: [Container] = []
+        var value = value
+        while true {
+            if let container = try start(value, &text) {
+                guard depth + open.count <= JSONLimits.depth else { throw .tooDeep }
+                open.append(container)
+            }
+            // The next element or member of the innermost container that has one left.
+            while true {
+                guard !open.isEmpty else { return }
+                if let next = step(&open[open.count - 1], &text) {
+                    value = next
+                    break
+                }
+                open.removeLast()
+            }
+        }
+    }
+
+    /// Writes a value that isn't in parts, or the start of one that is.
+    @inline(__always)
+    private static func start(_ value: JSONValue, _ text: inout [UInt8]) throws(CofferError) -> Container? {
         switch value {
         case .null: text.append(ascii: "null")
         case .bool(let flag): text.append(ascii: flag ? "true" : "false")
@@ -26,45 +64,55 @@ enum CanonicalWriter {
             guard number.isFinite else { throw .notFinite }
             text.append(number: number)
         case .string(let string): string.withBytes { text.append(quoting: $0) }
-        case .array(let elements): try append(elements, to: &text, depth: depth)
-        case .object(let object): try append(object, to: &text, depth: depth)
+        case .array(let elements):
+            text.append(UInt8(ascii: "["))
+            return Container(elements)
+        case .object(let object):
+            text.append(UInt8(ascii: "{"))
+            return Container(object)
         }
+        return nil
     }
 
-    private static func append(_ elements: [JSONValue], to text: inout [UInt8], depth: Int) throws(CofferError) {
-        try check(depth)
-        text.append(UInt8(ascii: "["))
-        for at in elements.indices {
-            if at > 0 { text.append(UInt8(ascii: ",")) }
-            try append(elements[at], to: &text, depth: depth + 1)
-        }
-        text.append(UInt8(ascii: "]"))
-    }
-
-    private static func append(_ object: JSONObject, to text: inout [UInt8], depth: Int) throws(CofferError) {
-        try check(depth)
-        text.append(UInt8(ascii: "{"))
-        for at in object.canonicalOrder() {
-            if text.last != UInt8(ascii: "{") { text.append(UInt8(ascii: ",")) }
-            object.members[at].key.withBytes { text.append(quoting: $0) }
+    /// Goes on to the next element or member, and returns its value; or ends the container.
+    @inline(__always)
+    private static func step(_ container: inout Container, _ text: inout [UInt8]) -> JSONValue? {
+        let place = container.next
+        container.next += 1
+        switch container.content {
+        case .array(let elements):
+            guard place < elements.count else {
+                text.append(UInt8(ascii: "]"))
+                return nil
+            }
+            if place > 0 { text.append(UInt8(ascii: ",")) }
+            return elements[place]
+        case .object(let object):
+            guard place < object.count else {
+                text.append(UInt8(ascii: "}"))
+                return nil
+            }
+            if place > 0 { text.append(UInt8(ascii: ",")) }
+            let member = object.members[container.order?[place] ?? place]
+            member.key.withBytes { text.append(quoting: $0) }
             text.append(UInt8(ascii: ":"))
-            try append(object.members[at].value, to: &text, depth: depth + 1)
+            return member.value
         }
-        text.append(UInt8(ascii: "}"))
-    }
-
-    private static func check(_ depth: Int) throws(CofferError) {
-        guard depth <= JSONLimits.depth else { throw .tooDeep }
     }
 }
 
 extension JSONObject {
-    /// The places of the members, in the order of canonical JSON.
-    fileprivate func canonicalOrder() -> [Int] {
-        var order = Array(members.indices)
-        order.sort { left, right in
-            members[left].key.withBytes { left in members[right].key.withBytes { compareAsUTF16(left, $0) < 0 } }
+    /// The places of the members in the order of canonical JSON, or nil where they have it.
+    fileprivate func canonicalOrder() -> [Int]? {
+        guard !hasCanonicalOrder else { return nil }
+        // By the first eight bytes, which most often tell.
+        var order = members.enumerated().map { place, member in
+            (prefix: member.key.withBytes { MemberKey.prefix(of: $0, isASCII: false) }, place: place)
         }
-        return order
+        order.sort { left, right in
+            if left.prefix != right.prefix { return left.prefix < right.prefix }
+            return Self.order(members[left.place], members[right.place]) < 0
+        }
+        return order.map(\.place)
     }
 }

@@ -54,7 +54,10 @@ extension TapeEncoder.Recorder {
 
     /// The value of a type that isn't encoded by its own method; nil for all others.
     private func jsonValue<T: Encodable>(of value: T) -> JSONValue? {
-        // Comparing types costs nothing, casting does.
+        // Comparing types costs nothing, casting does. The first three only save them a container: an array's elements come here.
+        if T.self == String.self { return (value as? String)?.jsonValue }
+        if T.self == Int.self { return (value as? Int)?.jsonValue }
+        if T.self == Double.self { return (value as? Double)?.jsonValue }
         if T.self == Date.self { return (value as? Date)?.jsonValue }
         if T.self == Data.self { return (value as? Data)?.jsonValue }
         if T.self == URL.self { return (value as? URL)?.jsonValue }

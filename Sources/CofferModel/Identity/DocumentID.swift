@@ -31,25 +31,21 @@ package struct DocumentID: Sendable {
 
     /// A new id of 136 random bits: `-` and 23 characters of base64url (RFC 4648 section 5).
     package static func random() -> DocumentID {
-        let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
         var generator = SystemRandomNumberGenerator()
         var text = [UInt8(ascii: "-")]
         text.reserveCapacity(24)
-        // 64 bits make ten characters and four bits over; 10 + 10 + 3 of them hold 60 + 60 + 16 bits.
-        for count in [10, 10] {
-            var bits = generator.next()
+        // 64 bits make ten characters; 60 + 60 + 16 of them are used.
+        for (count, mask) in [(10, UInt64.max), (10, .max), (3, 0xFFFF)] {
+            var bits = generator.next() & mask
             for _ in 0..<count {
                 text.append(alphabet[Int(bits & 63)])
                 bits >>= 6
             }
         }
-        var bits = generator.next() & 0xFFFF
-        for _ in 0..<3 {
-            text.append(alphabet[Int(bits & 63)])
-            bits >>= 6
-        }
-        return DocumentID(unchecked: String(decoding: text, as: UTF8.self))
+        return DocumentID(unchecked: String(utf8: text.span))
     }
+
+    private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
 
     /// Whether this is a design document, `_design/…`.
     package var isDesign: Bool { starts(with: Self.designPrefix) }

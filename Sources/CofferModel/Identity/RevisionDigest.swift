@@ -49,10 +49,14 @@ package struct RevisionDigest: Sendable, Hashable, Comparable {
     var hex: String {
         var text: [UInt8] = []
         text.reserveCapacity(32)
+        appendHex(to: &text)
+        return String(utf8: text.span)
+    }
+
+    func appendHex(to text: inout [UInt8]) {
         for at in 0..<32 {
             let digit = UInt8(truncatingIfNeeded: (at < 16 ? high : low) >> UInt64(60 - 4 * (at % 16))) & 0xF
             text.append(digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10)
         }
-        return String(utf8: text.span)
     }
 }

@@ -15,7 +15,7 @@ extension RevisionID {
         guard !isOver else { throw CofferError(.invalidArgument, "no generation follows the parent's") }
         var head: [UInt8] = [0, 0]
         if let parent {
-            head.append(contentsOf: parent.description.utf8)
+            parent.appendText(to: &head)
             head[1] = UInt8(head.count - 2)  // at most 200
         }
         head.append(isDeletion ? 1 : 0)

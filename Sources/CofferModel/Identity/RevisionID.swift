@@ -101,7 +101,22 @@ public struct RevisionID: Sendable {
 
 extension RevisionID: LosslessStringConvertible {
     /// The id as text.
-    public var description: String { "\(generation)-\(suffix.text)" }
+    public var description: String {
+        var text: [UInt8] = []
+        text.reserveCapacity(48)
+        appendText(to: &text)
+        return String(utf8: text.span)
+    }
+
+    /// Appends the id's bytes.
+    func appendText(to text: inout [UInt8]) {
+        text.append(number: JSONNumber(generation))
+        text.append(UInt8(ascii: "-"))
+        switch suffix {
+        case .digest(let digest): digest.appendHex(to: &text)
+        case .text(let suffix): suffix.withBytes { text.append(copying: $0) }
+        }
+    }
 }
 
 extension RevisionID: Hashable, Comparable {

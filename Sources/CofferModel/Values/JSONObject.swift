@@ -48,9 +48,7 @@ public struct JSONObject: Sendable {
         self.init()
         self.members = members
         guard members.count > Self.linearSearchLimit else { return }
-        isSorted = members.indices.dropFirst().allSatisfy { at in
-            members[at - 1].key.withBytes { left in members[at].key.withBytes { compareAsUTF16(left, $0) < 0 } }
-        }
+        isSorted = hasCanonicalOrder
         if !isSorted { buildPositions() }
     }
 
@@ -93,6 +91,16 @@ public struct JSONObject: Sendable {
 }
 
 extension JSONObject {
+    /// Whether the members stand in the order of canonical JSON.
+    var hasCanonicalOrder: Bool {
+        isSorted || members.indices.dropFirst().allSatisfy { Self.order(members[$0 - 1], members[$0]) < 0 }
+    }
+
+    /// Less than, equal to or more than zero, as the key of `left` sorts before, with or after that of `right`.
+    static func order(_ left: Member, _ right: Member) -> Int {
+        left.key.withBytes { left in right.key.withBytes { compareAsUTF16(left, $0) } }
+    }
+
     private func position(of key: String) -> Int? {
         if let positions { return positions[ByteString(key)] }
         if isSorted, members.count > Self.linearSearchLimit { return sortedPosition(of: key) }
