@@ -61,9 +61,11 @@ final class Storage: Sendable {
     func read<Value>(_ body: (DocumentTables) throws(CofferError) -> Value) throws(CofferError) -> Value {
         try checkUsable()
         if writerLock.isHeldByCaller, let writer = unsafe writer {
-            let value = try body(writer.tables)
-            try writer.tables.confirmReads()
-            return value
+            return try writer.withinTransaction { () throws(CofferError) in
+                let value = try body(writer.tables)
+                try writer.tables.confirmReads()
+                return value
+            }
         }
         return try readers.read(body)
     }
@@ -74,7 +76,9 @@ final class Storage: Sendable {
     ///
     /// - Throws: what `body` throws; then nothing of an own transaction stays. `readOnly` (403), `busy` (503), `closed`.
     func write<Value>(_ body: (Writer) throws(CofferError) -> Value) throws(CofferError) -> Value {
-        if let writer = try writerOfCaller() { return try body(writer) }
+        if let writer = try writerOfCaller() {
+            return try writer.withinTransaction { () throws(CofferError) in try body(writer) }
+        }
         return try locked { (writer) throws(CofferError) in
             try writer.begin()
             let value: Value
@@ -166,7 +170,9 @@ final class Storage: Sendable {
         }
     }
 
+    /// Rolls back the innermost transaction, after a failure in it.
     private func abandon(_ writer: Writer) throws(CofferError) {
+        if writer.hasFailedIO { isFailed.store(true, ordering: .relaxed) }
         do throws(CofferError) {
             try writer.rollback()
         } catch {

@@ -14,8 +14,8 @@ final class Writer {
     /// How many transactions are nested, 0 outside of one.
     private(set) var depth = 0
 
-    /// A failure halfway through a change. The outermost transaction can't be committed any more.
-    private var halfDone: CofferError?
+    /// Why the transactions from `depth` inwards can only be rolled back.
+    private var failure: (error: CofferError, depth: Int)?
 
     private var lastSequence: Int64
 
@@ -49,31 +49,29 @@ final class Writer {
 
     func begin() throws(CofferError) {
         if depth == 0 {
-            halfDone = nil
+            failure = nil
             try beginning.run()
         } else {
+            try checkIntact()
             try saving.run()
         }
         depth += 1
     }
 
-    /// Ends the innermost transaction. The outermost makes its changes durable.
+    /// Ends the innermost transaction, which is rolled back when that fails. The outermost makes its changes durable.
     func commit() throws(CofferError) {
         precondition(depth > 0, "nothing to commit")
-        if let halfDone {
-            try rollback()
-            throw halfDone
-        }
-        if depth == 1 {
-            do throws(CofferError) {
+        do throws(CofferError) {
+            try checkIntact()
+            if depth == 1 {
                 try tables.confirmReads()
                 try committing.run()
-            } catch {
-                try? rollback()
-                throw error
+            } else {
+                try releasing.run()
             }
-        } else {
-            try releasing.run()
+        } catch {
+            try? rollback()
+            throw error
         }
         depth -= 1
     }
@@ -82,22 +80,53 @@ final class Writer {
     func rollback() throws(CofferError) {
         precondition(depth > 0, "nothing to roll back")
         depth -= 1
-        if depth == 0 {
-            // SQLite has rolled back by itself after some failures.
-            if connection.isInTransaction { try rollingBack.run() }
-        } else if connection.isInTransaction {
+        // SQLite has rolled back everything by itself after some failures.
+        guard connection.isInTransaction else { return }
+        if depth == 0 { return try rollingBack.run() }
+        do throws(CofferError) {
             try rollingBackToSave.run()
             try releasing.run()
+        } catch {
+            failure = (error, depth: 1)
+            throw error
+        }
+        // What was half done is undone.
+        if let failure, failure.depth > depth { self.failure = nil }
+    }
+
+    /// Runs a part of the transaction under way, reads included.
+    ///
+    /// Some failures make SQLite roll back the whole transaction by itself: also those of reads, since making room for a
+    /// page may mean writing another. Whatever ran after that would be a transaction of its own, so nothing does.
+    func withinTransaction<Value>(_ body: () throws(CofferError) -> Value) throws(CofferError) -> Value {
+        try checkIntact()
+        do throws(CofferError) {
+            return try body()
+        } catch {
+            if !connection.isInTransaction { failure = (error, depth: 1) }
+            throw error
         }
     }
 
-    /// Runs `change`; should it fail, the transaction around it can only be rolled back.
+    /// Whether a read or write of the file failed in the transaction, so that nobody knows what the disk holds.
+    var hasFailedIO: Bool { failure?.error.code == .ioFailed }
+
+    private func checkIntact() throws(CofferError) {
+        if let failure { throw failure.error }
+        guard connection.isInTransaction else {
+            let error = CofferError(.ioFailed, of: connection.subject, "the transaction was rolled back by itself")
+            failure = (error, depth: 1)
+            throw error
+        }
+    }
+
+    /// Runs `change`; should it fail, the innermost transaction around it can only be rolled back.
     private func change<Value>(_ change: () throws(CofferError) -> Value) throws(CofferError) -> Value {
-        if let halfDone { throw halfDone }
+        if let failure { throw failure.error }
         do throws(CofferError) {
             return try change()
         } catch {
-            halfDone = error
+            failure = (error, depth: connection.isInTransaction ? depth : 1)
             throw error
         }
     }

@@ -1,0 +1,50 @@
+import Dispatch
+import Foundation
+import Synchronization
+
+/// Runs `body` on `count` threads of its own at once, numbered from 0, and waits for all; throws what the first threw.
+func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) throws -> Void) throws {
+    let failure = Mutex<(any Error)?>(nil)
+    let group = DispatchGroup()
+    for number in 0..<count {
+        group.enter()
+        let thread = Thread {
+            do { try body(number) } catch { failure.withLock { $0 = $0 ?? error } }
+            group.leave()
+        }
+        thread.start()
+    }
+    group.wait()
+    if let error = failure.withLock({ $0 }) { throw error }
+}
+
+/// Something that one thread waits for and another brings about.
+final class Gate: Sendable {
+    private let semaphore = DispatchSemaphore(value: 0)
+
+    func open() { semaphore.signal() }
+
+    /// Waits until it is open; false when that took longer than anything here takes.
+    @discardableResult
+    func wait() -> Bool {
+        guard semaphore.wait(timeout: .now() + 30) == .success else { return false }
+        semaphore.signal()
+        return true
+    }
+}
+
+/// How often each thing happened. Any thread may count.
+final class Tally: Sendable {
+    private let counts = Mutex<[String: Int]>([:])
+
+    func count(_ what: String) { counts.withLock { $0[what, default: 0] += 1 } }
+
+    subscript(what: String) -> Int { counts.withLock { $0[what] ?? 0 } }
+
+    var all: [String: Int] { counts.withLock { $0 } }
+}
+
+/// JSON of about `byteCount` bytes.
+func json(_ number: Int, byteCount: Int = 0) -> Data {
+    Data(#"{"n":\#(number),"t":"\#(String(repeating: "text ", count: byteCount / 5))"}"#.utf8)
+}
