@@ -125,15 +125,18 @@ public final class Manager: Sendable {
         if let key = options.encryptionKey { try key.checkUsable() }
         let creates = options.create && !options.readOnly
         if creates { try makeDirectory() }
-        guard let parent = try? StoreIdentity(path: directory.path(percentEncoded: false)) else { return nil }
-        let path = storePath(name)
+        let parent = try orNilWhenMissing { () throws(CofferError) in
+            try StoreIdentity(ofDirectoryAt: directory.path(percentEncoded: false))
+        }
+        guard let parent else { return nil }
         let place = Registry.Place(directory: parent, fileName: name.fileName)
+        let path = storePath(name)
         return try Registry.shared.withExclusiveUse(of: place) { () throws(CofferError) in
             let opener = StoreOpener(
                 path: path, subject: Self.subject(name), options: options, fileSystem: fileSystem,
                 passwordCost: passwordCost)
             while true {
-                if let identity = try? StoreIdentity(path: path) {
+                if let identity = try orNilWhenMissing({ () throws(CofferError) in try StoreIdentity(path: path) }) {
                     if let database = Registry.shared.database(identity) {
                         if checksKey { try database.checkKey(options.encryptionKey) }
                         if !options.readOnly { try database.checkOpenForWriting() }
@@ -152,6 +155,14 @@ public final class Manager: Sendable {
                     // Created by another process since we looked: open that one.
                 }
             }
+        }
+    }
+
+    private func orNilWhenMissing<Value>(_ body: () throws(CofferError) -> Value) throws(CofferError) -> Value? {
+        do throws(CofferError) {
+            return try body()
+        } catch  where error.code == .databaseNotFound {
+            return nil
         }
     }
 

@@ -45,6 +45,46 @@ struct OpeningTests {
         #expect(try stores.open()["a"] != nil)
     }
 
+    /// A manager of a symbolic link once found no database, and could create none.
+    @Test("is the same by way of a symbolic link to its manager's directory")
+    func throughLink() throws {
+        let link = URL.temporaryDirectory.appending(path: "coffer-link-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: stores.directory, withIntermediateDirectories: true)
+        try FileManager.default.createSymbolicLink(at: link, withDestinationURL: stores.directory)
+        defer { try? FileManager.default.removeItem(at: link) }
+        let linked = try Manager(directory: link)
+
+        let database = try linked.database(named: "db", encryptionKey: TestStores.key)
+        #expect(try stores.open() === database)
+        #expect(try linked.existingDatabase(named: "db") === database)
+        #expect(try linked.allDatabaseNames == ["db"])
+        try database.close()
+        #expect(try linked.existingDatabase(named: "db", encryptionKey: TestStores.key) != nil)
+        #expect(thrown { try linked.existingDatabase(named: "db", encryptionKey: testKey(8)) }?.code == .wrongKey)
+    }
+
+    @Test("one whose place is taken by a file or a link is not a store, which is another thing than missing")
+    func notADirectory() throws {
+        try stores.open("real").close()
+        try Data("file".utf8).write(to: stores.url("file"))
+        try FileManager.default.createSymbolicLink(at: stores.url("link"), withDestinationURL: stores.url("real"))
+        let before = try stores.snapshot(ignoring: ["link.coffer"])
+        for name in ["file", "link"] {
+            #expect(thrown { try stores.manager.existingDatabase(named: name) }?.code == .notAStore)
+            #expect(thrown { try stores.open(name) }?.code == .notAStore)
+            #expect(thrown { try stores.open(name) { $0.readOnly = true } }?.code == .notAStore)
+        }
+        #expect(try stores.snapshot(ignoring: ["link.coffer"]) == before)
+    }
+
+    @Test("in a place that is a file is no missing one, and the file stays")
+    func inFile() throws {
+        try Data("file".utf8).write(to: stores.directory)
+        #expect(thrown { try stores.manager.existingDatabase(named: "db") }?.code == .notAStore)
+        #expect(thrown { try stores.open() }?.code == .ioFailed)
+        #expect(try Data(contentsOf: stores.directory) == Data("file".utf8))
+    }
+
     @Test("openDatabase checks the key of an open one, nil included")
     func checksOpen() throws {
         let database = try stores.open()

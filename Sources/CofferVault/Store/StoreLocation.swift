@@ -91,4 +91,18 @@ package struct StoreIdentity: Sendable, Hashable {
         guard status.kind == .directory else { throw CofferError(.notAStore, of: path, "not a directory") }
         self.init(status.identity)
     }
+
+    /// The identity of a directory that stores are in. Unlike a store it may be reached by a symbolic link.
+    ///
+    /// Throws `databaseNotFound` (404) when it is missing, `notAStore` (404) when it is no directory, `notOwner` (403) when
+    /// it is closed to this user.
+    package init(
+        ofDirectoryAt path: String, fileSystem: any FileSystem = SystemFileSystem()
+    ) throws(CofferError) {
+        do {
+            self.init(try fileSystem.status(of: fileSystem.openDirectory(path: path)).identity)
+        } catch {
+            throw error.opening(path, missing: .databaseNotFound)
+        }
+    }
 }
