@@ -138,6 +138,49 @@ struct CreationTests {
         #expect(try !openStore(at: scratch.store))
     }
 
+    @Test("goes on under another name when it is gone before it could be opened")
+    func losingTheSiblingEarlier() throws {
+        let other = scratch.path + "/other.coffer"
+        let fileSystem = RecordingFileSystem(afterStep: { number, _ in
+            guard number == 1 else { return }
+            do {
+                try makeStore(at: other)
+                try LockedStore.open(path: other, access: .readWrite).delete()
+            } catch { Issue.record(error) }
+        })
+        #expect(throws: Never.self) { try makeStore(at: scratch.store, fileSystem: fileSystem) }
+        #expect(scratch.names == ["people.coffer"])
+        #expect(try !openStore(at: scratch.store))
+    }
+
+    @Test("leaves nothing when it can't open what it made")
+    func unopenable() {
+        for name in [".coffer-", "g0000000000000001-"] {
+            let error = #expect(throws: CofferError(.ioFailed)) {
+                try makeStore(at: scratch.store, fileSystem: RecordingFileSystem(unopenable: name))
+            }
+            #expect(error?.systemErrorNumber == EMFILE)
+        }
+        // What is inside can't be removed without opening it; the next creation does.
+        #expect(scratch.names.count == 1)
+        #expect(throws: Never.self) { try makeStore(at: scratch.store) }
+        #expect(scratch.names == ["people.coffer"])
+    }
+
+    /// A name that may be durable must never lead to half a store.
+    @Test("whose name may not be durable takes the name away, durably, before it removes anything")
+    func failingLastSync() throws {
+        let recording = RecordingFileSystem(.fail(15, EIO))
+        #expect(throws: CofferError(.ioFailed)) { try makeStore(at: scratch.store, fileSystem: recording) }
+        let parent = try #require(scratch.path.split(separator: "/").last)
+        #expect(
+            recording.stepNames.dropFirst(14).prefix(3) == [
+                "fsync directory \(parent)", "rename without replacing people.coffer", "fsync directory \(parent)",
+            ])
+        #expect(recording.stepNames.dropFirst(17).allSatisfy { $0.hasPrefix("unlink ") || $0.hasPrefix("rmdir ") })
+        #expect(scratch.names == [])
+    }
+
     @Test("of many in one directory at once makes each whole, and leaves nothing beside them")
     func concurrently() async throws {
         let paths = (0..<8).map { "\(scratch.path)/\($0).coffer" }

@@ -86,7 +86,7 @@ struct LockTests {
                 let store = try LockedStore.open(path: path, access: .readWrite)
                 try "\(getpid()) ".write(toFile: ready, atomically: true, encoding: .utf8)
                 // Until it is killed, or the test is long over.
-                sleep(300)
+                sleep(60)
                 store.close()
             }
         }

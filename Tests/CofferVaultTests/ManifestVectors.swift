@@ -72,6 +72,10 @@ struct ManifestVectorTests {
             let error = #expect(throws: CofferError.self) { try vector.unlock() }
             #expect(error?.code.description == vector.result)
             #expect(error?.status == vector.status)
+            // Only an authentication code needs the key to be told from another.
+            if vector.result == "damaged", !name.hasPrefix("damaged-code") {
+                #expect(throws: CofferError(.damaged)) { try Manifest(bytes: vector.bytes) }
+            }
             return
         }
         let unlocked = try vector.unlock()

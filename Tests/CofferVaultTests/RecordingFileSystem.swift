@@ -65,11 +65,20 @@ final class RecordingFileSystem: FileSystem {
     private let fault: Fault?
     private let network: String?
     private let beforeLock: (@Sendable (Int) -> Void)?
+    private let afterStep: (@Sendable (_ number: Int, _ name: String) -> Void)?
+    private let unopenable: String?
     private let state = Mutex(State())
 
-    /// `beforeLock` is called with the number of the attempt at a lock that is about to be made, from 1.
-    init(_ fault: Fault? = nil, network: String? = nil, beforeLock: (@Sendable (Int) -> Void)? = nil) {
+    /// `beforeLock` is called with the number of the attempt at a lock that is about to be made, from 1, and `afterStep`
+    /// after each step. Directories whose names start with `unopenable` can't be opened, for want of descriptors.
+    init(
+        _ fault: Fault? = nil, network: String? = nil, unopenable: String? = nil,
+        beforeLock: (@Sendable (Int) -> Void)? = nil,
+        afterStep: (@Sendable (_ number: Int, _ name: String) -> Void)? = nil
+    ) {
         self.fault = fault
+        self.unopenable = unopenable
+        self.afterStep = afterStep
         self.network = network
         self.beforeLock = beforeLock
     }
@@ -127,6 +136,7 @@ final class RecordingFileSystem: FileSystem {
         }
         let (result, operation) = try effect()
         state.withLock { $0.log.append(operation) }
+        afterStep?(number, name)
         switch fault {
         case .killAfter(number), .killWithin(number): die()
         case .failAfter(number, let errno): throw Self.error(errno, name)
@@ -261,7 +271,8 @@ final class RecordingFileSystem: FileSystem {
     func openDirectory(path: String) throws(CofferError) -> Directory { try system.openDirectory(path: path) }
 
     func openDirectory(_ name: String, in parent: Directory) throws(CofferError) -> Directory {
-        try system.openDirectory(name, in: parent)
+        if let unopenable, name.hasPrefix(unopenable) { throw Self.error(EMFILE, parent.path(of: name)) }
+        return try system.openDirectory(name, in: parent)
     }
 
     func openFile(_ name: String, in directory: Directory) throws(CofferError) -> File {

@@ -23,8 +23,8 @@ extension KeySlot {
         bytes[bytes.startIndex + 1] == DerivationByte.argon2id
     }
 
-    /// The slot in 112 bytes, nil when they are an empty one. Throws `damaged` when a value is out of its range or any
-    /// bit is set that these values don't account for.
+    /// The slot in 112 bytes, nil when they are an empty one. Throws `damaged` when a value is out of its range. That
+    /// nothing else is in the bytes is for the caller to check.
     static func parse(_ bytes: ArraySlice<UInt8>) throws(CofferError) -> KeySlot? {
         var reader = FieldReader(bytes)
         let type = reader.number(UInt8.self)
@@ -36,7 +36,7 @@ extension KeySlot {
         let log2N = reader.number(UInt8.self)
         let r = reader.number(UInt8.self)
         let cost = reader.number(UInt32.self)
-        // Password encoding and reserved bytes: the last check compares them.
+        // Password encoding and reserved bytes have one value each.
         _ = reader.bytes(8)
         let salt = reader.bytes(saltByteCount)
         let wrappedKey = reader.bytes(wrappedKeyByteCount)
@@ -54,10 +54,8 @@ extension KeySlot {
             throw CofferError(.damaged, "the key derivation of a key slot is out of bounds")
         }
         guard id != 0 else { throw CofferError(.damaged, "a key slot has no id") }
-        let slot = KeySlot(
+        return KeySlot(
             id: ID(id), derivation: derivation, creationTime: creationTime, salt: salt, wrappedKey: wrappedKey)
-        guard slot.bytes == Array(bytes) else { throw CofferError(.damaged, "a key slot has unknown fields") }
-        return slot
     }
 
     /// The slot's 112 bytes.

@@ -51,12 +51,7 @@ struct Waiting {
     private let end: ContinuousClock.Instant
     private var pause = Duration.milliseconds(1)
 
-    /// Longer than anyone waits; more would overflow.
-    private static let longest = Duration.seconds(1_000_000_000)
-
-    init(timeout: Duration) {
-        end = .now + min(max(timeout, .zero), Self.longest)
-    }
+    init(timeout: Duration) { end = .now + timeout }
 
     /// Blocks the thread for the next pause; false when the time is over.
     mutating func again() -> Bool {
