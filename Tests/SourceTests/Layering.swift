@@ -77,6 +77,8 @@ extension Layering {
             // Values of Foundation's as JSON, and memcmp.
             "Sources/CofferModel/Values/JSONConvertible+Foundation.swift": ["Foundation"],
             "Sources/CofferModel/Values/RFC3339.swift": ["Foundation"],
+            "Sources/CofferModel/Coding/TapeEncoder.swift": ["Foundation"],
+            "Sources/CofferModel/Coding/BodyDecoder.swift": ["Foundation"],
             "Sources/CofferModel/Values/Bytes.swift": ["Glibc", "Darwin"],
         ]
     )
