@@ -33,6 +33,7 @@ let package = Package(
             ],
             swiftSettings: strict
         ),
-        .testTarget(name: "CofferToolTests", dependencies: ["CofferTool"], swiftSettings: testing),
+        .target(name: "CTerminal", path: "Tests/CTerminal"),
+        .testTarget(name: "CofferToolTests", dependencies: ["CofferTool", "CTerminal"], swiftSettings: testing),
     ]
 )

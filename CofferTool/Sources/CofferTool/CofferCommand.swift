@@ -1,0 +1,70 @@
+internal import ArgumentParser
+internal import Coffer
+
+/// The command `coffer`.
+@main
+struct CofferCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "coffer",
+        abstract: "Keep JSON documents in encrypted stores.",
+        discussion: """
+            Results go to standard output, everything else to standard error. It ends with 0 when all is done, 1 when it \
+            failed (a missing document too), 10 where there is no store, 11 when another process has it open, 12 for a wrong \
+            or missing key, 13 when the source of a key is unavailable or holds none, 14 where SQLCipher is missing, 26 when \
+            damage was found, 28 when the disk is full, 64 for a command line that makes no sense, and 130 when it was \
+            cancelled, with the store unchanged.
+            """,
+        version: "1.0.0-dev",
+        subcommands: [
+            CreateCommand.self, PutCommand.self, GetCommand.self, ListCommand.self, RemoveCommand.self,
+            ImportCommand.self, InfoCommand.self,
+        ]
+    )
+
+    func run() throws {
+        throw Failure.usage("there is no command", hint: "coffer --help lists them")
+    }
+
+    static func main() {
+        let arguments = Array(CommandLine.arguments.dropFirst())
+        // A command line that cannot be parsed may have asked for JSON all the same.
+        let console = Console(isJSON: arguments.prefix { $0 != "--" }.contains("--json"))
+        do {
+            try perform(arguments)
+        } catch {
+            console.printFailure(error)
+            error.exit.endProcess()
+        }
+    }
+
+    private static func perform(_ arguments: [String]) throws(Failure) {
+        var command = try parse(arguments)
+        do {
+            try command.run()
+        } catch {
+            throw failure(running: error)
+        }
+    }
+
+    /// The command that `arguments` ask for. Asked for help or the version, it prints that and ends the process.
+    private static func parse(_ arguments: [String]) throws(Failure) -> any ParsableCommand {
+        do {
+            return try parseAsRoot(arguments)
+        } catch {
+            // The parser's own way out prints help and versions.
+            if exitCode(for: error).isSuccess { exit(withError: error) }
+            let lines = fullMessage(for: error).split(separator: "\n")
+            let hint = lines.last { $0.contains("--help") }?.trimmingPrefix(while: \.isWhitespace)
+            throw Failure.usage(message(for: error), hint: hint.map { $0.prefix(1).lowercased() + $0.dropFirst() })
+        }
+    }
+
+    private static func failure(running error: any Error) -> Failure {
+        switch error {
+        case let failure as Failure: failure
+        case let error as CofferError: Failure(error)
+        case _ where exitCode(for: error).isSuccess: exit(withError: error)  // coffer help
+        default: Failure(describing: error, subject: "coffer")
+        }
+    }
+}

@@ -1,0 +1,31 @@
+internal import ArgumentParser
+internal import Coffer
+
+struct GetCommand: StoreCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "get",
+        abstract: "Write a document as one line of JSON, its _id first."
+    )
+
+    @OptionGroup var arguments: StoreArguments
+
+    @Argument(help: "The id of the document.")
+    var id: String
+
+    func run(_ console: Console) throws {
+        try arguments.withDatabase(readOnly: true) { database in
+            guard let revision = try database.document(withID: id).currentRevision else {
+                throw Failure(
+                    message: "document \(id): document not found (404)", code: "documentNotFound", status: 404,
+                    exit: .failed)
+            }
+            let document = try ExportedDocument(id: id, json: revision.json)
+            guard console.isJSON else { return try console.printResult(document.line) }
+            var line = JSONLine(type: "document")
+            line.add("id", id)
+            line.add("revision", revision.revisionID.description)
+            line.add("document", json: document.line)
+            try console.printResult(line.finished)
+        }
+    }
+}

@@ -1,0 +1,76 @@
+internal import ArgumentParser
+internal import Coffer
+
+/// What every command about a store takes: which store, with which key, and how results are written.
+struct StoreArguments: ParsableArguments {
+    @Argument(help: "The store: the path of a folder called NAME.coffer.")
+    var store: String
+
+    @Option(
+        help: ArgumentHelp(
+            "Where the key comes from: prompt, file:PATH, env:NAME, fd:N, stdin or cmd:COMMAND.",
+            discussion: """
+                What is read there is a password, up to one line end. With hex+, base64+ or raw+ before it, it is 32 bytes. \
+                Without --key you are asked for the key of an encrypted store if there is a terminal.
+                """,
+            valueName: "source"))
+    var key: String?
+
+    @Flag(help: "Write one object of JSON per line, errors too.")
+    var json = false
+
+    func path() throws(Failure) -> StorePath { try StorePath(store) }
+
+    func keySource() throws(Failure) -> KeySource? {
+        guard let key else { return nil }
+        return try KeySource(key)
+    }
+
+    /// Opens the store, which must be there, and closes it after `body`.
+    func withDatabase<R>(readOnly: Bool, _ body: (Database) throws -> R) throws -> R {
+        let path = try path()
+        let manager = try Manager(directory: path.folder)
+        var options = DatabaseOptions()
+        options.readOnly = readOnly
+        options.encryptionKey = try openingKey(path, manager)
+        let database = try manager.openDatabase(named: path.databaseName, options: options)
+        let result: R
+        do {
+            result = try body(database)
+        } catch {
+            // What went wrong first is what counts.
+            try? database.close()
+            throw error
+        }
+        try database.close()
+        return result
+    }
+
+    /// The key that was named, or the one that somebody types when the store needs one.
+    private func openingKey(_ path: StorePath, _ manager: Manager) throws -> SymmetricKey? {
+        if let source = try keySource() { return try source.key(for: path.keyPurpose) }
+        guard Terminal.isPresent, try manager.storeInfo(named: path.databaseName).isEncrypted else { return nil }
+        return try KeySource(origin: .prompt).key(for: path.keyPurpose)
+    }
+}
+
+extension StorePath {
+    /// What a prompt for the store's key says.
+    var keyPurpose: String { "Key of \(Console.printable(fileName))" }
+}
+
+/// A command about one store.
+protocol StoreCommand: ParsableCommand {
+    var arguments: StoreArguments { get }
+
+    /// Does the work, and writes results to `console`.
+    func run(_ console: Console) throws
+}
+
+extension StoreCommand {
+    func run() throws {
+        let console = Console(isJSON: arguments.json)
+        try run(console)
+        try console.flush()
+    }
+}

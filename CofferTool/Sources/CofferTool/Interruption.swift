@@ -1,0 +1,63 @@
+internal import Synchronization
+
+#if canImport(Glibc)
+internal import Glibc
+#else
+internal import Darwin
+#endif
+
+/// Notices ^C and the other orderly ways to end a process, so that work can be undone and a terminal put right first.
+enum Interruption {
+    private static let wasNoticed = Atomic(false)
+
+    /// The two ends of a pipe that a signal writes to, so that a wait for something else ends. -1 before ``watch()``.
+    private static let readingEnd = Atomic<Int32>(-1)
+    private static let writingEnd = Atomic<Int32>(-1)
+
+    /// From here on those signals are noticed instead of ending the process.
+    static func watch() {
+        guard readingEnd.load(ordering: .relaxed) < 0 else { return }
+        var ends: [Int32] = [-1, -1]
+        guard unsafe pipe(&ends) == 0 else { return }
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        readingEnd.store(ends[0], ordering: .relaxed)
+        writingEnd.store(ends[1], ordering: .relaxed)
+        for number in [SIGINT, SIGTERM, SIGHUP] {
+            var action = sigaction()
+            let handler: @convention(c) (Int32) -> Void = { _ in Interruption.notice() }
+            #if canImport(Glibc)
+            unsafe action.__sigaction_handler.sa_handler = handler
+            #else
+            unsafe action.__sigaction_u.__sa_handler = handler
+            #endif
+            unsafe sigaction(number, &action, nil)
+        }
+    }
+
+    /// Runs in a signal handler, and so does nothing but what is safe there.
+    private static func notice() {
+        let saved = errno
+        wasNoticed.store(true, ordering: .relaxed)
+        var byte: UInt8 = 0
+        unsafe write(writingEnd.load(ordering: .relaxed), &byte, 1)
+        errno = saved
+    }
+
+    /// Throws ``Failure/cancelled`` if one of them came since ``watch()``.
+    static func check() throws(Failure) {
+        if wasNoticed.load(ordering: .relaxed) { throw .cancelled }
+    }
+
+    /// Returns when something can be read from `descriptor`, or throws ``Failure/cancelled`` when a signal comes first.
+    static func waitForInput(from descriptor: Int32) throws(Failure) {
+        var waiting = [
+            pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0),
+            // A negative descriptor is one that poll leaves out.
+            pollfd(fd: readingEnd.load(ordering: .relaxed), events: Int16(POLLIN), revents: 0),
+        ]
+        repeat {
+            _ = unsafe poll(&waiting, 2, -1)
+            try check()
+        } while waiting[0].revents == 0
+    }
+}

@@ -1,0 +1,99 @@
+internal import Coffer
+
+extension KeySource {
+    /// The key that `secret` holds, in the encoding of this source.
+    func key(from secret: consuming SecretBytes) throws(Failure) -> SymmetricKey {
+        if encoding != .raw { secret.dropLast(secret.lineEndByteCount) }
+        guard secret.byteCount > 0 else { throw Failure.unusableKey("the source of the key is empty") }
+        switch encoding {
+        case .password: return try password(secret)
+        case .hex: return try key(ofBytes: Self.bytes(ofHex: secret))
+        case .base64: return try key(ofBytes: Self.bytes(ofBase64: secret))
+        case .raw: return try key(ofBytes: secret)
+        }
+    }
+
+    private func password(_ secret: borrowing SecretBytes) throws(Failure) -> SymmetricKey {
+        let password = unsafe secret.withBytes { unsafe String(validating: $0, as: UTF8.self) }
+        guard let password else {
+            throw Failure.unusableKey(
+                "a password is text in UTF-8, and this is not",
+                hint: "32 bytes that are no text: raw+ before the source")
+        }
+        return SymmetricKey(password: password)
+    }
+
+    private func key(ofBytes secret: borrowing SecretBytes) throws(Failure) -> SymmetricKey {
+        do {
+            return try unsafe secret.withBytes { bytes throws(CofferError) in try unsafe SymmetricKey(data: bytes) }
+        } catch {
+            throw Failure.unusableKey("a key that is not a password has 32 bytes, and this has \(secret.byteCount)")
+        }
+    }
+
+    private static func bytes(ofHex digits: borrowing SecretBytes) throws(Failure) -> SecretBytes {
+        guard digits.byteCount.isMultiple(of: 2) else { throw notHex }
+        var bytes = SecretBytes()
+        for position in stride(from: 0, to: digits.byteCount, by: 2) {
+            guard let high = hexValue(digits[position]), let low = hexValue(digits[position + 1]) else { throw notHex }
+            try bytes.append(high << 4 | low)
+        }
+        return bytes
+    }
+
+    private static func hexValue(_ digit: UInt8) -> UInt8? {
+        switch digit {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0")
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): digit - UInt8(ascii: "a") + 10
+        case UInt8(ascii: "A")...UInt8(ascii: "F"): digit - UInt8(ascii: "A") + 10
+        default: nil
+        }
+    }
+
+    private static func bytes(ofBase64 digits: borrowing SecretBytes) throws(Failure) -> SecretBytes {
+        guard digits.byteCount.isMultiple(of: 4) else { throw notBase64 }
+        var paddingCount = 0
+        while paddingCount < 2, digits.byteCount > paddingCount,
+            digits[digits.byteCount - 1 - paddingCount] == UInt8(ascii: "=")
+        {
+            paddingCount += 1
+        }
+        var bytes = SecretBytes()
+        var bits: UInt32 = 0
+        var bitCount = 0
+        for position in 0..<(digits.byteCount - paddingCount) {
+            guard let value = base64Value(digits[position]) else { throw notBase64 }
+            bits = (bits << 6 | UInt32(value)) & 0xFFFF
+            bitCount += 6
+            if bitCount >= 8 {
+                bitCount -= 8
+                try bytes.append(UInt8(truncatingIfNeeded: bits >> UInt32(bitCount)))
+            }
+        }
+        // What is left over fills the last digit up, with zeros.
+        guard bits & (1 << UInt32(bitCount) - 1) == 0 else { throw notBase64 }
+        return bytes
+    }
+
+    private static func base64Value(_ digit: UInt8) -> UInt8? {
+        switch digit {
+        case UInt8(ascii: "A")...UInt8(ascii: "Z"): digit - UInt8(ascii: "A")
+        case UInt8(ascii: "a")...UInt8(ascii: "z"): digit - UInt8(ascii: "a") + 26
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0") + 52
+        case UInt8(ascii: "+"): 62
+        case UInt8(ascii: "/"): 63
+        default: nil
+        }
+    }
+
+    private static let notHex = Failure.unusableKey("a key in hex is 64 digits from 0 to 9 and a to f")
+    private static let notBase64 = Failure.unusableKey("a key in base64 is 44 characters, the last of them =")
+}
+
+extension SecretBytes {
+    /// The length of the line end that the bytes end in: 0, 1 for LF, 2 for CRLF.
+    fileprivate var lineEndByteCount: Int {
+        guard byteCount > 0, self[byteCount - 1] == UInt8(ascii: "\n") else { return 0 }
+        return byteCount > 1 && self[byteCount - 2] == UInt8(ascii: "\r") ? 2 : 1
+    }
+}

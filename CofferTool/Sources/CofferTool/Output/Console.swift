@@ -1,0 +1,87 @@
+internal import Foundation
+
+#if canImport(Glibc)
+internal import Glibc
+#else
+internal import Darwin
+#endif
+
+/// Where the command writes: results to standard output, everything else to standard error.
+final class Console {
+    /// Whether results and failures are written as objects of JSON, one on each line.
+    let isJSON: Bool
+
+    private var pending: [UInt8] = []
+    private static let pendingByteCountLimit = 1 << 16
+
+    init(isJSON: Bool) {
+        self.isJSON = isJSON
+    }
+
+    /// Writes one line of a result. It may not leave the process before ``flush()``.
+    func printResult(_ line: String) throws(Failure) {
+        pending.append(contentsOf: line.utf8)
+        pending.append(UInt8(ascii: "\n"))
+        if pending.count >= Self.pendingByteCountLimit { try flush() }
+    }
+
+    /// Writes what is pending to standard output.
+    func flush() throws(Failure) {
+        defer { pending.removeAll(keepingCapacity: true) }
+        try Self.write(pending, to: STDOUT_FILENO)
+    }
+
+    /// Writes a line to standard error that is neither a result nor a failure.
+    func printNote(_ text: String) {
+        try? Self.write(Array("coffer: \(text)\n".utf8), to: STDERR_FILENO)
+    }
+
+    /// Writes why the command failed to standard error.
+    func printFailure(_ failure: Failure) {
+        var text = ""
+        if isJSON {
+            var line = JSONLine(type: "error")
+            line.add("status", failure.status)
+            line.add("code", failure.code)
+            line.add("exit", Int(failure.exit.rawValue))
+            line.add("message", failure.message)
+            if let hint = failure.hint { line.add("hint", hint) }
+            if let place = failure.place {
+                line.add("file", place.file)
+                line.add("line", place.line)
+            }
+            text = line.finished + "\n"
+        } else {
+            text = "coffer: error: \(Self.printable(failure.message))\n"
+            if let hint = failure.hint { text += "coffer: hint: \(Self.printable(hint))\n" }
+        }
+        try? Self.write(Array(text.utf8), to: STDERR_FILENO)
+    }
+
+    /// `text` as it may go to a terminal on a line of its own: as it is, or as a JSON string where it holds control
+    /// characters, or looks like one.
+    static func printable(_ text: String) -> String {
+        let isPlain =
+            !text.hasPrefix("\"") && !text.unicodeScalars.contains { $0.properties.generalCategory == .control }
+        return isPlain ? text : JSONLine.quoted(text)
+    }
+
+    private static func write(_ bytes: [UInt8], to descriptor: Int32) throws(Failure) {
+        var written = 0
+        while written < bytes.count {
+            let count = unsafe bytes.withUnsafeBytes { all in
+                let rest = unsafe UnsafeRawBufferPointer(rebasing: all[written...])
+                #if canImport(Glibc)
+                return unsafe Glibc.write(descriptor, rest.baseAddress, rest.count)
+                #else
+                return unsafe Darwin.write(descriptor, rest.baseAddress, rest.count)
+                #endif
+            }
+            if count >= 0 {
+                written += count
+            } else if errno != EINTR {
+                throw Failure.system(errno, descriptor == STDOUT_FILENO ? "standard output" : "standard error")
+            }
+        }
+    }
+}

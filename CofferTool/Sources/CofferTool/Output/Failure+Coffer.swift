@@ -1,0 +1,39 @@
+internal import Coffer
+
+extension Failure {
+    /// An error of the library.
+    init(_ error: CofferError) {
+        self.init(
+            message: error.description, hint: Self.hint(for: error.code), code: error.code.description,
+            status: error.status, exit: Self.exitStatus(for: error.code))
+    }
+
+    private static func exitStatus(for code: CofferError.Code) -> ExitStatus {
+        switch code {
+        case .wrongKey, .keyRequired, .notEncrypted: .wrongKey
+        case .databaseNotFound, .notAStore: .noStore
+        case .busy: .busy
+        case .invalidKey: .keyUnavailable
+        case .encryptionUnavailable: .encryptionUnavailable
+        case .damaged: .damaged
+        case .noSpace: .noSpace
+        case .cancelled: .cancelled
+        case .invalidDatabaseName: .usage
+        default: .failed
+        }
+    }
+
+    private static func hint(for code: CofferError.Code) -> String? {
+        switch code {
+        case .keyRequired: KeySource.hintWithoutTerminal
+        case .notEncrypted: "the store is not encrypted: leave --key out"
+        case .databaseNotFound: "coffer create makes a store"
+        case .invalidDatabaseName:
+            "NAME in NAME.coffer starts with a letter and holds lower-case letters, digits and _$()+-: with : for /"
+        case .busy: "another process has the store open: try again when it is done"
+        case .encryptionUnavailable: "install SQLCipher's library: libsqlcipher-dev has it on Debian and Ubuntu"
+        case .unsupportedFormat: "a newer coffer may open it"
+        default: nil
+        }
+    }
+}

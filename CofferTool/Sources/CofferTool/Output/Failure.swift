@@ -1,0 +1,89 @@
+internal import Foundation
+
+#if canImport(Glibc)
+internal import Glibc
+#else
+internal import Darwin
+#endif
+
+/// Why the command did not do what was asked for: what is printed of it, and the status that the process ends with.
+///
+/// Nothing here holds the content of a document, a password or the bytes of a key, and no argument that may be one.
+struct Failure: Error {
+    /// What happened, to which thing.
+    let message: String
+
+    /// What to do about it, where that is not plain.
+    var hint: String?
+
+    /// The name of this kind of failure, in the same space as the codes of the library's errors.
+    let code: String
+
+    /// The HTTP-like status of this kind of failure.
+    let status: Int
+
+    /// The status that the process ends with.
+    let exit: ExitStatus
+
+    /// The file that was being read, and the line in it, where the failure is in one.
+    var place: Place?
+
+    struct Place: Equatable {
+        let file: String
+        let line: Int
+    }
+}
+
+extension Failure {
+    /// The command line itself makes no sense.
+    static func usage(_ message: String, hint: String? = nil) -> Failure {
+        Failure(message: message, hint: hint, code: "invalidArgument", status: 400, exit: .usage)
+    }
+
+    /// The source of a key did not yield one.
+    static func keyUnavailable(_ message: String, hint: String? = nil) -> Failure {
+        Failure(message: message, hint: hint, code: "keyUnavailable", status: 400, exit: .keyUnavailable)
+    }
+
+    /// The source of a key yielded bytes that are none.
+    static func unusableKey(_ message: String, hint: String? = nil) -> Failure {
+        Failure(message: message, hint: hint, code: "invalidKey", status: 400, exit: .keyUnavailable)
+    }
+
+    /// Something that is to be stored is not what can be stored.
+    static func invalidInput(_ message: String, in file: String, line: Int) -> Failure {
+        Failure(
+            message: "\(file):\(line): \(message)", code: "invalidJSON", status: 400, exit: .failed,
+            place: Place(file: file, line: line))
+    }
+
+    /// The system refused to read or write `subject`. `number` is its `errno`.
+    static func system(_ number: Int32, _ subject: String) -> Failure {
+        let reason = unsafe strerror(number).map { unsafe String(cString: $0) } ?? "error \(number)"
+        let isFull = number == ENOSPC || number == EDQUOT
+        return Failure(
+            message: "\(subject): \(reason)", code: isFull ? "noSpace" : "ioFailed", status: isFull ? 507 : 500,
+            exit: isFull ? .noSpace : .failed)
+    }
+
+    /// Somebody pressed ^C, or ended the process in another orderly way.
+    static let cancelled = Failure(
+        message: "cancelled, and nothing was changed", code: "cancelled", status: 499, exit: .cancelled)
+}
+
+extension Failure {
+    /// An error of Foundation's about `subject`, in the words of the system where it has them.
+    init(describing error: any Error, subject: String) {
+        var next: (any Error)? = error
+        while let current = next {
+            if let posix = current as? POSIXError {
+                self = .system(posix.code.rawValue, subject)
+                return
+            }
+            next = (current as NSError).userInfo[NSUnderlyingErrorKey] as? any Error
+        }
+        self.init(
+            message: "\(subject): \((error as NSError).localizedDescription)", code: "ioFailed", status: 500,
+            exit: .failed)
+    }
+}

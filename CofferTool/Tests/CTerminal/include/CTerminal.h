@@ -1,0 +1,18 @@
+// What the tests need of the system and Swift cannot see, since it is declared only for those who ask for it.
+#ifndef COFFER_CTERMINAL_H
+#define COFFER_CTERMINAL_H
+
+#include <spawn.h>
+#include <stddef.h>
+
+// Opens a pseudo-terminal. Returns the descriptor of its master side, or -1, and the path of the other side in `path`.
+int terminal_open(char *path, size_t path_size);
+
+// Lets the process begin a session of its own, which has no terminal yet, with no signal blocked: the threads that tests
+// run on block them.
+int terminal_begin_session(posix_spawnattr_t *attributes);
+
+// Lets the process begin in `folder`.
+int terminal_begin_in_folder(posix_spawn_file_actions_t *actions, const char *folder);
+
+#endif

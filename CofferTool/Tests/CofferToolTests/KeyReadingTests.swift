@@ -1,0 +1,188 @@
+import Foundation
+import Testing
+
+@Suite("Reading keys")
+struct KeyReadingTests {
+    let work: Workspace
+
+    /// The key of `people.coffer` in these tests, as 64 digits.
+    private let hex = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
+
+    init() throws {
+        work = try Workspace()
+        try work.write(hex + "\n", to: "hex")
+        #expect(try work.coffer("create", "people.coffer", "--key", "hex+file:hex").status == 0)
+    }
+
+    private func list(_ source: String, _ surroundings: CofferProcess.Surroundings = .init()) throws
+        -> CofferProcess.Outcome
+    {
+        try work.coffer("ls", "people.coffer", "--json", "--key", source, surroundings: surroundings)
+    }
+
+    @Test("every source yields the key")
+    func sources() throws {
+        let digits = Data(hex.utf8)
+        #expect(try list("hex+file:hex").status == 0)
+        #expect(try list("hex+env:KEY", .init(environment: ["KEY": hex])).status == 0)
+        #expect(try list("hex+stdin", .init(input: digits)).status == 0)
+        #expect(try list("hex+fd:0", .init(input: digits)).status == 0)
+        #expect(try list("hex+fd:7", .init(descriptors: [7: digits])).status == 0)
+        #expect(try list("hex+cmd:cat hex").status == 0)
+        #expect(
+            try list("hex+cmd:printf %s $KEY", .init(environment: ["KEY": hex, "PATH": "/usr/bin:/bin"])).status == 0)
+        let bytes = Data(stride(from: 0, to: 64, by: 2).map { UInt8(hex.dropFirst($0).prefix(2), radix: 16) ?? 0 })
+        #expect(try list("raw+stdin", .init(input: bytes)).status == 0)
+        #expect(try list("base64+stdin", .init(input: bytes.base64EncodedData())).status == 0)
+    }
+
+    @Test("another key from the same kind of source is a 401, exit status 12")
+    func otherKey() throws {
+        let other = hex.replacing("00", with: "01")
+        let outcome = try list("hex+env:KEY", .init(environment: ["KEY": other]))
+        #expect(outcome.status == 12)
+        #expect(outcome.output.isEmpty)
+        #expect(try outcome.failure["status"] as? Int == 401)
+        #expect(try outcome.failure["code"] as? String == "wrongKey")
+    }
+
+    @Test(
+        "a source that is not there is exit status 13",
+        arguments: [
+            "file:none", "file:.", "env:NONE", "fd:9", "cmd:exit 3", "cmd:kill -9 $$", "cmd:no-such-command", "prompt",
+        ])
+    func missingSource(source: String) throws {
+        let outcome = try list(source)
+        #expect(outcome.status == 13)
+        #expect(try outcome.failure["code"] as? String == "keyUnavailable")
+        #expect(try outcome.failure["status"] as? Int == 400)
+    }
+
+    @Test(
+        "a source whose bytes are no key is exit status 13, and they are not repeated", arguments: ["", "hex+", "raw+"])
+    func unusableBytes(prefix: String) throws {
+        let secret = prefix.isEmpty ? "\u{FF}hunter2" : "hunter2"
+        let input = prefix.isEmpty ? Data([0xFF]) + Data("hunter2".utf8) : Data(secret.utf8)
+        for surroundings in [CofferProcess.Surroundings(input: input), .init()] {
+            let outcome = try list(prefix + "stdin", surroundings)
+            #expect(outcome.status == 13)
+            #expect(try outcome.failure["code"] as? String == "invalidKey")
+            #expect(!outcome.errors.contains("hunter2"))
+        }
+    }
+
+    @Test("a source without an end is given up, not read for ever")
+    func endless() throws {
+        #expect(try list("file:/dev/zero").status == 13)
+        #expect(try list("cmd:cat /dev/zero").status == 13)
+    }
+
+    @Test(
+        "what only looks like a source is exit status 64 and not repeated",
+        arguments: ["hunter2", "pass:hunter2", "hex+hunter2"])
+    func notASource(source: String) throws {
+        let outcome = try list(source)
+        #expect(outcome.status == 64)
+        #expect(outcome.output.isEmpty)
+        #expect(!outcome.errors.contains("hunter2"))
+    }
+
+    @Test("no key without a terminal is no key: a 401 that says how to give one")
+    func noKey() throws {
+        let outcome = try work.coffer("ls", "people.coffer")
+        #expect(outcome.status == 12)
+        #expect(outcome.errors.contains("coffer: error: "))
+        #expect(outcome.errors.contains("(401)"))
+        #expect(outcome.errors.contains("coffer: hint: "))
+        #expect(outcome.errors.contains("file:PATH"))
+    }
+
+    @Test("standard input is not both the key and the document")
+    func standardInputTwice() throws {
+        for source in ["hex+stdin", "hex+fd:0"] {
+            #expect(try work.coffer("put", "people.coffer", "a", "--key", source, input: hex).status == 64)
+            #expect(try work.coffer("put", "people.coffer", "a", "-", "--key", source, input: hex).status == 64)
+        }
+        try work.write("{}", to: "a.json")
+        #expect(try work.coffer("put", "people.coffer", "a", "a.json", "--key", "hex+stdin", input: hex).status == 0)
+    }
+}
+
+@Suite("Asking for keys at a terminal")
+struct PromptTests {
+    let work: Workspace
+    let terminal: FakeTerminal
+
+    init() throws {
+        work = try Workspace()
+        terminal = try FakeTerminal()
+    }
+
+    /// Runs `coffer` at the terminal and types each answer when it is asked for.
+    private func coffer(_ arguments: String..., typing answers: String...) throws -> CofferProcess.Outcome {
+        try CofferProcess.run(arguments, in: work.folder, .init(terminal: terminal)) { _ in
+            for answer in answers {
+                try terminal.wait(for: ": ")
+                terminal.type(answer)
+            }
+        }
+    }
+
+    @Test("a new key is asked for twice, an old one once, and what is typed is not shown")
+    func prompts() throws {
+        #expect(try coffer("create", "people.coffer", typing: "swordfish\n", "swordfish\n").status == 0)
+        #expect(terminal.shown.contains("people.coffer"))
+        #expect(try coffer("put", "people.coffer", "a", "--key", "prompt", typing: "swordfish\n").status == 1)
+        let outcome = try coffer("ls", "people.coffer", typing: "swordfish\n")
+        #expect(outcome.status == 0)
+        #expect(outcome.errors.isEmpty)
+        #expect(try coffer("ls", "people.coffer", typing: "swordfisH\n").status == 12)
+        #expect(!terminal.shown.contains("swordfis"))
+    }
+
+    @Test("two entries that differ are no key, and nothing is made")
+    func mismatch() throws {
+        let outcome = try coffer("create", "people.coffer", "--key", "prompt", typing: "swordfish\n", "swordfisH\n")
+        #expect(outcome.status == 13)
+        #expect(try work.contents(of: ".").isEmpty)
+    }
+
+    @Test("nobody is asked for the key of a store that has none")
+    func unencrypted() throws {
+        #expect(try work.coffer("create", "notes.coffer", "--unencrypted").status == 0)
+        #expect(try coffer("ls", "notes.coffer").status == 0)
+        #expect(terminal.shown.isEmpty)
+    }
+
+    @Test("^C at the prompt ends with 130, makes nothing, and typing is shown again")
+    func interrupted() throws {
+        let outcome = try coffer("create", "people.coffer", typing: "sword\u{3}")
+        #expect(outcome.status == 130)
+        #expect(try work.contents(of: ".").isEmpty)
+        #expect(terminal.showsTyping)
+    }
+
+    @Test("after a prompt typing is shown again")
+    func echo() throws {
+        #expect(try coffer("create", "people.coffer", typing: "swordfish\n", "other\n").status == 13)
+        #expect(terminal.showsTyping)
+    }
+
+    @Test("progress is shown on a terminal, and nowhere else")
+    func progress() throws {
+        try work.makeStore()
+        try work.write("[{\"_id\":\"a\"},{\"_id\":\"b\"}]", to: "a.json")
+        try work.write("[{\"_id\":\"c\"}]", to: "b.json")
+        let shown = CofferProcess.Surroundings(terminal: terminal, showsErrorsOnTerminal: true)
+        let arguments = ["import", "people.coffer", "--key", "raw+file:key"]
+        let first = try CofferProcess.run(arguments + ["a.json"], in: work.folder, shown) { _ in
+            try terminal.wait(for: "1 document")
+        }
+        #expect(first.status == 0)
+        #expect(first.output == "2 documents from 1 file\n")
+        let second = try CofferProcess.run(arguments + ["b.json"], in: work.folder)
+        #expect(second.status == 0)
+        #expect(second.output == "1 document from 1 file\n")
+        #expect(second.errors.isEmpty)
+    }
+}

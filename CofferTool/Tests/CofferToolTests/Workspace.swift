@@ -1,0 +1,60 @@
+import Foundation
+
+/// A folder for one test, and the command run in it.
+final class Workspace {
+    let folder: URL
+
+    init() throws {
+        folder = FileManager.default.temporaryDirectory.appending(path: "coffer-tool-\(UUID())")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    }
+
+    deinit {
+        try? FileManager.default.removeItem(at: folder)
+    }
+
+    /// Runs `coffer` with those arguments.
+    @discardableResult
+    func coffer(
+        _ arguments: String..., surroundings: CofferProcess.Surroundings = CofferProcess.Surroundings()
+    ) throws -> CofferProcess.Outcome {
+        try CofferProcess.run(arguments, in: folder, surroundings)
+    }
+
+    /// Runs `coffer` with those arguments and that standard input.
+    @discardableResult
+    func coffer(_ arguments: String..., input: String) throws -> CofferProcess.Outcome {
+        try CofferProcess.run(arguments, in: folder, CofferProcess.Surroundings(input: Data(input.utf8)))
+    }
+
+    /// Writes a file into the folder.
+    func write(_ text: String, to name: String) throws {
+        try write(Data(text.utf8), to: name)
+    }
+
+    func write(_ data: Data, to name: String) throws {
+        let file = folder.appending(path: name)
+        try FileManager.default.createDirectory(at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+        try data.write(to: file)
+    }
+
+    /// Makes the store `people.coffer`, which 32 bytes open that cost no time, and leaves them in the file `key`.
+    func makeStore() throws {
+        try write(Self.key, to: "key")
+        try coffer("create", "people.coffer", "--key", "raw+file:key")
+    }
+
+    static let key = Data(0..<32)
+
+    /// Every file under `name`, with its contents.
+    func contents(of name: String) throws -> [String: Data] {
+        let top = folder.appending(path: name)
+        var contents: [String: Data] = [:]
+        for path in try FileManager.default.subpathsOfDirectory(atPath: top.path(percentEncoded: false)) {
+            let file = top.appending(path: path)
+            let isFolder = try file.resourceValues(forKeys: [.isDirectoryKey]).isDirectory == true
+            contents[path] = isFolder ? Data() : try Data(contentsOf: file)
+        }
+        return contents
+    }
+}
