@@ -1,0 +1,5 @@
+import Coffer
+import GRDB
+import TwoDatabases
+
+try keepTwoDatabases()

@@ -1,0 +1,5 @@
+import GRDB
+import Coffer
+import TwoDatabases
+
+try keepTwoDatabases()
