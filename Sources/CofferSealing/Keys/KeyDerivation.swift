@@ -1,4 +1,4 @@
-/// A way to make a 32-byte key from another key or a password, with everything that decides the result but the secret.
+/// A way to make key bytes from another key or a password, with everything that decides the result but the secret.
 package enum KeyDerivation: Sendable, Equatable {
     /// scrypt, RFC 7914, of a password. `salt` is the whole salt string, label and UUID included.
     case scrypt(log2N: UInt8, r: UInt8, p: UInt32, salt: [UInt8])
@@ -8,6 +8,8 @@ package enum KeyDerivation: Sendable, Equatable {
     case hkdfSHA256(salt: [UInt8], info: [UInt8])
     /// The expand step of the same alone, of 32 random bytes.
     case hkdfExpandSHA256(info: [UInt8])
+    /// The expand step with SHA-512, of 32 random bytes.
+    case hkdfExpandSHA512(info: [UInt8])
 
     /// Whether the cost is one that a store may ask for.
     ///
@@ -20,7 +22,7 @@ package enum KeyDerivation: Sendable, Equatable {
             (10...18).contains(log2N) && r == 8 && (1...4).contains(p) && UInt64(p) << log2N <= 1 << 18
         case .pbkdf2SHA512(let iterations, _):
             (100_000...2_000_000).contains(iterations)
-        case .hkdfSHA256, .hkdfExpandSHA256:
+        case .hkdfSHA256, .hkdfExpandSHA256, .hkdfExpandSHA512:
             true
         }
     }
@@ -29,7 +31,7 @@ package enum KeyDerivation: Sendable, Equatable {
     package var takesPassword: Bool {
         switch self {
         case .scrypt, .pbkdf2SHA512: true
-        case .hkdfSHA256, .hkdfExpandSHA256: false
+        case .hkdfSHA256, .hkdfExpandSHA256, .hkdfExpandSHA512: false
         }
     }
 }

@@ -1,6 +1,11 @@
 extension SymmetricKey {
-    /// The 32-byte key that `derivation` makes of this one. Every AES key that is not random itself comes from here.
+    /// The 32-byte key that `derivation` makes of this one.
     package func derivedKey(by derivation: KeyDerivation) throws(CofferError) -> SymmetricKey {
+        SymmetricKey(bytes: try derivedBytes(by: derivation, byteCount: Self.byteCount))
+    }
+
+    /// `byteCount` bytes that `derivation` makes of this key. Every AES key that is not random itself comes from here.
+    func derivedBytes(by derivation: KeyDerivation, byteCount: Int) throws(CofferError) -> SecretBytes {
         guard derivation.takesPassword == isPassword else {
             throw CofferError(.invalidArgument, "this key derivation takes \(isPassword ? "32 bytes" : "a password")")
         }
@@ -8,22 +13,22 @@ extension SymmetricKey {
         guard derivation.isWithinBounds else {
             throw CofferError(.invalidArgument, "the cost of the key derivation is out of bounds")
         }
-        let count = Self.byteCount
-        return SymmetricKey(
-            bytes: try unsafe withBytes { (secret) throws(CofferError) -> SecretBytes in
-                switch derivation {
-                case .scrypt(let log2N, let r, let p, let salt):
-                    try unsafe PasswordHashing.scrypt(
-                        secret, salt: salt, n: 1 << UInt64(log2N), r: UInt64(r), p: UInt64(p), byteCount: count)
-                case .pbkdf2SHA512(let iterations, let salt):
-                    try unsafe PasswordHashing.pbkdf2SHA512(
-                        secret, salt: salt, iterations: iterations, byteCount: count)
-                case .hkdfSHA256(let salt, let info):
-                    try unsafe HKDF.extractAndExpandSHA256(secret, salt: salt, info: info, byteCount: count)
-                case .hkdfExpandSHA256(let info):
-                    try unsafe HKDF.expandSHA256(secret, info: info, byteCount: count)
-                }
-            })
+        return try unsafe withBytes { (secret) throws(CofferError) -> SecretBytes in
+            switch derivation {
+            case .scrypt(let log2N, let r, let p, let salt):
+                try unsafe PasswordHashing.scrypt(
+                    secret, salt: salt, n: 1 << UInt64(log2N), r: UInt64(r), p: UInt64(p), byteCount: byteCount)
+            case .pbkdf2SHA512(let iterations, let salt):
+                try unsafe PasswordHashing.pbkdf2SHA512(
+                    secret, salt: salt, iterations: iterations, byteCount: byteCount)
+            case .hkdfSHA256(let salt, let info):
+                try unsafe HKDF.extractAndExpandSHA256(secret, salt: salt, info: info, byteCount: byteCount)
+            case .hkdfExpandSHA256(let info):
+                try unsafe HKDF.expandSHA256(secret, info: info, byteCount: byteCount)
+            case .hkdfExpandSHA512(let info):
+                try unsafe HKDF.expandSHA512(secret, info: info, byteCount: byteCount)
+            }
+        }
     }
 
     /// `key` wrapped under this one, AES-256-KW of RFC 3394: 40 bytes, the same at every call.

@@ -1,6 +1,6 @@
 internal import COpenSSL
 
-/// HKDF with SHA-256, RFC 5869. One derivation, and the owner of its OpenSSL context.
+/// HKDF with SHA-256 or SHA-512, RFC 5869. One derivation, and the owner of its OpenSSL context.
 @safe struct HKDF: ~Copyable {
     private let context: OpaquePointer
 
@@ -9,7 +9,7 @@ internal import COpenSSL
         _ inputKey: UnsafeRawBufferPointer, salt: [UInt8], info: [UInt8], byteCount: Int
     ) throws(CofferError) -> SecretBytes {
         let derivation = try HKDF()
-        try derivation.start(EVP_KDF_HKDF_MODE_EXTRACT_AND_EXPAND)
+        try unsafe derivation.start(EVP_KDF_HKDF_MODE_EXTRACT_AND_EXPAND, EVP_sha256())
         try derivation.setSalt(salt)
         return try unsafe derivation.derive(from: inputKey, info: info, byteCount: byteCount)
     }
@@ -19,7 +19,16 @@ internal import COpenSSL
         _ randomKey: UnsafeRawBufferPointer, info: [UInt8], byteCount: Int
     ) throws(CofferError) -> SecretBytes {
         let derivation = try HKDF()
-        try derivation.start(EVP_KDF_HKDF_MODE_EXPAND_ONLY)
+        try unsafe derivation.start(EVP_KDF_HKDF_MODE_EXPAND_ONLY, EVP_sha256())
+        return try unsafe derivation.derive(from: randomKey, info: info, byteCount: byteCount)
+    }
+
+    /// The second step alone, with SHA-512.
+    static func expandSHA512(
+        _ randomKey: UnsafeRawBufferPointer, info: [UInt8], byteCount: Int
+    ) throws(CofferError) -> SecretBytes {
+        let derivation = try HKDF()
+        try unsafe derivation.start(EVP_KDF_HKDF_MODE_EXPAND_ONLY, EVP_sha512())
         return try unsafe derivation.derive(from: randomKey, info: info, byteCount: byteCount)
     }
 
@@ -30,10 +39,10 @@ internal import COpenSSL
 
     deinit { unsafe EVP_PKEY_CTX_free(context) }
 
-    private borrowing func start(_ mode: Int32) throws(CofferError) {
+    private borrowing func start(_ mode: Int32, _ digest: OpaquePointer?) throws(CofferError) {
         guard unsafe EVP_PKEY_derive_init(context) == 1 else { throw .openSSLFailed("HKDF") }
         guard unsafe EVP_PKEY_CTX_set_hkdf_mode(context, mode) == 1 else { throw .openSSLFailed("HKDF mode") }
-        guard unsafe EVP_PKEY_CTX_set_hkdf_md(context, EVP_sha256()) == 1 else { throw .openSSLFailed("HKDF digest") }
+        guard unsafe EVP_PKEY_CTX_set_hkdf_md(context, digest) == 1 else { throw .openSSLFailed("HKDF digest") }
     }
 
     private borrowing func setSalt(_ salt: [UInt8]) throws(CofferError) {

@@ -1,0 +1,146 @@
+import Foundation
+import Testing
+
+@testable import CofferSealing
+
+@Suite(
+    "Published vectors of Cobblestone-256 hold",
+    .enabled(if: VectorFiles.shared != nil, "\(VectorFiles.sharedMissing)"),
+    .enabled(if: SystemLibraries.canInflate, "no zlib on this system, and the vectors are compressed"))
+struct PublishedCobblestoneTests {
+    struct File: Decodable {
+        struct Group: Decodable { let tests: [Vector] }
+        let testGroups: [Group]
+        let numberOfTests: Int
+    }
+
+    struct Vector: Decodable {
+        let tcId: Int, comment: String, key: Hex, ctx: Hex, ct: Hex, result: String, flags: Set<String>
+        let aeadKey: Hex?, baseNonce: Hex?, msgLength: Int?, msgSha512: Hex?
+    }
+
+    static func vectors() throws -> [Vector] {
+        let file = try VectorFiles.shared("c2sp_chunked_encryption_aes_256_gcm_test.json", as: File.self)
+        let vectors = file.testGroups.flatMap(\.tests)
+        #expect(vectors.count == file.numberOfTests && vectors.count == 35)
+        return vectors
+    }
+
+    @Test("the valid ones open to the message that they say")
+    func valid() throws {
+        let vectors = try Self.vectors().filter { $0.result == "valid" }
+        #expect(vectors.count == 10)
+        for vector in vectors {
+            let message = try SystemLibraries.inflate(vector.ct.bytes)
+            let key = try SymmetricKey(data: vector.key.bytes)
+            let plaintextByteCount = Cobblestone.plaintextByteCount(ofMessage: message.count)
+            #expect(plaintextByteCount == vector.msgLength, "test \(vector.tcId)")
+            let outcome = try CobblestoneMessage.open(message, key: key, context: vector.ctx.bytes)
+            guard case .opened(let plaintext) = outcome else {
+                Issue.record("test \(vector.tcId), \(vector.comment): \(outcome)")
+                continue
+            }
+            #expect(plaintext.count == vector.msgLength, "test \(vector.tcId)")
+            #expect(SystemLibraries.sha512(plaintext) == vector.msgSha512?.bytes, "test \(vector.tcId)")
+            // And back: the same message under the same salt.
+            let again = try CobblestoneMessage.seal(
+                plaintext, key: key, context: vector.ctx.bytes, salt: Array(message.prefix(24)))
+            #expect(again == message, "test \(vector.tcId)")
+        }
+    }
+
+    @Test("the invalid ones are refused where they are wrong, after no more than they say")
+    func invalid() throws {
+        let vectors = try Self.vectors().filter { $0.result == "invalid" }
+        #expect(vectors.count == 25)
+        for vector in vectors {
+            let message = try SystemLibraries.inflate(vector.ct.bytes)
+            guard vector.key.bytes.count == 32 else {
+                #expect(vector.flags.contains("InvalidKeySize"))
+                #expect(throws: CofferError(.invalidKey)) { try SymmetricKey(data: vector.key.bytes) }
+                continue
+            }
+            let key = try SymmetricKey(data: vector.key.bytes)
+            let outcome = try CobblestoneMessage.open(message, key: key, context: vector.ctx.bytes)
+            if case .opened = outcome { Issue.record("test \(vector.tcId), \(vector.comment): it opened") }
+            let streamed = try CobblestoneMessage.openChunks(of: message, key: key, context: vector.ctx.bytes)
+            if vector.flags.contains("HeaderFailure") {
+                #expect(streamed == .wrongHeader, "test \(vector.tcId)")
+            } else {
+                try expectPrefix(of: vector, from: streamed)
+                try expectLastChunk(of: vector, message, key)
+            }
+        }
+    }
+
+    /// A reader that doesn't look at the length first sees no more than the longest valid prefix.
+    private func expectPrefix(of vector: Vector, from outcome: CobblestoneMessage.Outcome) throws {
+        guard case .wrongChunk(let index, let opened) = outcome else {
+            Issue.record("test \(vector.tcId), \(vector.comment): \(outcome)")
+            return
+        }
+        #expect(opened.count == vector.msgLength ?? 0, "test \(vector.tcId)")
+        #expect(opened.count == index * Cobblestone.chunkByteCount, "test \(vector.tcId)")
+        guard vector.flags.contains("PartialPlaintext") else { return }
+        #expect(SystemLibraries.sha512(opened) == vector.msgSha512?.bytes, "test \(vector.tcId)")
+    }
+
+    /// A reader that proves the length by the last chunk is told the truth about that.
+    private func expectLastChunk(of vector: Vector, _ message: [UInt8], _ key: SymmetricKey) throws {
+        let header = Array(message.prefix(56))
+        guard var decryptor = try CobblestoneDecryptor(key: key, context: vector.ctx.bytes, header: header) else {
+            Issue.record("test \(vector.tcId): its header is valid")
+            return
+        }
+        let length = Cobblestone.plaintextByteCount(ofMessage: message.count)
+        let last =
+            try length.map {
+                try decryptor.open(
+                    CobblestoneMessage.chunk($0 / 16384, of: message), index: $0 / 16384)
+            } ?? nil
+        #expect((last != nil) == vector.flags.contains("ValidFinalChunk"), "test \(vector.tcId)")
+    }
+}
+
+/// What these vectors need of libraries that every system has, found at run time.
+enum SystemLibraries {
+    private typealias Uncompress =
+        @convention(c) (UnsafeMutablePointer<UInt8>, UnsafeMutablePointer<UInt>, UnsafePointer<UInt8>, UInt) -> Int32
+    private typealias SHA512 =
+        @convention(c) (UnsafePointer<UInt8>, Int, UnsafeMutablePointer<UInt8>) -> UnsafeMutablePointer<UInt8>?
+
+    private static func function<Function>(_ name: String, in libraries: [String?], as type: Function.Type) -> Function?
+    {
+        for library in libraries {
+            guard let handle = dlopen(library, RTLD_NOW), let symbol = dlsym(handle, name) else { continue }
+            return unsafeBitCast(symbol, to: type)
+        }
+        return nil
+    }
+
+    private static let uncompress = function("uncompress", in: ["libz.so.1", "libz.dylib"], as: Uncompress.self)
+    // CofferSealing has loaded libcrypto.
+    private static let sha512 = function("SHA512", in: [nil], as: SHA512.self)
+
+    static var canInflate: Bool { uncompress != nil }
+
+    /// Decompresses the zlib format, RFC 1950, to at most 8 MiB.
+    static func inflate(_ bytes: [UInt8]) throws -> [UInt8] {
+        let uncompress = try #require(uncompress)
+        var byteCount = UInt(8 << 20)
+        let result = [UInt8](unsafeUninitializedCapacity: 8 << 20) { buffer, count in
+            guard let start = buffer.baseAddress, uncompress(start, &byteCount, bytes, UInt(bytes.count)) == 0 else {
+                return
+            }
+            count = Int(byteCount)
+        }
+        try #require(byteCount == result.count, "zlib can't decompress it")
+        return result
+    }
+
+    static func sha512(_ bytes: [UInt8]) -> [UInt8]? {
+        var digest = [UInt8](repeating: 0, count: 64)
+        guard let sha512, sha512(bytes, bytes.count, &digest) != nil else { return nil }
+        return digest
+    }
+}
