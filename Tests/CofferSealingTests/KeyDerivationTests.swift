@@ -73,6 +73,7 @@ struct KeyDerivationTests {
         let expansions: [KeyDerivation] = [
             .hkdfSHA256(salt: [], info: []), .hkdfSHA256(salt: [1], info: []), .hkdfSHA256(salt: [], info: [1]),
             .hkdfExpandSHA256(info: []), .hkdfExpandSHA256(info: [1]), .hkdfExpandSHA256(info: [1, 0]),
+            .hkdfExpandSHA512(info: []), .hkdfExpandSHA512(info: [1]), .hkdfExpandSHA512(info: [1, 0]),
         ]
         var made = try passwords.map { try Self.password.derivedKey(by: $0) }
         made.append(try SymmetricKey(password: "password123457").derivedKey(by: passwords[0]))
@@ -115,7 +116,9 @@ struct KeyDerivationTests {
         for derivation in [Self.scrypt(10, 8, 1), .pbkdf2SHA512(iterations: 100_000, salt: Self.salt)] {
             #expect(throws: CofferError(.invalidArgument)) { try key.derivedKey(by: derivation) }
         }
-        for derivation in [KeyDerivation.hkdfSHA256(salt: [], info: []), .hkdfExpandSHA256(info: [])] {
+        for derivation in [
+            KeyDerivation.hkdfSHA256(salt: [], info: []), .hkdfExpandSHA256(info: []), .hkdfExpandSHA512(info: []),
+        ] {
             #expect(throws: CofferError(.invalidArgument)) { try Self.password.derivedKey(by: derivation) }
             // Empty or not: it is the kind that is wrong.
             #expect(throws: CofferError(.invalidArgument)) {

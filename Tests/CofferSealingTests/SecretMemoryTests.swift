@@ -54,6 +54,7 @@ struct SecretMemoryTests {
                 let wrapped = try master.wrap(SymmetricKey())
                 for make in [
                     { try master.derivedKey(by: .hkdfExpandSHA256(info: [1])) },
+                    { try master.derivedKey(by: .hkdfExpandSHA512(info: [1])) },
                     { try master.derivedKey(by: .hkdfSHA256(salt: [2], info: [1])) },
                     { try master.unwrap(wrapped) },
                     {
@@ -71,6 +72,53 @@ struct SecretMemoryTests {
                 }
             }
         }
+    }
+
+    @Test("a message's key is nowhere once the message is sealed or opened, or refused")
+    func messageKey() async {
+        await #expect(processExitsWith: .success) {
+            let key = SymmetricKey(), salt = [UInt8](repeating: 3, count: 24)
+            let label = Array("c2sp.org/chunked-encryption@v1+AEAD_AES_256_GCM\0".utf8)
+            let needle = Needle(try key.derivedKey(by: .hkdfExpandSHA512(info: label + salt)))
+            guard needle.occurrences() == 0 else { throw Miscount(needle.occurrences(), "before any message") }
+            for _ in 0..<2 {
+                let header = try SecretMemoryTests.sealOne(key, salt: salt, needle)
+                try SecretMemoryTests.openOne(key, header, needle)
+                var changed = header
+                changed[55] ^= 1
+                guard try CobblestoneDecryptor(key: key, context: [], header: changed) == nil else { exit(1) }
+                guard needle.occurrences() == 0 else { throw Miscount(needle.occurrences(), "after a wrong header") }
+            }
+        }
+    }
+
+    fileprivate static func sealOne(_ key: SymmetricKey, salt: [UInt8], _ needle: Needle) throws -> [UInt8] {
+        func header() throws -> [UInt8] {
+            var encryptor = try CobblestoneEncryptor(key: key, context: [], salt: salt)
+            _ = try encryptor.seal([1, 2, 3], isLast: true)
+            try expectInUse(needle)
+            return encryptor.header
+        }
+        let result = try header()
+        guard needle.occurrences() == 0 else { throw Miscount(needle.occurrences(), "after sealing") }
+        return result
+    }
+
+    fileprivate static func openOne(_ key: SymmetricKey, _ header: [UInt8], _ needle: Needle) throws {
+        func open() throws {
+            guard var decryptor = try CobblestoneDecryptor(key: key, context: [], header: header) else { exit(1) }
+            _ = try decryptor.open([UInt8](repeating: 1, count: 100), index: 0)
+            try expectInUse(needle)
+        }
+        try open()
+        guard needle.occurrences() == 0 else { throw Miscount(needle.occurrences(), "after opening") }
+    }
+
+    /// OpenSSL's context alone has the key, where an AES key schedule begins with it.
+    private static func expectInUse(_ needle: Needle) throws {
+        #if arch(x86_64)
+        guard needle.occurrences() == 1 else { throw Miscount(needle.occurrences(), "while it is in use") }
+        #endif
     }
 
     @Test("the search finds a copy that somebody left, until it is overwritten")

@@ -16,8 +16,17 @@ enum VectorFiles {
 
     /// The vectors of `Vectors/keys/<name>.json`.
     static func keys<Vector: Decodable>(_ name: String, as type: Vector.Type = Vector.self) throws -> [Vector] {
-        let data = try Data(contentsOf: repository.appending(path: "Vectors/keys/\(name).json"))
-        return try JSONDecoder().decode(KeyFile<Vector>.self, from: data).vectors
+        try own("keys/\(name)")
+    }
+
+    /// The vectors of `Vectors/attachments/<name>.json`.
+    static func attachments<Vector: Decodable>(_ name: String, as type: Vector.Type = Vector.self) throws -> [Vector] {
+        try own("attachments/\(name)")
+    }
+
+    private static func own<Vector: Decodable>(_ path: String) throws -> [Vector] {
+        let data = try Data(contentsOf: repository.appending(path: "Vectors/\(path).json"))
+        return try JSONDecoder().decode(OwnFile<Vector>.self, from: data).vectors
     }
 
     static func shared<File: Decodable>(_ name: String, as type: File.Type) throws -> File {
@@ -25,7 +34,7 @@ enum VectorFiles {
         return try JSONDecoder().decode(type, from: Data(contentsOf: shared.appending(path: name)))
     }
 
-    private struct KeyFile<Vector: Decodable>: Decodable { let vectors: [Vector] }
+    private struct OwnFile<Vector: Decodable>: Decodable { let vectors: [Vector] }
 }
 
 /// Bytes that a JSON file spells in hex.

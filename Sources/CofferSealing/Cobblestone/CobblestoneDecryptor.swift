@@ -27,8 +27,8 @@ package struct CobblestoneDecryptor: ~Copyable, Sendable {
     ///
     /// Returns false when these are not the bytes that were sealed there, of that length; no chunk has fewer than 16 or
     /// more than 16400. Writes `sealed.count - 16` bytes to the start of `output`, which may be where `sealed` is: the
-    /// plaintext, or zeros when it returns false or throws, so that no byte is seen whose tag wasn't right. Less room is
-    /// a programming error and ends the process, as is an index that no message has (2^38 or more).
+    /// plaintext, or zeros (of a chunk of impossible length, nothing), so that no byte is seen whose tag wasn't right.
+    /// Less room is a programming error and ends the process, as is an index that no message has (2^38 or more).
     ///
     /// - Throws: ``CofferError/Code/encryptionUnavailable`` (501) if OpenSSL fails.
     package mutating func open(

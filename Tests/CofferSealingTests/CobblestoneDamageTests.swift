@@ -1,0 +1,169 @@
+import Foundation
+import Testing
+
+@testable import CofferSealing
+
+/// Whatever happens to a message's bytes: it is noticed where it is, and what opened before is what was sealed.
+@Suite("A changed message")
+struct CobblestoneDamageTests {
+    let key = SymmetricKey()
+    let context = Array("coffer/v1/attachment\0".utf8)
+    let plaintext = CobblestoneMessage.pattern(2 * 16384 + 37)
+    let message: [UInt8]
+
+    /// Whether to take minutes: every bit and every length instead of some.
+    static let isExhaustive = ProcessInfo.processInfo.environment["COFFER_EXHAUSTIVE"] == "1"
+
+    init() throws {
+        message = try CobblestoneMessage.seal(plaintext, key: key, context: context)
+    }
+
+    private func open(_ message: [UInt8]) throws -> CobblestoneMessage.Outcome {
+        try CobblestoneMessage.open(message, key: key, context: context)
+    }
+
+    private func isWrong(inChunk index: Int, _ outcome: CobblestoneMessage.Outcome) -> Bool {
+        outcome == .wrongChunk(index: index, opened: Array(plaintext.prefix(index * 16384)))
+    }
+
+    /// Every bit of header and tags, the first and the last of each ciphertext, and 300 others.
+    private func bitsToFlip() -> [Int] {
+        if Self.isExhaustive { return Array(0..<8 * message.count) }
+        var bits = Array(0..<8 * 56)
+        for tagStart in [56 + 16384, 56 + 16400 + 16384, message.count - 16] {
+            bits += 8 * tagStart..<8 * (tagStart + 16)
+            bits += [8 * (tagStart - 1), 8 * tagStart - 1]
+        }
+        bits += [56, 56 + 16400, 56 + 2 * 16400].map { 8 * $0 }
+        var generator = SeededGenerator(seed: 0xc0bb1e)
+        for _ in 0..<300 { bits.append(Int.random(in: 0..<8 * message.count, using: &generator)) }
+        return bits
+    }
+
+    /// The lengths around each boundary, and 300 others.
+    private func countsToKeep() -> [Int] {
+        if Self.isExhaustive { return Array(0..<message.count) }
+        var counts = Array(0..<100)
+        for boundary in [56 + 16400, 56 + 2 * 16400] { counts += boundary - 20...boundary + 20 }
+        counts += message.count - 20..<message.count
+        var generator = SeededGenerator(seed: 0xc0bb1e)
+        for _ in 0..<300 { counts.append(Int.random(in: 0..<message.count, using: &generator)) }
+        return counts
+    }
+
+    @Test("is refused whichever bit is flipped")
+    func flippedBits() throws {
+        for bit in bitsToFlip() {
+            var changed = message
+            changed[bit / 8] ^= 1 << (bit % 8)
+            let outcome = try open(changed)
+            if bit < 8 * 56 {
+                #expect(outcome == .wrongHeader, "bit \(bit)")
+            } else {
+                #expect(isWrong(inChunk: (bit / 8 - 56) / 16400, outcome), "bit \(bit)")
+            }
+        }
+        #expect(try open(message) == .opened(plaintext))
+        #expect(drainOpenSSLErrors().isEmpty)
+    }
+
+    @Test("is refused wherever it is cut, and never taken for a shorter one")
+    func truncations() throws {
+        for count in countsToKeep() {
+            let outcome = try open(Array(message.prefix(count)))
+            let (index, rest) = max(0, count - 56).quotientAndRemainder(dividingBy: 16400)
+            if rest < 16 {
+                #expect(outcome == .wrongLength, "\(count) bytes")
+                // And so by who doesn't look at the length.
+                let chunks = try CobblestoneMessage.openChunks(
+                    of: Array(message.prefix(count)), key: key, context: context)
+                #expect(count < 56 ? chunks == .wrongHeader : isWrong(inChunk: index, chunks), "\(count) bytes")
+            } else {
+                #expect(isWrong(inChunk: index, outcome), "\(count) bytes")
+            }
+        }
+        #expect(drainOpenSSLErrors().isEmpty)
+    }
+
+    @Test("is refused however much is appended", arguments: [1, 15, 16, 17, 16400 - 53, 16400, 2 * 16400])
+    func appended(count: Int) throws {
+        for byte: UInt8 in [0, 0xff] {
+            let outcome = try open(message + [UInt8](repeating: byte, count: count))
+            #expect(outcome == .wrongLength || isWrong(inChunk: 2, outcome))
+        }
+        let outcome = try open(message + message.suffix(count))
+        #expect(outcome == .wrongLength || isWrong(inChunk: 2, outcome))
+    }
+
+    @Test("is refused in any other order of its chunks, with any of them missing or twice")
+    func order() throws {
+        let full = try CobblestoneMessage.seal(plaintext + plaintext, key: key, context: context)
+        let chunks = (0..<5).map { CobblestoneMessage.chunk($0, of: full) }
+        func outcome(_ indices: [Int]) throws -> CobblestoneMessage.Outcome {
+            try open(full.prefix(56) + indices.flatMap { chunks[$0] })
+        }
+        #expect(try outcome([0, 1, 2, 3, 4]) == .opened(plaintext + plaintext))
+        for first in 0..<5 {
+            for second in 0..<5 where second != first {
+                for third in 0..<5 where third != second && [first, second, third] != [0, 1, 2] {
+                    let outcome = try outcome([first, second, third, 3, 4])
+                    guard case .wrongChunk(let index, let opened) = outcome else {
+                        Issue.record("\(first) \(second) \(third): \(outcome)")
+                        continue
+                    }
+                    #expect(index == [first, second, third].enumerated().first { $0 != $1 }?.offset)
+                    #expect(opened == Array((plaintext + plaintext).prefix(index * 16384)))
+                }
+            }
+            let kept = (0..<5).filter { $0 != first }
+            let dropped = try outcome(kept)
+            #expect(first == 4 ? dropped == .wrongLength : dropped.name == "wrongChunk \(first)")
+        }
+    }
+
+    @Test("keeps the chunks readable that aren't changed, in any order, as often as asked")
+    func randomAccess() throws {
+        var changed = message
+        changed[56 + 16400 + 9] ^= 1
+        guard var decryptor = try CobblestoneDecryptor(key: key, context: context, header: Array(message.prefix(56)))
+        else {
+            Issue.record("its header is valid")
+            return
+        }
+        var generator = SeededGenerator(seed: 0xc0bb1e)
+        for _ in 0..<200 {
+            let index = Int.random(in: 0..<3, using: &generator)
+            let isIntact = Bool.random(using: &generator)
+            let opened = try decryptor.open(
+                CobblestoneMessage.chunk(index, of: isIntact ? message : changed), index: index)
+            #expect(
+                opened == (isIntact || index != 1 ? Array(plaintext.dropFirst(index * 16384).prefix(16384)) : nil))
+        }
+    }
+
+    @Test("has no chunk of fewer than 16 or more than 16400 bytes", arguments: [0, 1, 15, 16, 16399, 16401, 32800])
+    func chunkLengths(count: Int) throws {
+        guard var decryptor = try CobblestoneDecryptor(key: key, context: context, header: Array(message.prefix(56)))
+        else {
+            Issue.record("its header is valid")
+            return
+        }
+        #expect(try decryptor.open(Array(message.dropFirst(56).prefix(count)), index: 0) == nil)
+        #expect(try decryptor.open(Array(message.dropFirst(56).prefix(16400)), index: 0) != nil)
+    }
+}
+
+/// SplitMix64: the same numbers in every run.
+private struct SeededGenerator: RandomNumberGenerator {
+    private var state: UInt64
+
+    init(seed: UInt64) { state = seed }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9e37_79b9_7f4a_7c15
+        var mixed = state
+        mixed = (mixed ^ mixed >> 30) &* 0xbf58_476d_1ce4_e5b9
+        mixed = (mixed ^ mixed >> 27) &* 0x94d0_49bb_1331_11eb
+        return mixed ^ mixed >> 31
+    }
+}
