@@ -279,8 +279,14 @@ final class RecordingFileSystem: FileSystem {
         try system.openFile(name, in: directory)
     }
 
-    func read(_ byteCount: Int, from file: File, at offset: Int) throws(CofferError) -> [UInt8] {
-        try system.read(byteCount, from: file, at: offset)
+    func read(
+        into buffer: UnsafeMutableRawBufferPointer, from file: File, at offset: Int
+    ) throws(CofferError) -> Int {
+        try system.read(into: buffer, from: file, at: offset)
+    }
+
+    func reportsFailedWrites(_ directory: Directory) throws(CofferError) -> Bool {
+        try system.reportsFailedWrites(directory)
     }
 
     func names(in directory: Directory) throws(CofferError) -> [String] { try system.names(in: directory) }

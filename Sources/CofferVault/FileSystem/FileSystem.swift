@@ -28,6 +28,9 @@ package protocol FileSystem: Sendable {
     func synchronize(_ directory: Directory) throws(CofferError)
 
     /// Makes everything on the file system that holds `directory` durable.
+    ///
+    /// Where ``reportsFailedWrites(_:)`` holds it fails when anything that was written there since `directory` was
+    /// opened could not be brought to the disk, by whomever; elsewhere it may not say so.
     func synchronizeFileSystem(of directory: Directory) throws(CofferError)
 
     /// Renames in one step; what `newName` named before is gone.
@@ -70,8 +73,11 @@ package protocol FileSystem: Sendable {
     /// Opens a file for reading; fails with `ELOOP` when the name is a symbolic link. Never waits, whatever the name is.
     func openFile(_ name: String, in directory: Directory) throws(CofferError) -> File
 
-    /// Up to `byteCount` bytes from `offset` on; fewer only where the file ends.
-    func read(_ byteCount: Int, from file: File, at offset: Int) throws(CofferError) -> [UInt8]
+    /// Fills `buffer` with the bytes from `offset` on and returns how many they are; fewer than it holds only where the
+    /// file ends.
+    func read(
+        into buffer: UnsafeMutableRawBufferPointer, from file: File, at offset: Int
+    ) throws(CofferError) -> Int
 
     /// The names in the directory but `.` and `..`, in no order.
     func names(in directory: Directory) throws(CofferError) -> [String]
@@ -85,6 +91,9 @@ package protocol FileSystem: Sendable {
 
     /// The kind of network file system that holds `directory`; nil on a local one.
     func networkFileSystem(of directory: Directory) throws(CofferError) -> String?
+
+    /// Whether ``synchronizeFileSystem(of:)`` can stand for a sync of each file on the file system that holds `directory`.
+    func reportsFailedWrites(_ directory: Directory) throws(CofferError) -> Bool
 
     /// Locks the directory without waiting; false when someone else holds it. A lock belongs to the open directory: a
     /// second opening of the same one conflicts with the first, in one process too.
@@ -102,6 +111,15 @@ package enum LockUse: Sendable {
 }
 
 extension FileSystem {
+    /// Up to `byteCount` bytes from `offset` on; fewer only where the file ends.
+    package func read(_ byteCount: Int, from file: File, at offset: Int) throws(CofferError) -> [UInt8] {
+        try [UInt8](capacity: byteCount) { (output) throws(CofferError) in
+            try unsafe output.withUnsafeMutableBufferPointer { (buffer, count) throws(CofferError) in
+                count = try unsafe read(into: UnsafeMutableRawBufferPointer(buffer), from: file, at: offset)
+            }
+        }
+    }
+
     /// Removes `name` and, when it is a directory, everything in it, and follows no link. Nothing of that name is fine.
     package func removeTree(_ name: String, in directory: Directory) throws(CofferError) {
         guard let status = try status(of: name, in: directory) else { return }

@@ -74,6 +74,36 @@ enum Platform {
         #endif
     }
 
+    /// Linux's syncfs reports what could not be written since 5.8, and only by what the file system itself notes: overlayfs
+    /// and FUSE don't pass it up. macOS promises nothing of the kind.
+    static func reportsFailedWrites(_ descriptor: Int32, path: String) throws(CofferError) -> Bool {
+        #if canImport(Glibc)
+        guard kernelVersion.lexicographicallyPrecedes([5, 8]) == false else { return false }
+        var status = statfs()
+        try attempt("statfs", path) { unsafe fstatfs(descriptor, &status) }
+        switch UInt32(truncatingIfNeeded: status.f_type) {
+        case UInt32(EXT4_SUPER_MAGIC), UInt32(XFS_SUPER_MAGIC), UInt32(BTRFS_SUPER_MAGIC), UInt32(F2FS_SUPER_MAGIC),
+            UInt32(TMPFS_MAGIC):
+            return true
+        default: return false
+        }
+        #else
+        return false
+        #endif
+    }
+
+    #if canImport(Glibc)
+    /// Such as [6, 1], of `6.1.0-17-amd64`.
+    private static let kernelVersion: [Int] = {
+        var names = utsname()
+        guard unsafe uname(&names) == 0 else { return [] }
+        let release = unsafe withUnsafeBytes(of: &names.release) { bytes in
+            unsafe String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+        }
+        return release.split(separator: ".").prefix(2).map { Int($0.prefix { $0.isASCII && $0.isNumber }) ?? 0 }
+    }()
+    #endif
+
     /// Every name that the directory lists but `.` and `..`.
     static func names(listedBy directory: Directory) throws(CofferError) -> [String] {
         // closedir closes what fdopendir took over, and the directory's descriptor has another owner.

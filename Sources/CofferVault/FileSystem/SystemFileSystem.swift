@@ -118,21 +118,19 @@ package struct SystemFileSystem: FileSystem {
         return File(adopting: descriptor, path: path)
     }
 
-    package func read(_ byteCount: Int, from file: File, at offset: Int) throws(CofferError) -> [UInt8] {
-        var bytes = [UInt8](repeating: 0, count: byteCount)
+    package func read(
+        into buffer: UnsafeMutableRawBufferPointer, from file: File, at offset: Int
+    ) throws(CofferError) -> Int {
         var count = 0
-        while count < byteCount {
+        while count < buffer.count {
             let read = try attempt("read", file.path) {
-                unsafe bytes.withUnsafeMutableBytes { buffer in
-                    let rest = unsafe UnsafeMutableRawBufferPointer(rebasing: buffer[count...])
-                    return unsafe pread(file.descriptor, rest.baseAddress, rest.count, off_t(offset + count))
-                }
+                let rest = unsafe UnsafeMutableRawBufferPointer(rebasing: buffer[count...])
+                return unsafe pread(file.descriptor, rest.baseAddress, rest.count, off_t(offset + count))
             }
             if read == 0 { break }
             count += read
         }
-        bytes.removeLast(byteCount - count)
-        return bytes
+        return count
     }
 
     package func names(in directory: Directory) throws(CofferError) -> [String] {
@@ -169,6 +167,10 @@ package struct SystemFileSystem: FileSystem {
 
     package func networkFileSystem(of directory: Directory) throws(CofferError) -> String? {
         try Platform.networkFileSystem(of: directory.descriptor, path: directory.path)
+    }
+
+    package func reportsFailedWrites(_ directory: Directory) throws(CofferError) -> Bool {
+        try Platform.reportsFailedWrites(directory.descriptor, path: directory.path)
     }
 
     package func lock(_ directory: Directory, for use: LockUse) throws(CofferError) -> Bool {
