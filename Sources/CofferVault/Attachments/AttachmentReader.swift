@@ -1,0 +1,173 @@
+package import CofferSealing
+internal import Synchronization
+
+/// Reads the content of one attachment, in any order.
+///
+/// It holds the file open, so it goes on reading when the file is removed by a compaction or a key change. Nothing is
+/// handed out before its chunk's tag is verified; where files aren't encrypted, only ``wholeRead()`` notices changed bytes.
+///
+/// Calls may come from any thread. All throw `damaged` (500), naming the attachment, for anything but the bytes that were
+/// written, and `ioFailed` (500) when the system can't read them: never fewer bytes than asked for.
+package final class AttachmentReader: Sendable {
+    package let content: ContentDigest
+    package var byteCount: Int { content.byteCount }
+
+    /// Names the attachment in errors.
+    let subject: String
+    let layout: ContentLayout
+    private let file: File
+    private let fileSystem: any FileSystem
+    /// Nil where files aren't encrypted.
+    private let decryptor: Mutex<CobblestoneDecryptor?>
+
+    /// How many chunks a long read takes from the system at once.
+    static let chunksPerRead = 64
+
+    /// Checks the size of `file`, its header and its last chunk.
+    init(
+        _ file: File, _ content: ContentDigest, header: [UInt8], _ encryption: AttachmentEncryption?, subject: String,
+        fileSystem: any FileSystem
+    ) throws(CofferError) {
+        let layout = ContentLayout(byteCount: content.byteCount, isEncrypted: encryption != nil)
+        guard content.byteCount < ContentLayout.maximumByteCount, header.count == layout.headerByteCount else {
+            throw CofferError(.damaged, of: subject, "its row is not one of this store")
+        }
+        let status = try fileSystem.status(of: file)
+        guard status.kind == .file else { throw CofferError(.damaged, of: subject, "its file is not a file") }
+        guard status.byteCount == layout.fileByteCount else {
+            throw CofferError(
+                .damaged, of: subject, "its file has \(status.byteCount) bytes and not \(layout.fileByteCount)")
+        }
+        var decryptor: CobblestoneDecryptor?
+        if let encryption {
+            guard try fileSystem.read(header.count, from: file, at: 0) == header else {
+                throw CofferError(.damaged, of: subject, "its file is another one")
+            }
+            decryptor = try CobblestoneDecryptor(key: encryption.key, context: encryption.context, header: header)
+            guard decryptor != nil else {
+                throw CofferError(.damaged, of: subject, "its file was not encrypted for this store")
+            }
+        }
+        self.content = content
+        self.subject = subject
+        self.layout = layout
+        self.file = file
+        self.fileSystem = fileSystem
+        self.decryptor = Mutex(decryptor)
+        // Only the last chunk says that the content ends where it does.
+        if encryption != nil { try verify(chunk: layout.lastChunk) }
+    }
+
+    /// Fills `output` with the content from `start` on, as much as it holds. After an error its bytes mean nothing.
+    ///
+    /// Reads and verifies the chunks that the bytes are in, and no others.
+    package func read(from start: Int, into output: UnsafeMutableRawBufferPointer) throws(CofferError) {
+        let range = start..<start + output.count
+        precondition(start >= 0 && range.upperBound <= byteCount, "outside of the content")
+        guard !range.isEmpty else { return }
+        var window = ChunkWindow(layout, chunkCount: min(layout.chunks(holding: range).count, Self.chunksPerRead))
+        for chunk in layout.chunks(holding: range) {
+            if !window.holds(chunk) {
+                try load(&window, from: chunk, upTo: layout.chunks(holding: range).upperBound)
+            }
+            let content = layout.content(of: chunk)
+            let part = content.clamped(to: range)
+            let place = unsafe UnsafeMutableRawBufferPointer(
+                rebasing: output[part.lowerBound - start..<part.upperBound - start])
+            if part == content {
+                try unsafe open(chunk, in: window, into: place)
+            } else {
+                let opened = try unsafe open(chunk, in: window)
+                let offset = part.lowerBound - content.lowerBound
+                unsafe place.copyMemory(from: UnsafeRawBufferPointer(rebasing: opened[offset..<offset + part.count]))
+            }
+        }
+    }
+
+    /// The content in `range`.
+    package func bytes(in range: Range<Int>) throws(CofferError) -> [UInt8] {
+        try [UInt8](capacity: range.count) { (output) throws(CofferError) in
+            try unsafe output.withUnsafeMutableBufferPointer { (buffer, count) throws(CofferError) in
+                let part = unsafe UnsafeMutableRawBufferPointer(
+                    rebasing: UnsafeMutableRawBufferPointer(buffer)[..<range.count])
+                try unsafe read(from: range.lowerBound, into: part)
+                count = range.count
+            }
+        }
+    }
+
+    /// Fills `window` with chunks from `first` on, but none from `end` on.
+    func load(_ window: inout ChunkWindow, from first: Int, upTo end: Int) throws(CofferError) {
+        let chunks = first..<min(end, first + window.chunkCount)
+        let stored = layout.stored(chunks)
+        let count: Int
+        do throws(CofferError) {
+            count = try unsafe fileSystem.read(into: window.fill(with: chunks), from: file, at: stored.lowerBound)
+        } catch {
+            throw CofferError(error.code, of: subject, error.detail, cause: error.cause)
+        }
+        guard count == stored.count else { throw CofferError(.damaged, of: subject, "its file became shorter") }
+    }
+
+    /// Opens a chunk that `window` holds into `output`, which has exactly its room.
+    func open(
+        _ chunk: Int, in window: borrowing ChunkWindow, into output: UnsafeMutableRawBufferPointer
+    ) throws(CofferError) {
+        guard layout.isEncrypted else {
+            return unsafe output.copyMemory(from: UnsafeRawBufferPointer(window[chunk]))
+        }
+        let isIntact = try decryptor.withLock { (decryptor) throws(CofferError) in
+            try unsafe decryptor?.open(UnsafeRawBufferPointer(window[chunk]), index: chunk, into: output) == true
+        }
+        guard isIntact else {
+            let content = layout.content(of: chunk)
+            throw CofferError(
+                .damaged, of: subject, "its bytes from \(content.lowerBound) to \(content.upperBound) were changed")
+        }
+    }
+
+    /// Opens a chunk that `window` holds where it is, once.
+    func open(_ chunk: Int, in window: borrowing ChunkWindow) throws(CofferError) -> UnsafeRawBufferPointer {
+        let place = unsafe UnsafeMutableRawBufferPointer(
+            rebasing: window[chunk].prefix(layout.content(of: chunk).count))
+        if layout.isEncrypted { try unsafe open(chunk, in: window, into: place) }
+        return UnsafeRawBufferPointer(place)
+    }
+
+    private func verify(chunk: Int) throws(CofferError) {
+        var window = ChunkWindow(layout, chunkCount: 1)
+        try load(&window, from: chunk, upTo: chunk + 1)
+        _ = try unsafe open(chunk, in: window)
+    }
+}
+
+/// Some chunks of a file as they are stored, in memory.
+struct ChunkWindow: ~Copyable {
+    /// How many it can hold.
+    let chunkCount: Int
+    private let layout: ContentLayout
+    private let buffer: RawBuffer
+    private var chunks = 0..<0
+
+    init(_ layout: ContentLayout, chunkCount: Int) {
+        self.layout = layout
+        self.chunkCount = chunkCount
+        buffer = RawBuffer(byteCount: chunkCount * layout.storedChunkByteCount)
+    }
+
+    func holds(_ chunk: Int) -> Bool { chunks.contains(chunk) }
+
+    /// Where the stored bytes of `chunks` belong.
+    mutating func fill(with chunks: Range<Int>) -> UnsafeMutableRawBufferPointer {
+        self.chunks = chunks
+        return unsafe buffer[0..<layout.stored(chunks).count]
+    }
+
+    /// The stored bytes of a chunk that it holds.
+    subscript(chunk: Int) -> UnsafeMutableRawBufferPointer {
+        precondition(holds(chunk), "not in the window")
+        let start = layout.stored(chunks).lowerBound
+        let stored = layout.stored(chunk..<chunk + 1)
+        return unsafe buffer[stored.lowerBound - start..<stored.upperBound - start]
+    }
+}

@@ -1,0 +1,186 @@
+package import CofferSealing
+internal import Synchronization
+
+#if canImport(Glibc)
+internal import Glibc
+#else
+internal import Darwin
+#endif
+
+/// The attachment files of one generation: what is in `attachments/`, and on its way there in `incoming/`.
+///
+/// Which content a store has only its database says. Content is written by ``beginStaging()``, becomes a file of the
+/// store by ``install(_:)`` within the transaction that inserts its row, and is read by what the row says with
+/// ``open(_:header:subject:)``.
+///
+/// Calls may come from any thread. After ``LockedStore/close()`` they throw `closed` (500), but what was opened before can
+/// still be read.
+package final class AttachmentStore: Sendable {
+    /// Whether files are encrypted, in the form of c2sp.org/chunked-encryption with AES-256-GCM.
+    package var isEncrypted: Bool { encryption != nil }
+
+    /// How files are called.
+    package let naming: AttachmentNaming
+
+    let store: LockedStore
+    let encryption: AttachmentEncryption?
+    /// Nil in a copy that is only read: some tools leave out empty directories.
+    let attachments: Directory?
+    let incoming: Directory?
+    private let attachmentsPath: String
+    /// Who the store belongs to.
+    let owner: FileOwner
+    let adjustDigest: @Sendable (ContentDigest) -> ContentDigest
+
+    /// Set by a sync that failed: what is durable and what isn't is unknown from then on.
+    let hasFailedSync = Atomic(false)
+    /// How many staged attachments have their file still open.
+    let openStagedCount = Atomic(0)
+
+    /// The attachment files of the generation that `manifest` names, of an open and proven store.
+    ///
+    /// Throws `damaged` (500), naming the part, when the generation's directories aren't what they must be.
+    package convenience init(_ store: LockedStore, _ manifest: UnlockedManifest) throws(CofferError) {
+        try self.init(store, manifest) { $0 }
+    }
+
+    /// The same, where `adjustDigest` has the last word on the digest of what is staged: for tests, which can't make two
+    /// contents with one SHA-1 otherwise.
+    package convenience init(
+        _ store: LockedStore, _ manifest: UnlockedManifest,
+        adjustDigest: @escaping @Sendable (ContentDigest) -> ContentDigest
+    ) throws(CofferError) {
+        try self.init(store, manifest, store.generation(of: manifest), adjustDigest: adjustDigest)
+    }
+
+    private init(
+        _ store: LockedStore, _ manifest: UnlockedManifest, _ generation: Generation,
+        adjustDigest: @escaping @Sendable (ContentDigest) -> ContentDigest
+    ) throws(CofferError) {
+        self.store = store
+        self.adjustDigest = adjustDigest
+        naming = try AttachmentNaming(manifest)
+        encryption = try AttachmentEncryption(manifest)
+        attachmentsPath = generation.attachmentsPath
+        owner = try Manifest.owner(in: store.directory, store.fileSystem)
+        attachments = try store.openPart(Generation.attachmentsName, of: generation)
+        incoming = try store.openPart(Generation.incomingName, of: generation)
+    }
+
+    var fileSystem: any FileSystem { store.fileSystem }
+
+    // MARK: Reading
+
+    /// Whether there is a file for the content of this SHA-1, whatever is in it: it is neither opened nor read.
+    package func isPresent(_ sha1: [UInt8]) -> Bool {
+        guard let attachments, let name = try? naming.name(of: sha1) else { return false }
+        return (try? fileSystem.status(of: name, in: attachments))?.kind == .file
+    }
+
+    /// Where the content of this SHA-1 is, if it is. Only for stores that are not encrypted: there it is in a file that
+    /// can only be read.
+    package func path(of sha1: [UInt8]) -> String {
+        precondition(!isEncrypted, "an encrypted file is of no use to others")
+        precondition(sha1.count == DigestAlgorithm.sha1.byteCount, "a SHA-1 has 20 bytes")
+        return "\(attachmentsPath)/\(AttachmentNaming.plainName(of: sha1))"
+    }
+
+    /// Opens content for reading.
+    ///
+    /// `content` and `header` are what the attachment's row says: the header is empty where files aren't encrypted. Checks
+    /// that the file has the right size and that header, and opens its last chunk, so that a file which was cut, replaced
+    /// or put there from elsewhere is noticed before any of it is read. `subject` names the attachment in errors.
+    ///
+    /// Throws `damaged` (500) when the file is missing or not the one that the row means.
+    package func open(
+        _ content: ContentDigest, header: [UInt8], subject: String
+    ) throws(CofferError) -> AttachmentReader {
+        try store.checkOpen()
+        let name = try naming.name(of: content.sha1)
+        guard let attachments else { throw CofferError(.damaged, of: subject, "its file is missing") }
+        let file = try openFile(name, in: attachments, subject: subject)
+        return try AttachmentReader(
+            file, content, header: header, encryption, subject: subject, fileSystem: fileSystem)
+    }
+
+    func openFile(_ name: String, in directory: Directory, subject: String) throws(CofferError) -> File {
+        do throws(CofferError) {
+            return try fileSystem.openFile(name, in: directory)
+        } catch {
+            switch error.systemErrorNumber {
+            case ENOENT: throw CofferError(.damaged, of: subject, "its file is missing")
+            // A symbolic link, or a socket.
+            case ELOOP, ENXIO: throw CofferError(.damaged, of: subject, "its file is not a file")
+            default: throw CofferError(error.code, of: subject, error.detail, cause: error.cause)
+            }
+        }
+    }
+
+    // MARK: Housekeeping
+
+    /// The names of all files in `attachments/` that may be an attachment's, in no order.
+    package func allNames() throws(CofferError) -> [String] {
+        try store.checkOpen()
+        guard let attachments else { return [] }
+        return try fileSystem.names(in: attachments).filter(naming.isWellFormed)
+    }
+
+    /// Removes the content of these SHA-1s; what is missing already is fine.
+    ///
+    /// Only for content whose rows are gone durably, and which nobody has a lease on. Opened readers go on reading.
+    ///
+    /// When one can't be removed, the others are nevertheless, and the first error is thrown.
+    package func remove(_ sha1s: [[UInt8]]) throws(CofferError) {
+        let attachments = try writable(attachments)
+        var failure: CofferError?
+        for sha1 in sha1s {
+            do throws(CofferError) {
+                try fileSystem.unlink(naming.name(of: sha1), in: attachments)
+            } catch {
+                if error.systemErrorNumber != ENOENT { failure = failure ?? error }
+            }
+        }
+        if !sha1s.isEmpty { try synchronizing { () throws(CofferError) in try fileSystem.synchronize(attachments) } }
+        if let failure { throw failure }
+    }
+
+    // MARK: What writing has in common
+
+    /// `directory`, when the store may be written.
+    func writable(_ directory: Directory?) throws(CofferError) -> Directory {
+        try store.checkWritable()
+        guard !hasFailedSync.load(ordering: .acquiring) else {
+            throw CofferError(.reopenRequired, of: store.path, "an earlier sync of attachments failed")
+        }
+        guard let directory else { throw CofferError(.damaged, of: store.path, "a directory of it is missing") }
+        return directory
+    }
+
+    /// Makes a sync. One that fails is the last: the system reports a failure once and then forgets what it couldn't
+    /// write, so that trying again would prove nothing.
+    func synchronizing(_ sync: () throws(CofferError) -> Void) throws(CofferError) {
+        do throws(CofferError) {
+            try sync()
+        } catch {
+            hasFailedSync.store(true, ordering: .releasing)
+            throw error
+        }
+    }
+}
+
+extension LockedStore {
+    /// Opens a directory of `generation`; nil when it is missing, which only a store that is read may be without.
+    fileprivate func openPart(_ name: String, of generation: Generation) throws(CofferError) -> Directory? {
+        let path = generation.directory.path(of: name)
+        do throws(CofferError) {
+            return try fileSystem.openDirectory(name, in: generation.directory)
+        } catch {
+            switch error.systemErrorNumber {
+            case ENOENT where access == .readOnly: return nil
+            case ENOENT: throw CofferError(.damaged, of: path, "it is missing")
+            case ENOTDIR, ELOOP: throw CofferError(.damaged, of: path, "it is not a directory")
+            default: throw error
+            }
+        }
+    }
+}

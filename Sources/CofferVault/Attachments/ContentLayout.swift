@@ -1,0 +1,75 @@
+internal import CofferSealing
+
+/// Where in an attachment's file its content is: in chunks of 16384 bytes, of which the last is always shorter.
+///
+/// Encrypted, a header comes before the first chunk and a tag after each, as c2sp.org/chunked-encryption has it. Plain
+/// content is taken for chunks of the same size without either.
+struct ContentLayout: Sendable {
+    let byteCount: Int
+    let isEncrypted: Bool
+
+    /// Bytes of content in each chunk but the last.
+    static let chunkByteCount = Cobblestone.chunkByteCount
+
+    /// Beyond it no message has a valid length; a row that says so was changed.
+    static let maximumByteCount = 1 << 52
+
+    var headerByteCount: Int { isEncrypted ? Cobblestone.headerByteCount : 0 }
+    var storedChunkByteCount: Int { isEncrypted ? Cobblestone.sealedChunkByteCount : Self.chunkByteCount }
+    var tagByteCount: Int { storedChunkByteCount - Self.chunkByteCount }
+
+    var lastChunk: Int { byteCount / Self.chunkByteCount }
+    var fileByteCount: Int { headerByteCount + byteCount + (lastChunk + 1) * tagByteCount }
+
+    /// The chunks that hold the content in `range`, which isn't empty.
+    func chunks(holding range: Range<Int>) -> Range<Int> {
+        range.lowerBound / Self.chunkByteCount..<(range.upperBound - 1) / Self.chunkByteCount + 1
+    }
+
+    /// Where in the file `chunks` are.
+    func stored(_ chunks: Range<Int>) -> Range<Int> {
+        let start = headerByteCount + chunks.lowerBound * storedChunkByteCount
+        return start..<min(start + chunks.count * storedChunkByteCount, fileByteCount)
+    }
+
+    /// Which part of the content `chunk` holds.
+    func content(of chunk: Int) -> Range<Int> {
+        let start = chunk * Self.chunkByteCount
+        return start..<min(start + Self.chunkByteCount, byteCount)
+    }
+}
+
+/// How the files of one generation are encrypted.
+struct AttachmentEncryption: Sendable {
+    let key: SymmetricKey
+    /// Binds each file to its store and generation.
+    let context: [UInt8]
+
+    /// Nil when the store is not encrypted.
+    init?(_ manifest: UnlockedManifest) throws(CofferError) {
+        guard let key = try manifest.key(for: .attachments) else { return nil }
+        self.key = key
+        context = KeyLabel.subkey(
+            for: "attachment", of: manifest.manifest.storeUUID, generation: manifest.manifest.generation)
+    }
+}
+
+/// Memory of one's own, uninitialized at first.
+@safe struct RawBuffer: ~Copyable, @unchecked Sendable {
+    // Sendable: nobody else has the pointer, and whoever changes the bytes does so alone.
+    private let start: UnsafeMutableRawPointer
+    let byteCount: Int
+
+    init(byteCount: Int) {
+        unsafe start = .allocate(byteCount: byteCount, alignment: 64)
+        self.byteCount = byteCount
+    }
+
+    deinit { unsafe start.deallocate() }
+
+    /// Valid for as long as this value lives.
+    subscript(range: Range<Int>) -> UnsafeMutableRawBufferPointer {
+        precondition(range.lowerBound >= 0 && range.upperBound <= byteCount, "outside of the buffer")
+        return unsafe UnsafeMutableRawBufferPointer(start: start + range.lowerBound, count: range.count)
+    }
+}

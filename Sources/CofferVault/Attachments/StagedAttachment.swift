@@ -1,0 +1,91 @@
+package import CofferSealing
+internal import Synchronization
+
+/// Content that is whole and in `incoming/`, but not yet the store's.
+///
+/// It becomes that by ``AttachmentStore/install(_:)``. Until then it can be read like any other, and its file is removed
+/// with the last reference. Calls may come from any thread.
+package final class StagedAttachment: Sendable {
+    package let digest: ContentDigest
+    /// What the attachment's row holds of the file: 56 bytes, or none when the store is not encrypted.
+    package let header: [UInt8]
+    package var isEncrypted: Bool { !header.isEmpty }
+
+    /// The store that it can be installed in.
+    package let store: AttachmentStore
+
+    let incoming: Directory
+    let state: Mutex<State>
+
+    struct State {
+        var stage = Stage.staged
+        /// Its name in `incoming/`.
+        var name: String
+        /// Open as long as there are few, so that a sync reports what became of each write.
+        var file: File?
+    }
+
+    enum Stage {
+        /// Nobody but this value knows it.
+        case staged
+        /// Also linked in `attachments/`. Only the database knows whether it stays, even if this value goes.
+        case installed(as: String)
+        /// It has a row.
+        case saved
+        /// What is on the disk is unknown; the next open removes it.
+        case left
+    }
+
+    /// How many staged attachments of a store keep their file open. A process may have open 256 files on macOS and 1,024
+    /// on Linux, unless somebody raised that.
+    private static let openFileLimit = 64
+
+    package static let unsavedSubject = "an attachment that is not saved yet"
+
+    init(
+        _ store: AttachmentStore, _ file: File, _ name: String, in incoming: Directory, digest: ContentDigest,
+        header: [UInt8]
+    ) {
+        self.store = store
+        self.incoming = incoming
+        self.digest = digest
+        self.header = header
+        let isKept = store.openStagedCount.add(1, ordering: .relaxed).newValue <= Self.openFileLimit
+        if !isKept { store.openStagedCount.subtract(1, ordering: .relaxed) }
+        state = Mutex(State(name: name, file: isKept ? file : nil))
+    }
+
+    deinit {
+        state.withLock { state in
+            closeFile(&state)
+            if case .staged = state.stage { try? store.fileSystem.unlink(state.name, in: incoming) }
+        }
+    }
+
+    /// Opens the content for reading, saved or not. `subject` names the attachment in errors.
+    ///
+    /// Throws `damaged` (500) when the file is missing or was changed.
+    package func open(subject: String = unsavedSubject) throws(CofferError) -> AttachmentReader {
+        let isSaved = state.withLock { state in
+            if case .saved = state.stage { true } else { false }
+        }
+        if isSaved { return try store.open(digest, header: header, subject: subject) }
+        let file = try openInPlace(subject: subject)
+        return try AttachmentReader(
+            file, digest, header: header, store.encryption, subject: subject, fileSystem: store.fileSystem)
+    }
+
+    /// Its file in `incoming/`.
+    func openInPlace(subject: String) throws(CofferError) -> File {
+        try state.withLock { (state) throws(CofferError) in
+            if let file = state.file { return file }
+            return try store.openFile(state.name, in: incoming, subject: subject)
+        }
+    }
+
+    func closeFile(_ state: inout State) {
+        guard state.file != nil else { return }
+        state.file = nil
+        store.openStagedCount.subtract(1, ordering: .relaxed)
+    }
+}
