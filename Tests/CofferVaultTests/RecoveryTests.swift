@@ -157,7 +157,9 @@ struct RecoveryTests {
         let store = try LockedStore.open(path: scratch.store, access: .readOnly)
         let unlocked = try store.readManifest().unlock(with: rawKey())
         #expect(throws: CofferError(.readOnly)) {
-            try store.recover(unlocked) { _ in Issue.record("the binding row was written") }
+            try store.recover(unlocked, attachmentHasRow: { _ in false }) { _ in
+                Issue.record("the binding row was written")
+            }
         }
         #expect(throws: CofferError(.readOnly)) { try store.delete() }
         store.close()
@@ -171,7 +173,7 @@ struct RecoveryTests {
         let store = try LockedStore.open(path: scratch.store, access: .readWrite, fileSystem: recording)
         let unlocked = try store.readManifest().unlock(with: rawKey())
         var stepsBeforeBinding: [String] = []
-        let recovered = try store.recover(unlocked) { sequence in
+        let recovered = try store.recover(unlocked, attachmentHasRow: { _ in false }) { sequence in
             #expect(sequence == 2)
             stepsBeforeBinding = recording.stepNames
         }
@@ -199,7 +201,9 @@ struct RecoveryTests {
         let unlocked = try store.readManifest().unlock(with: rawKey())
         let names = try FileManager.default.contentsOfDirectory(atPath: scratch.store).count
         #expect(throws: CofferError(.noSpace)) {
-            try store.recover(unlocked) { _ throws(CofferError) in throw CofferError(.noSpace) }
+            try store.recover(unlocked, attachmentHasRow: { _ in false }) { _ throws(CofferError) in
+                throw CofferError(.noSpace)
+            }
         }
         store.close()
         #expect(try FileManager.default.contentsOfDirectory(atPath: scratch.store).count == names - 1)
@@ -217,7 +221,9 @@ struct RecoveryTests {
         try FileManager.default.moveItem(
             atPath: "\(scratch.store)/\(made.manifest.generationName)", toPath: "\(scratch.store)/\(generation)")
         let unlocked = try vector.unlock()
-        #expect(throws: CofferError(.damaged)) { try store.recover(unlocked) { _ in Issue.record("it went on") } }
+        #expect(throws: CofferError(.damaged)) {
+            try store.recover(unlocked, attachmentHasRow: { _ in false }) { _ in Issue.record("it went on") }
+        }
         store.close()
     }
 }

@@ -76,7 +76,7 @@ func openStore(
     let database = try store.generation(of: unlocked).databasePath
     guard let sequence = readBinding(at: database) else { throw CofferError(.damaged, of: database) }
     guard try store.isStale(unlocked, bindingSequence: sequence) else { return false }
-    _ = try store.recover(unlocked) { writeBinding($0, at: database) }
+    _ = try store.recover(unlocked, attachmentHasRow: { _ in false }) { writeBinding($0, at: database) }
     return true
 }
 

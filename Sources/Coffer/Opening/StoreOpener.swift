@@ -72,9 +72,11 @@ struct StoreOpener {
         }
         var manifest = manifest
         if try store.isStale(manifest, bindingSequence: inspection.binding.sequence) {
-            manifest = try store.recover(manifest) { (sequence) throws(CofferError) in
-                try Binding.update(sequence: sequence, in: connection)
-            }
+            manifest = try store.recover(
+                manifest, attachmentHasRow: { _ in false },
+                updatingBindingRow: { (sequence) throws(CofferError) in
+                    try Binding.update(sequence: sequence, in: connection)
+                })
         }
         let identity = store.identity
         return Storage(

@@ -5,7 +5,7 @@ internal import Synchronization
 ///
 /// Opening goes step by step, and none is skipped by the types: ``open(path:access:timeout:fileSystem:)`` →
 /// ``readManifest()`` → ``Manifest/unlock(with:)`` → ``generation(of:)``; then the layer above proves the database
-/// itself and, where ``isStale(_:bindingSequence:)`` says so, ``recover(_:updatingBindingRow:)`` finishes what a killed
+/// itself and, where ``isStale(_:bindingSequence:)`` says so, ``recover(_:attachmentHasRow:updatingBindingRow:)`` finishes what a killed
 /// process left. Nothing on the disk changes before that last step.
 ///
 /// Calls may come from any thread, but one at a time. After ``close()``, and after the last reference is gone, the store

@@ -29,12 +29,16 @@ extension LockedStore {
     /// it. First MANIFEST is written anew with the next sequence, since an fsync of the directory that failed in another
     /// process says nothing now, and nothing may be deleted that an older MANIFEST could still name after a power cut.
     /// `updateBindingRow` then has to make that sequence durable in the database. Only after that is anything deleted:
-    /// other generations, what is left of a writing of MANIFEST, and attachments that were being written. Other names
-    /// stay. Killed anywhere, the next recovery does the same again.
+    /// other generations, what is left of a writing of MANIFEST, and attachments that were being written. One that was
+    /// about to get its row has its file in `attachments/` too: `attachmentHasRow` is asked whether there is a row that
+    /// names the file of this name as content that is here, and without one that file goes as well. Other names stay.
+    /// Killed anywhere, the next recovery does the same again.
     ///
     /// Returns the manifest as it is now. Throws `readOnly` (403) for a store that was locked for reading.
     package func recover(
-        _ unlocked: UnlockedManifest, updatingBindingRow updateBindingRow: (UInt64) throws(CofferError) -> Void
+        _ unlocked: UnlockedManifest,
+        attachmentHasRow: (_ name: String) throws(CofferError) -> Bool,
+        updatingBindingRow updateBindingRow: (UInt64) throws(CofferError) -> Void
     ) throws(CofferError) -> UnlockedManifest {
         try checkWritable()
         let generation = try generation(of: unlocked)
@@ -46,9 +50,28 @@ extension LockedStore {
         try fileSystem.synchronize(directory)
         try restoreDirectories(of: generation)
         let incoming = try fileSystem.openDirectory(Generation.incomingName, in: generation.directory)
-        for name in try fileSystem.names(in: incoming) { try fileSystem.removeTree(name, in: incoming) }
+        let leftovers = try fileSystem.names(in: incoming)
+        let announced = Set(
+            leftovers.compactMap { IncomingName.announced(by: $0, in: current.manifest.attachmentNames) })
+        try removeAttachments(announced, withoutRow: attachmentHasRow, in: generation)
+        for name in leftovers { try fileSystem.removeTree(name, in: incoming) }
         try fileSystem.synchronize(incoming)
         return current
+    }
+
+    /// Removes those of the files `names` in `attachments/` that have no row, durably: what is in `incoming/` tells of them
+    /// for the last time.
+    private func removeAttachments(
+        _ names: Set<String>, withoutRow hasRow: (String) throws(CofferError) -> Bool, in generation: Generation
+    ) throws(CofferError) {
+        let attachments = try fileSystem.openDirectory(Generation.attachmentsName, in: generation.directory)
+        var isChanged = false
+        for name in names.sorted() {
+            guard try fileSystem.status(of: name, in: attachments)?.kind == .file, try !hasRow(name) else { continue }
+            try fileSystem.unlink(name, in: attachments)
+            isChanged = true
+        }
+        if isChanged { try fileSystem.synchronize(attachments) }
     }
 
     /// The names in the store that only an interrupted change leaves behind.
