@@ -17,6 +17,12 @@ public struct DatabaseOptions: Sendable {
     /// unencrypted one only with nil; everything else is a 401.
     public var encryptionKey: SymmetricKey?
 
+    /// Whether the attachment files of a new encrypted database have names that say nothing. Default: false.
+    ///
+    /// Otherwise a file's name is the SHA-1 of its content: whoever can list the directory can tell whether a content that
+    /// they know is in it. With keyed names they can't. Without a key it is a 400. A database that exists keeps its names.
+    public var keyedNames = false
+
     /// The storage engine of a new database. Default: nil, the manager's ``Manager/storageType``.
     ///
     /// A database that exists keeps the engine that it was created with.

@@ -1,5 +1,6 @@
 internal import CofferModel
 internal import CofferSealing
+internal import Synchronization
 
 extension Database {
     // MARK: Values of yours
@@ -62,7 +63,9 @@ extension SavedRevision {
     /// - Throws: `DecodingError` when they do not fit; as ``json``.
     public func decode<Value: Decodable>(_ type: Value.Type = Value.self) throws -> Value {
         do {
-            return try Value(canonical: try body)
+            let storage = document.database.storage
+            let coding = BlobCoding(prepare: { _ in }, resolve: { reference in Blob(reference, in: storage) })
+            return try Value(canonical: try body, userInfo: [BlobCoding.key: coding])
         } catch let error as CofferError {
             throw error.about(document.subject)
         }
@@ -71,6 +74,15 @@ extension SavedRevision {
 
 extension Database {
     func draft(of value: some Encodable, _ id: String?, _ revisionID: RevisionID?) throws -> RevisionDraft {
-        try draft(of: DocumentBody(encoding: value), id, revisionID)
+        let contents = Mutex<[StagedContent]>([])
+        let storage = storage
+        let coding = BlobCoding(
+            prepare: { blob in
+                let staged = try StagedContent.stage([blob], in: storage)
+                contents.withLock { $0 += staged }
+            },
+            resolve: { reference in Blob(reference, in: storage) })
+        let body = try DocumentBody(encoding: value, userInfo: [BlobCoding.key: coding])
+        return try draft(of: body, id, revisionID, staged: contents.withLock { $0 })
     }
 }

@@ -60,8 +60,10 @@ extension Database {
     ) throws(CofferError) -> RevisionDraft {
         try document.checkBelongs(to: self)
         let target = self.document(withID: document.id)
+        let staged = try StagedContent.stage(document.properties.blobs, in: storage)
         return try RevisionDraft(
-            target, parent: document.parent(under: concurrencyControl), body: target.checkedBody(document.properties))
+            target, parent: document.parent(under: concurrencyControl),
+            body: target.checkedBody(document.properties), inheritsAttachments: true, staged: staged)
     }
 
     func deletion(
@@ -87,11 +89,21 @@ extension Database {
     }
 
     /// A draft of what says itself which document it is, or of one with a new id.
-    func draft(of parsed: DocumentBody, _ id: String?, _ revisionID: RevisionID?) throws(CofferError) -> RevisionDraft {
+    func draft(
+        of parsed: DocumentBody, _ id: String?, _ revisionID: RevisionID?, staged: [StagedContent] = []
+    ) throws(CofferError) -> RevisionDraft {
         let document = document(withID: id ?? parsed.id ?? DocumentID.random().text)
         try document.check(parsed)
+        var body = parsed.body
+        if parsed.attachments?.isEmpty == true {
+            // None, said in another way than by leaving them out.
+            var object = try JSONObject(body)
+            object["_attachments"] = nil
+            body = try DocumentBody(object).body
+        }
         return try RevisionDraft(
-            document, parent: document.parent(replacing: revisionID, stated: parsed.revision), body: parsed.body)
+            document, parent: document.parent(replacing: revisionID, stated: parsed.revision), body: body,
+            inheritsAttachments: parsed.attachments == nil, staged: staged)
     }
 }
 
@@ -118,13 +130,12 @@ extension Document {
         if parsed.isDeletion {
             throw CofferError(.invalidJSON, of: subject, "_deleted is not saved with a document; delete it instead")
         }
-        if parsed.attachments != nil {
-            throw CofferError(.invalidJSON, of: subject, "_attachments are not saved as properties")
-        }
     }
 
     /// The body that `properties` make.
-    func checkedBody(_ properties: JSONObject) throws(CofferError) -> CanonicalBody {
+    ///
+    /// - Parameter hasAttachments: whether `_attachments` is among them, put there by Coffer.
+    func checkedBody(_ properties: JSONObject, hasAttachments: Bool = false) throws(CofferError) -> CanonicalBody {
         let parsed: DocumentBody
         do throws(CofferError) {
             parsed = try DocumentBody(properties)
@@ -132,6 +143,9 @@ extension Document {
             throw error.about(subject)
         }
         try check(parsed)
+        guard hasAttachments || parsed.attachments == nil else {
+            throw CofferError(.invalidJSON, of: subject, "_attachments is no property")
+        }
         return parsed.body
     }
 }

@@ -64,11 +64,8 @@ public final class Document: Sendable {
 
     /// A draft of the next revision, with the properties of the current one; empty when there is none.
     public func newRevision() throws(CofferError) -> UnsavedRevision {
-        let winner = try winner
-        let properties = try winner.flatMap { (winner) throws(CofferError) in
-            winner.isDeletion ? nil : try winner.properties
-        }
-        return UnsavedRevision(document: self, parent: winner?.revisionID, properties: properties ?? [:])
+        guard let winner = try winner else { return UnsavedRevision(document: self, parent: nil, properties: [:]) }
+        return try UnsavedRevision(following: winner)
     }
 
     /// Deletes the document: saves a revision that says so, so that other copies of the database learn of it.

@@ -19,19 +19,25 @@ struct RevisionDraft: Sendable {
     let parent: Parent
     let isDeletion: Bool
     let body: CanonicalBody
+    /// Whether the revision keeps its parent's attachments. Otherwise `body` says which it has.
+    let inheritsAttachments: Bool
+    /// Contents that the body names and that the store has not saved.
+    let staged: [StagedContent]
     /// Whether the parent may have been replaced.
     let allowsConflict: Bool
 
     /// - Throws: `invalidDocumentID` (400).
     init(
         _ document: Document, parent: Parent, isDeletion: Bool = false, body: CanonicalBody,
-        allowsConflict: Bool = false
+        inheritsAttachments: Bool = false, staged: [StagedContent] = [], allowsConflict: Bool = false
     ) throws(CofferError) {
         self.document = document
         documentID = try document.checkedID
         self.parent = parent
         self.isDeletion = isDeletion
         self.body = body
+        self.inheritsAttachments = inheritsAttachments
+        self.staged = staged
         self.allowsConflict = allowsConflict
     }
 
@@ -78,17 +84,29 @@ extension Writer {
     /// Saves the first revision of a document that is not there; nil when it is, or when there is nothing to delete.
     private func saveFirst(_ draft: RevisionDraft) throws(CofferError) -> StoredRevision? {
         guard !draft.isDeletion else { return nil }
-        let id = try makeRevisionID(parent: nil, draft)
-        let sequence = try insertNewDocument(
-            draft.documentID, isDeletion: false, revisionID: id, body: draft.body.bytes)
-        return sequence.map {
-            StoredRevision(
-                sequence: $0, document: $0, parent: nil, isDeletion: false, id: id, body: draft.body.bytes)
-        }
+        let id = try makeRevisionID(parent: nil, draft, draft.body)
+        let content = try RevisionContent(draft.body)
+        try checkContents(content, of: draft)
+        guard let sequence = try insertNewDocument(draft.documentID, revisionID: id, content) else { return nil }
+        try useContents(content, by: sequence)
+        return StoredRevision(
+            sequence: sequence, document: sequence, parent: nil, isDeletion: false, id: id, body: draft.body.bytes)
     }
 
-    private func makeRevisionID(parent: RevisionID?, _ draft: RevisionDraft) throws(CofferError) -> RevisionID {
-        try RevisionID.make(parent: parent, isDeletion: draft.isDeletion, body: draft.body, digest: &digest)
+    private func makeRevisionID(
+        parent: RevisionID?, _ draft: RevisionDraft, _ body: CanonicalBody
+    ) throws(CofferError) -> RevisionID {
+        try RevisionID.make(parent: parent, isDeletion: draft.isDeletion, body: body, digest: &digest)
+    }
+
+    /// The draft's body, with the attachments that it has from its parent.
+    private func body(of draft: RevisionDraft, parent: Int64) throws(CofferError) -> CanonicalBody {
+        guard draft.inheritsAttachments, try tables.flags(sequence: parent).contains(.hasAttachments),
+            let parentBody = try tables.revision(sequence: parent).body
+        else { return draft.body }
+        var object = try JSONObject(draft.body)
+        object["_attachments"] = try JSONObject(canonical: parentBody.span)["_attachments"]
+        return try DocumentBody(object).body
     }
 
     /// Where the parent is, if it may have a child now: a leaf, or, where conflicts are allowed, any revision.
@@ -107,15 +125,18 @@ extension Writer {
     private func add(
         _ draft: RevisionDraft, to row: DocumentRow, parent: RevisionID, _ parentSequence: Int64
     ) throws(CofferError) -> StoredRevision {
-        let id = try makeRevisionID(parent: parent, draft)
+        let body = try body(of: draft, parent: parentSequence)
+        let id = try makeRevisionID(parent: parent, draft, body)
         let extendsWinner = parentSequence == row.winner && !row.flags.contains(.isBranched)
         if !extendsWinner, let twin = try tables.sequence(of: id, inDocument: row.number) {
             // The same edit of the same revision is the same revision.
             return try tables.revision(sequence: twin)
         }
+        let content = try RevisionContent(body)
+        try checkContents(content, of: draft)
         let sequence = try insertRevision(
             of: draft.documentID, number: row.number, parent: parentSequence, isDeletion: draft.isDeletion, id: id,
-            body: draft.body.bytes
+            content
         ) { (sequence) throws(CofferError) in
             if extendsWinner {
                 return DocumentRow(
@@ -123,9 +144,10 @@ extension Writer {
             }
             return try rowOfTree(row.number)
         }
+        try useContents(content, by: sequence)
         return StoredRevision(
             sequence: sequence, document: row.number, parent: parentSequence, isDeletion: draft.isDeletion, id: id,
-            body: draft.body.bytes)
+            body: body.bytes)
     }
 
     /// The row that a document with this tree has: its leaves decide.

@@ -20,7 +20,12 @@ public final class SavedRevision: Sendable {
     let stored: StoredRevision
 
     /// The properties, once they were asked for: reading them out of their bytes costs more than anything else here.
-    private let decoded = Mutex<JSONObject?>(nil)
+    private let decoded = Mutex<Decoded?>(nil)
+
+    private struct Decoded {
+        var properties: JSONObject
+        var attachments: [(name: String, stub: AttachmentStub)]
+    }
 
     init(document: Document, _ stored: StoredRevision) {
         self.document = document
@@ -44,11 +49,20 @@ public final class SavedRevision: Sendable {
     ///
     /// - Throws: as ``json``.
     public var properties: JSONObject {
+        get throws(CofferError) { try content.properties }
+    }
+
+    /// What the revision says of its attachments.
+    var attachmentStubs: [(name: String, stub: AttachmentStub)] {
+        get throws(CofferError) { try content.attachments }
+    }
+
+    private var content: Decoded {
         get throws(CofferError) {
-            if let properties = decoded.withLock({ $0 }) { return properties }
-            let properties = try decodedBody()
-            decoded.withLock { $0 = properties }
-            return properties
+            if let content = decoded.withLock({ $0 }) { return content }
+            let content = try decodedBody()
+            decoded.withLock { $0 = content }
+            return content
         }
     }
 
@@ -104,7 +118,7 @@ public final class SavedRevision: Sendable {
     ///
     /// Saving it is a 409 when this revision has been replaced by then.
     public func createRevision() throws(CofferError) -> UnsavedRevision {
-        UnsavedRevision(document: document, parent: revisionID, properties: isDeletion ? [:] : try properties)
+        try UnsavedRevision(following: self)
     }
 
     /// Saves a revision that deletes the document, made from this one.
@@ -127,12 +141,20 @@ public final class SavedRevision: Sendable {
         }
     }
 
-    private func decodedBody() throws(CofferError) -> JSONObject {
+    private func decodedBody() throws(CofferError) -> Decoded {
         let body = try body
         do throws(CofferError) {
-            return try JSONObject(canonical: body.span)
+            var object = try JSONObject(canonical: body.span)
+            let attachments = try object.attachmentStubs()
+            object["_attachments"] = nil
+            if CanonicalBody.mayHoldBlobs(body) {
+                let storage = document.database.storage
+                object = object.replacingReferences { Blob($0, in: storage) }
+            }
+            return Decoded(properties: object, attachments: attachments)
         } catch {
-            throw error.about(document.subject)
+            // What is there was written by a save, which lets nothing else through.
+            throw CofferError(.damaged, of: document.subject, "its body is not what was written", cause: error)
         }
     }
 

@@ -25,10 +25,20 @@ public final class UnsavedRevision {
     /// Whether saving this deletes the document, with the properties as what stays known of it. Default: false.
     public var isDeletion = false
 
+    var draftAttachments = DraftAttachments()
+
     init(document: Document, parent: RevisionID?, properties: JSONObject) {
         self.document = document
         parentRevisionID = parent
         self.properties = properties
+    }
+
+    /// A draft of what follows `revision`, with all that it has; with nothing where it deletes the document.
+    init(following revision: SavedRevision) throws(CofferError) {
+        document = revision.document
+        parentRevisionID = revision.revisionID
+        properties = revision.isDeletion ? [:] : try revision.properties
+        if !revision.isDeletion { draftAttachments = try DraftAttachments(of: revision) }
     }
 
     /// One property. Setting nil removes it; setting `.null` keeps it as JSON's null.
@@ -51,7 +61,7 @@ public final class UnsavedRevision {
     ///   `busy` (503), `noSpace` (507). Nothing is saved then, and the draft stays as it was.
     @discardableResult
     public func save() throws(CofferError) -> SavedRevision {
-        noteSaved(try draft(allowsConflict: false).save())
+        try noteSaved(try draft(allowsConflict: false).save())
     }
 
     /// Saves the draft even if the revision that it was made from has been replaced: then the document has a conflict.
@@ -59,17 +69,34 @@ public final class UnsavedRevision {
     /// - Throws: as ``save()``, but no `conflict`.
     @discardableResult
     public func saveAllowingConflict() throws(CofferError) -> SavedRevision {
-        noteSaved(try draft(allowsConflict: true).save())
+        try noteSaved(try draft(allowsConflict: true).save())
     }
 
     func draft(allowsConflict: Bool) throws(CofferError) -> RevisionDraft {
-        try RevisionDraft(
+        let storage = document.database.storage
+        let generation = (parentRevisionID?.generation ?? 0) + 1
+        var staged = try StagedContent.stage(properties.blobs, in: storage)
+        var content = properties
+        // A tombstone has no attachments.
+        if !isDeletion {
+            let attachments = try draftAttachments.stage(in: storage, generation: generation)
+            if let json = attachments.json {
+                guard content["_attachments"] == nil else {
+                    throw CofferError(.invalidJSON, of: document.subject, "_attachments is no property")
+                }
+                content["_attachments"] = .object(json)
+                staged += attachments.staged
+            }
+        }
+        return try RevisionDraft(
             document, parent: parentRevisionID.map { .revision($0) } ?? .none, isDeletion: isDeletion,
-            body: try document.checkedBody(properties), allowsConflict: allowsConflict)
+            body: try document.checkedBody(content, hasAttachments: !isDeletion), staged: staged,
+            allowsConflict: allowsConflict)
     }
 
-    func noteSaved(_ revision: SavedRevision) -> SavedRevision {
+    func noteSaved(_ revision: SavedRevision) throws(CofferError) -> SavedRevision {
         parentRevisionID = revision.revisionID
+        try draftAttachments.noteSaved(as: revision)
         return revision
     }
 }

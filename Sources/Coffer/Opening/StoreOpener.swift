@@ -34,7 +34,8 @@ struct StoreOpener {
         let (store, manifest): (LockedStore, UnlockedManifest)
         do throws(CofferError) {
             (store, manifest) = try LockedStore.create(
-                path: path, key: options.encryptionKey, passwordCost: passwordCost, fileSystem: fileSystem
+                path: path, key: options.encryptionKey, passwordCost: passwordCost,
+                attachmentNames: options.keyedNames ? .keyed : .sha1, fileSystem: fileSystem
             ) { (new) throws(CofferError) in
                 let binding = Binding(
                     storeUUID: new.storeUUID, generation: new.generation, sequence: new.sequence)
@@ -57,7 +58,7 @@ struct StoreOpener {
         let inspection = try database.inspect()
         try inspection.binding.check(against: manifest.manifest, subject: subject)
         return options.readOnly
-            ? readOnly(store, manifest, database)
+            ? try readOnly(store, manifest, database)
             : try writable(store, manifest, database, inspection)
     }
 
@@ -72,16 +73,18 @@ struct StoreOpener {
         }
         var manifest = manifest
         if try store.isStale(manifest, bindingSequence: inspection.binding.sequence) {
+            let names = try AttachmentTables(connection).names(by: AttachmentNaming(manifest))
             manifest = try store.recover(
-                manifest, attachmentHasRow: { _ in false },
+                manifest, attachmentHasRow: { names.contains($0) },
                 updatingBindingRow: { (sequence) throws(CofferError) in
                     try Binding.update(sequence: sequence, in: connection)
                 })
         }
         let identity = store.identity
+        let attachments = try AttachmentStore(store, manifest)
         return Storage(
-            subject: subject, store: store, manifest: manifest,
-            writer: Writer(connection, lastSequence: inspection.lastSequence),
+            subject: subject, store: store, manifest: manifest, attachments: attachments,
+            writer: Writer(connection, lastSequence: inspection.lastSequence) { attachments.isPresent($0) },
             busyTimeout: options.busyTimeout, readerCacheByteCount: cacheByteCount / 2,
             connectReader: { (share) throws(CofferError) in try database.connect(.readOnly, cacheByteCount: share) },
             didClose: { Registry.shared.remove(identity) })
@@ -89,12 +92,13 @@ struct StoreOpener {
 
     private func readOnly(
         _ store: LockedStore, _ manifest: UnlockedManifest, _ database: DatabaseFile
-    ) -> Storage {
+    ) throws(CofferError) -> Storage {
         let identity = store.identity
         let readsLog = database.logByteCount > 0
         let makesLogIndex = readsLog && !database.hasLogIndex
         return Storage(
-            subject: subject, store: store, manifest: manifest, writer: nil, busyTimeout: options.busyTimeout,
+            subject: subject, store: store, manifest: manifest,
+            attachments: try AttachmentStore(store, manifest), writer: nil, busyTimeout: options.busyTimeout,
             readerCacheByteCount: cacheByteCount,
             connectReader: { (share) throws(CofferError) in
                 try database.connect(readsLog ? .readOnly : .immutable, cacheByteCount: share)

@@ -36,9 +36,11 @@ final class DocumentTables {
     private let countDocuments: Statement
     private let findLastSequence: Statement
     private let probe: Statement
+    let attachments: AttachmentTables
 
     init(_ connection: Connection) {
         self.connection = connection
+        attachments = AttachmentTables(connection)
         findDocument = Statement(connection, "SELECT number, winner, flags FROM documents WHERE id = ?1")
         // A winner that is not there must show as damage, not as a document that is not there.
         findWinner = Statement(
@@ -54,7 +56,7 @@ final class DocumentTables {
             SELECT sequence, document, parent, flags, generation, suffix, digest, body
             FROM revisions WHERE sequence = ?1
             """)
-        findRevisionID = Statement(connection, "SELECT generation, suffix FROM revisions WHERE sequence = ?1")
+        findRevisionID = Statement(connection, "SELECT generation, suffix, flags FROM revisions WHERE sequence = ?1")
         findRevisionInDocument = Statement(
             connection,
             """
@@ -115,6 +117,15 @@ final class DocumentTables {
         }
         guard let found else { throw missing("revision \(sequence)") }
         return found
+    }
+
+    /// The revision's flags alone. The revision must be there.
+    func flags(sequence: Int64) throws(CofferError) -> RevisionFlags {
+        try findRevisionID.bind(1, sequence)
+        guard let flags = try findRevisionID.first({ RevisionFlags(rawValue: $0.integer(2)) }) else {
+            throw missing("revision \(sequence)")
+        }
+        return flags
     }
 
     /// The sequence of the document's revision with this id, if there is one.

@@ -15,7 +15,8 @@ enum Schema {
 
     /// `documents` finds a document's winning revision by id. `revisions` holds the tree: a row a revision, in the order
     /// of their arrival, each complete enough to find its place again without `documents`. A document's number is the
-    /// sequence of its first revision, so that a document with one revision needs no entry in the index.
+    /// sequence of its first revision, so that a document with one revision needs no entry in the index. `attachments` has
+    /// a row for each content, and `attachment_uses` one for each revision that names it.
     static let creation: StaticString = """
         BEGIN;
         CREATE TABLE info (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -37,6 +38,19 @@ enum Schema {
             body BLOB
         );
         CREATE INDEX later_revisions ON revisions (document, parent) WHERE document <> sequence;
+        CREATE TABLE attachments (
+            number INTEGER PRIMARY KEY,
+            digest NOT NULL UNIQUE,
+            length INTEGER NOT NULL,
+            sha256 BLOB,
+            header BLOB
+        );
+        CREATE TABLE attachment_uses (
+            revision INTEGER NOT NULL,
+            attachment INTEGER NOT NULL,
+            PRIMARY KEY (revision, attachment)
+        ) WITHOUT ROWID;
+        CREATE INDEX uses_of_attachment ON attachment_uses (attachment);
         PRAGMA user_version = 1;
         COMMIT;
         """
@@ -67,4 +81,6 @@ struct DocumentFlags: OptionSet {
 struct RevisionFlags: OptionSet {
     let rawValue: Int64
     static let isDeletion = RevisionFlags(rawValue: 1)
+    /// The body has `_attachments`.
+    static let hasAttachments = RevisionFlags(rawValue: 2)
 }

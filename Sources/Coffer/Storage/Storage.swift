@@ -12,6 +12,7 @@ final class Storage: Sendable {
     let subject: String
     let store: LockedStore
     let manifest: UnlockedManifest
+    let attachments: AttachmentStore
     let isReadOnly: Bool
 
     /// How long a call waits for its turn to write.
@@ -36,7 +37,8 @@ final class Storage: Sendable {
     private static let checkpointFrameCount = 4096
 
     init(
-        subject: String, store: LockedStore, manifest: UnlockedManifest, writer: Writer?, busyTimeout: Duration,
+        subject: String, store: LockedStore, manifest: UnlockedManifest, attachments: AttachmentStore,
+        writer: Writer?, busyTimeout: Duration,
         readerCacheByteCount: Int,
         connectReader: @escaping @Sendable (_ cacheByteCount: Int) throws(CofferError) -> Connection,
         didClose: @escaping @Sendable () -> Void
@@ -44,6 +46,7 @@ final class Storage: Sendable {
         self.subject = subject
         self.store = store
         self.manifest = manifest
+        self.attachments = attachments
         unsafe self.writer = writer
         isReadOnly = writer == nil
         self.busyTimeout = busyTimeout
@@ -70,6 +73,19 @@ final class Storage: Sendable {
         return try readers.read(body)
     }
 
+    /// The content file that the calling thread's transaction is about to install.
+    func staged(_ sha1: [UInt8]) -> StagedAttachment? {
+        guard writerLock.isHeldByCaller else { return nil }
+        return unsafe writer?.stagedFiles[sha1]
+    }
+
+    /// Begins to write content into the store's `incoming/`, beside any transaction.
+    func beginStaging() throws(CofferError) -> AttachmentWriter {
+        try checkUsable()
+        guard !isReadOnly else { throw CofferError(.readOnly, of: subject) }
+        return try attachments.beginStaging()
+    }
+
     // MARK: Writing
 
     /// Runs `body` in a transaction, or as part of the one that the calling thread is in.
@@ -79,18 +95,33 @@ final class Storage: Sendable {
         if let writer = try writerOfCaller() {
             return try writer.withinTransaction { () throws(CofferError) in try body(writer) }
         }
-        return try locked { (writer) throws(CofferError) in
-            try writer.begin()
-            let value: Value
-            do throws(CofferError) {
-                value = try body(writer)
-            } catch {
-                try abandon(writer)
-                throw error
-            }
-            try commitOutermost(writer)
-            return value
+        return try locked { (writer) throws(CofferError) in try write(in: writer, body) }
+    }
+
+    /// Runs `body` while no other thread writes. It makes its own transactions, with ``write(in:_:)``.
+    ///
+    /// - Throws: `invalidArgument` (400) inside a transaction, which would never end.
+    func alone<Value>(_ body: (Writer) throws(CofferError) -> Value) throws(CofferError) -> Value {
+        guard try writerOfCaller() == nil else {
+            throw CofferError(.invalidArgument, of: subject, "this can't be done inside a transaction")
         }
+        return try locked(body)
+    }
+
+    /// Runs `body` in a transaction of the writer, which is held and in none.
+    func write<Value>(
+        in writer: Writer, _ body: (Writer) throws(CofferError) -> Value
+    ) throws(CofferError) -> Value {
+        try writer.begin()
+        let value: Value
+        do throws(CofferError) {
+            value = try body(writer)
+        } catch {
+            try abandon(writer)
+            throw error
+        }
+        try commitOutermost(writer)
+        return value
     }
 
     /// Runs the caller's own code in a transaction. Transactions nest: an inner one that fails takes only its own back.
@@ -153,12 +184,21 @@ final class Storage: Sendable {
     private func commitOutermost(_ writer: Writer) throws(CofferError) {
         clock.willCommit()
         defer { clock.didCommit() }
+        let files = writer.filesToInstall
         do throws(CofferError) {
+            // Durable before the rows that name them are.
+            if !files.isEmpty { try attachments.install(files) }
             try writer.commit()
         } catch {
             noteFailure(error)
+            if writer.depth > 0 { try? writer.rollback() }
+            // Whether a commit that failed as it was written was made shows when the store is opened again.
+            if error.code != .ioFailed { attachments.didRollBack(files) }
+            writer.forgetFiles()
             throw error
         }
+        attachments.didCommit(files)
+        writer.forgetFiles()
         if writer.connection.logFrameCount >= Self.checkpointFrameCount {
             readers.closeIdleSnapshots()
             do throws(CofferError) {
@@ -173,6 +213,7 @@ final class Storage: Sendable {
     /// Rolls back the innermost transaction, after a failure in it.
     private func abandon(_ writer: Writer) throws(CofferError) {
         if writer.hasFailedIO { isFailed.store(true, ordering: .relaxed) }
+        defer { if writer.depth == 0 { writer.forgetFiles() } }
         do throws(CofferError) {
             try writer.rollback()
         } catch {

@@ -1,6 +1,7 @@
 internal import CofferModel
 internal import CofferSealing
 internal import CofferSQLite
+internal import CofferVault
 
 /// The one connection that writes, and its statements. Belongs to whoever holds the writer's lock.
 final class Writer {
@@ -10,6 +11,7 @@ final class Writer {
     private let beginning, committing, rollingBack: Statement
     private let saving, releasing, rollingBackToSave: Statement
     private let insertDocument, updateDocument, insertRevision: Statement
+    let insertAttachment, updateAttachment, insertUse: Statement
 
     /// How many transactions are nested, 0 outside of one.
     private(set) var depth = 0
@@ -19,11 +21,22 @@ final class Writer {
 
     private var lastSequence: Int64
 
+    /// Whether a content's file is there.
+    let attachmentIsPresent: ([UInt8]) -> Bool
+
+    /// Content files that the transaction under way may install, by their SHA-1, and those that it will.
+    private(set) var stagedFiles: [[UInt8]: StagedAttachment] = [:]
+    private(set) var filesToInstall: [StagedAttachment] = []
+    /// How many were to be installed as each nested transaction began.
+    private var installCounts: [Int] = []
+
     /// Reused for each revision's id: setting a digest up costs more than a short message.
     var digest = StreamingDigest(.sha256)
 
     /// - Parameter lastSequence: the highest that is in use.
-    init(_ connection: Connection, lastSequence: Int64) {
+    init(
+        _ connection: Connection, lastSequence: Int64, attachmentIsPresent: @escaping ([UInt8]) -> Bool
+    ) {
         self.connection = connection
         tables = DocumentTables(connection)
         beginning = Statement(connection, "BEGIN IMMEDIATE")
@@ -42,7 +55,14 @@ final class Writer {
             INSERT INTO revisions (sequence, document, parent, flags, generation, suffix, digest, id, body)
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
             """)
+        insertAttachment = Statement(
+            connection, "INSERT INTO attachments (digest, length, sha256, header) VALUES (?1, ?2, ?3, ?4)")
+        updateAttachment = Statement(
+            connection, "UPDATE attachments SET length = ?2, sha256 = ?3, header = ?4 WHERE number = ?1")
+        insertUse = Statement(
+            connection, "INSERT OR IGNORE INTO attachment_uses (revision, attachment) VALUES (?1, ?2)")
         self.lastSequence = lastSequence
+        self.attachmentIsPresent = attachmentIsPresent
     }
 
     // MARK: Transactions
@@ -55,6 +75,7 @@ final class Writer {
             try checkIntact()
             try saving.run()
         }
+        installCounts.append(filesToInstall.count)
         depth += 1
     }
 
@@ -73,6 +94,7 @@ final class Writer {
             try? rollback()
             throw error
         }
+        installCounts.removeLast()
         depth -= 1
     }
 
@@ -80,6 +102,7 @@ final class Writer {
     func rollback() throws(CofferError) {
         precondition(depth > 0, "nothing to roll back")
         depth -= 1
+        filesToInstall.removeSubrange(installCounts.removeLast()...)
         // SQLite has rolled back everything by itself after some failures.
         guard connection.isInTransaction else { return }
         if depth == 0 { return try rollingBack.run() }
@@ -120,8 +143,20 @@ final class Writer {
         }
     }
 
+    /// Forgets all content files, once the outermost transaction has ended.
+    func forgetFiles() {
+        stagedFiles = [:]
+        filesToInstall = []
+    }
+
+    /// Notes that the transaction may install this file.
+    func stage(_ file: StagedAttachment) { stagedFiles[file.digest.sha1] = file }
+
+    /// Has the file installed when the outermost transaction commits.
+    func install(_ file: StagedAttachment) { filesToInstall.append(file) }
+
     /// Runs `change`; should it fail, the innermost transaction around it can only be rolled back.
-    private func change<Value>(_ change: () throws(CofferError) -> Value) throws(CofferError) -> Value {
+    func change<Value>(_ change: () throws(CofferError) -> Value) throws(CofferError) -> Value {
         if let failure { throw failure.error }
         do throws(CofferError) {
             return try change()
@@ -137,17 +172,17 @@ final class Writer {
     ///
     /// - Returns: the new revision's sequence, or nil when there is such a document.
     func insertNewDocument(
-        _ document: DocumentID, isDeletion: Bool, revisionID: RevisionID, body: [UInt8]
+        _ document: DocumentID, revisionID: RevisionID, _ content: RevisionContent
     ) throws(CofferError) -> Int64? {
         try change { () throws(CofferError) in
             let sequence = lastSequence + 1
             try insertDocument.bind(1, document.text)
             try insertDocument.bind(2, sequence)
-            try insertDocument.bind(3, isDeletion ? DocumentFlags.isDeleted.rawValue : 0)
+            try insertDocument.bind(3, 0)
             try insertDocument.run()
             guard connection.changedRowCount == 1 else { return nil }
             return try insertRevision(
-                of: document, number: sequence, parent: nil, isDeletion: isDeletion, id: revisionID, body: body)
+                of: document, number: sequence, parent: nil, isDeletion: false, id: revisionID, content)
         }
     }
 
@@ -156,12 +191,12 @@ final class Writer {
     /// - Parameter row: given the new revision's sequence, the document's row.
     /// - Returns: the new revision's sequence.
     func insertRevision(
-        of document: DocumentID, number: Int64, parent: Int64, isDeletion: Bool, id: RevisionID, body: [UInt8],
-        row: (Int64) throws(CofferError) -> DocumentRow
+        of document: DocumentID, number: Int64, parent: Int64, isDeletion: Bool, id: RevisionID,
+        _ content: RevisionContent, row: (Int64) throws(CofferError) -> DocumentRow
     ) throws(CofferError) -> Int64 {
         try change { () throws(CofferError) in
             let sequence = try insertRevision(
-                of: document, number: number, parent: parent, isDeletion: isDeletion, id: id, body: body)
+                of: document, number: number, parent: parent, isDeletion: isDeletion, id: id, content)
             let row = try row(sequence)
             try updateDocument.bind(1, document.text)
             try updateDocument.bind(2, row.winner)
@@ -172,25 +207,28 @@ final class Writer {
     }
 
     private func insertRevision(
-        of document: DocumentID, number: Int64, parent: Int64?, isDeletion: Bool, id: RevisionID, body: [UInt8]
+        of document: DocumentID, number: Int64, parent: Int64?, isDeletion: Bool, id: RevisionID,
+        _ content: RevisionContent
     ) throws(CofferError) -> Int64 {
         let sequence = lastSequence + 1
         try insertRevision.bind(1, sequence)
         try insertRevision.bind(2, number)
         try insertRevision.bind(3, parent)
-        try insertRevision.bind(4, isDeletion ? RevisionFlags.isDeletion.rawValue : 0)
+        var flags: RevisionFlags = isDeletion ? .isDeletion : []
+        if content.hasAttachments { flags.insert(.hasAttachments) }
+        try insertRevision.bind(4, flags.rawValue)
         try insertRevision.bind(5, Int64(id.generation))
         switch id.suffix {
         case .digest(let digest): try insertRevision.bind(6, digest.bytes)
         case .text(let text): try insertRevision.bind(6, text)
         }
-        if let digest = BodyDigest.of(body) {
+        if let digest = BodyDigest.of(content.body.bytes) {
             try insertRevision.bind(7, digest)
         } else {
             try insertRevision.bindNull(7)
         }
         try insertRevision.bind(8, document.text)
-        try insertRevision.bind(9, body)
+        try insertRevision.bind(9, content.body.bytes)
         try insertRevision.run()
         lastSequence = sequence
         return sequence

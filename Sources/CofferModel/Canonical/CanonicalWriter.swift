@@ -70,6 +70,10 @@ enum CanonicalWriter {
         case .object(let object):
             text.append(UInt8(ascii: "{"))
             return Container(object)
+        case .blob(let blob):
+            guard let reference = blob.reference else { throw .unsavedBlob }
+            text.append(UInt8(ascii: "{"))
+            return Container(reference.object)
         }
         return nil
     }

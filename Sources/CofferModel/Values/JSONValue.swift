@@ -16,6 +16,8 @@ public enum JSONValue: Sendable {
     case array([JSONValue])
     /// An object: members with keys.
     case object(JSONObject)
+    /// Content that is kept in a file of its own; see ``Blob``.
+    case blob(Blob)
 }
 
 extension JSONValue: Hashable {
@@ -28,7 +30,8 @@ extension JSONValue: Hashable {
         case (.string(let left), .string(let right)): haveSameBytes(left, right)
         case (.array(let left), .array(let right)): left == right
         case (.object(let left), .object(let right)): left == right
-        case (.null, _), (.bool, _), (.number, _), (.string, _), (.array, _), (.object, _): false
+        case (.blob(let left), .blob(let right)): left == right
+        case (.null, _), (.bool, _), (.number, _), (.string, _), (.array, _), (.object, _), (.blob, _): false
         }
     }
 
@@ -48,6 +51,9 @@ extension JSONValue: Hashable {
             hasher.combine(value)
         case .object(let value):
             hasher.combine(6 as UInt8)
+            hasher.combine(value)
+        case .blob(let value):
+            hasher.combine(7 as UInt8)
             hasher.combine(value)
         }
     }
@@ -170,6 +176,7 @@ extension JSONValue: Codable {
     public func encode(to encoder: any Encoder) throws {
         switch self {
         case .object(let object): try object.encode(to: encoder)
+        case .blob(let blob): try blob.encode(to: encoder)
         case .array(let elements):
             var container = encoder.unkeyedContainer()
             for element in elements { try container.encode(element) }

@@ -19,7 +19,8 @@ package import CofferSealing
 
     deinit { finalize() }
 
-    func finalize() {
+    /// Frees the prepared statement; running it again prepares it anew.
+    package func finalize() {
         // The code repeats what the last step said.
         _ = unsafe sqlcipher_finalize(handle)
         unsafe handle = nil

@@ -7,7 +7,7 @@ package struct AttachmentNaming: Sendable {
 
     private static let suffix = ".blob"
 
-    init(_ manifest: UnlockedManifest) throws(CofferError) {
+    package init(_ manifest: UnlockedManifest) throws(CofferError) {
         switch manifest.manifest.attachmentNames {
         case .sha1: key = nil
         case .keyed: key = try manifest.key(for: .names)

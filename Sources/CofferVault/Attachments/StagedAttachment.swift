@@ -14,6 +14,13 @@ package final class StagedAttachment: Sendable {
     /// The store that it can be installed in.
     package let store: AttachmentStore
 
+    /// Whether it was installed and its row committed: then it is the store's for as long as that keeps the row.
+    package var isSaved: Bool {
+        state.withLock { state in
+            if case .saved = state.stage { true } else { false }
+        }
+    }
+
     let incoming: Directory
     let state: Mutex<State>
 
@@ -66,9 +73,6 @@ package final class StagedAttachment: Sendable {
     ///
     /// Throws `damaged` (500) when the file is missing or was changed.
     package func open(subject: String = unsavedSubject) throws(CofferError) -> AttachmentReader {
-        let isSaved = state.withLock { state in
-            if case .saved = state.stage { true } else { false }
-        }
         if isSaved { return try store.open(digest, header: header, subject: subject) }
         let file = try openInPlace(subject: subject)
         return try AttachmentReader(

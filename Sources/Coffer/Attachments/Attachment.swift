@@ -1,0 +1,80 @@
+internal import CofferModel
+public import CofferSealing
+public import Foundation
+
+/// An attachment of a revision: a name, what is known of its content, and the way to it.
+///
+/// The content is read when it is asked for, whole, in part or as a stream, and checked as it is read: every byte that
+/// comes out is one that was put in. It is nil where it was never downloaded from where the document came from; content
+/// that should be here and is missing or was changed is an error. Safe from any thread.
+public final class Attachment: Sendable {
+    /// The attachment's name, unique in its document. Any text but an empty one, slashes included.
+    public let name: String
+
+    /// What kind of content it is, by convention a MIME type; nil where nobody said so.
+    public let contentType: String?
+
+    /// The document that it belongs to.
+    public let document: Document
+
+    let stored: Content
+    private let stub: AttachmentStub?
+
+    init(name: String, contentType: String?, document: Document, _ content: Content, stub: AttachmentStub? = nil) {
+        self.name = name
+        self.contentType = contentType
+        self.document = document
+        self.stub = stub
+        stored = content
+    }
+
+    /// The length of the content in bytes.
+    public var length: Int { stored.length ?? 0 }
+
+    /// The SHA-1 of the content, as `sha1-` and base64. What came from another database may have another kind of digest.
+    public var digest: String { stored.digest ?? "" }
+
+    /// The generation of the revision that last changed it; nil while it is not saved.
+    public var changedInGeneration: Int? { stub?.changedInGeneration }
+
+    // MARK: Content
+
+    /// Whether the content is here. Neither opens nor reads it, so it may still turn out to be damaged.
+    public var contentAvailable: Bool { stored.isAvailable }
+
+    /// The whole content; nil where it was never downloaded. All of it is in memory then: see ``chunks`` for more.
+    ///
+    /// - Throws: `attachmentNotFound` (404) when the database was compacted and no revision has it any more; `damaged` (500)
+    ///   with its name when it is missing or was changed; `closed` (500).
+    public var content: Data? {
+        get throws(CofferError) { try stored.data(subject: subject) }
+    }
+
+    /// Bytes of the content; nil where it was never downloaded. Reads little more than what is asked for.
+    ///
+    /// - Throws: `invalidArgument` (400) for a range beyond ``length``; as ``content``.
+    public func content(in range: Range<Int>) throws(CofferError) -> Data? {
+        try stored.data(in: range, subject: subject)
+    }
+
+    /// The content in pieces of 1 MiB, the last one shorter; nil where it was never downloaded. Needs memory for one.
+    ///
+    /// Each iteration reads from the beginning. What is being read stays readable even if the database is compacted.
+    public var chunks: AttachmentChunks? {
+        get throws(CofferError) { try AttachmentChunks(stored, subject: subject) }
+    }
+
+    /// A stream of the content, to be opened; nil where it was never downloaded.
+    ///
+    /// Damage is an error of the stream, never its end.
+    public func openContentStream() throws(CofferError) -> InputStream? {
+        try chunks.map { ContentStream($0) }
+    }
+
+    /// A file with the content, to be read only; nil in an encrypted database, and where the content was never downloaded.
+    ///
+    /// The file belongs to the database: it may be gone after the database is compacted.
+    public var contentURL: URL? { stored.fileURL }
+
+    var subject: String { "attachment \(name) of \(document.subject)" }
+}

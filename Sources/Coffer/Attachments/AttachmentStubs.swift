@@ -1,0 +1,52 @@
+internal import CofferModel
+internal import CofferSealing
+
+/// What a revision's JSON says of one attachment: everything but its content.
+struct AttachmentStub: Sendable, Equatable {
+    var contentType: String?
+    var digest: String
+    var byteCount: Int
+    /// The generation in which it was last changed.
+    var changedInGeneration: Int
+
+    /// - Throws: `invalidJSON` (400) for what no attachment is.
+    init(_ value: JSONValue) throws(CofferError) {
+        let length: Int? = value["length"]
+        let generation: Int? = value["revpos"]
+        let type = value["content_type"]
+        guard case .string(let digest)? = value["digest"], let length, length >= 0, let generation, generation > 0,
+            type == nil || type?.stringValue != nil
+        else { throw CofferError(.invalidJSON, "_attachments holds what is no attachment") }
+        self.init(contentType: type?.stringValue, digest: digest, byteCount: length, changedInGeneration: generation)
+    }
+
+    init(contentType: String?, digest: String, byteCount: Int, changedInGeneration: Int) {
+        self.contentType = contentType
+        self.digest = digest
+        self.byteCount = byteCount
+        self.changedInGeneration = changedInGeneration
+    }
+
+    var json: JSONValue {
+        var object: JSONObject = [:]
+        object["content_type"] = contentType.map { .string($0) }
+        object["digest"] = .string(digest)
+        object["length"] = .number(JSONNumber(Int64(byteCount)))
+        object["revpos"] = .number(JSONNumber(Int64(changedInGeneration)))
+        object["stub"] = true
+        return .object(object)
+    }
+}
+
+extension JSONObject {
+    /// The attachments that `_attachments` says, in order.
+    func attachmentStubs() throws(CofferError) -> [(name: String, stub: AttachmentStub)] {
+        guard let value = self["_attachments"] else { return [] }
+        guard let object = value.objectValue else {
+            throw CofferError(.invalidJSON, "_attachments is no object")
+        }
+        var stubs: [(name: String, stub: AttachmentStub)] = []
+        for (name, value) in object { stubs.append((name, try AttachmentStub(value))) }
+        return stubs
+    }
+}

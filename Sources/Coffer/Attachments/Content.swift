@@ -1,0 +1,181 @@
+internal import CofferModel
+internal import CofferSealing
+internal import CofferVault
+internal import Foundation
+internal import Synchronization
+
+/// The content of an attachment or blob, wherever it is: in memory, still to be read, written but not saved, or saved.
+///
+/// A save moves it on, for everybody who holds it. Safe from any thread.
+final class Content: BlobContent {
+    enum Place: Sendable {
+        case memory(Data)
+        /// Read when it is saved.
+        case source(any ContentSource)
+        /// In the store's `incoming/`; gone with its last reference unless it is saved.
+        case staged(StagedAttachment, in: Storage)
+        case saved(in: Storage, digest: String, byteCount: Int)
+    }
+
+    private struct State {
+        var place: Place
+        var digest: String?
+        var byteCount: Int?
+    }
+
+    private let state: Mutex<State>
+
+    /// Content that is in memory.
+    init(_ data: Data) {
+        state = Mutex(State(place: .memory(data), digest: nil, byteCount: data.count))
+    }
+
+    /// Content that is read when it is saved.
+    init(_ source: any ContentSource) {
+        state = Mutex(State(place: .source(source), digest: nil, byteCount: nil))
+    }
+
+    /// Content that was written already.
+    init(_ staged: StagedAttachment, in storage: Storage) {
+        state = Mutex(
+            State(
+                place: .staged(staged, in: storage), digest: SHA1Digest.text(of: staged.digest.sha1),
+                byteCount: staged.digest.byteCount))
+    }
+
+    /// Content that a revision of `storage` names.
+    init(in storage: Storage, digest: String, byteCount: Int) {
+        state = Mutex(
+            State(
+                place: .saved(in: storage, digest: digest, byteCount: byteCount), digest: digest, byteCount: byteCount))
+    }
+
+    var place: Place {
+        state.withLock { state in
+            // Saved meanwhile, by whichever revision was committed first.
+            if case .staged(let staged, let storage) = state.place, staged.isSaved, let digest = state.digest,
+                let byteCount = state.byteCount
+            {
+                state.place = .saved(in: storage, digest: digest, byteCount: byteCount)
+            }
+            return state.place
+        }
+    }
+
+    /// The digest property; computed when it is first asked for, where the content is in memory.
+    var digest: String? {
+        state.withLock { state in
+            if state.digest == nil, case .memory(let data) = state.place {
+                state.digest = SHA1Digest.text(of: Digest.sha1(of: Array(data)))
+            }
+            return state.digest
+        }
+    }
+
+    var length: Int? { state.withLock { $0.byteCount } }
+
+    // MARK: Saving
+
+    /// Makes sure that `storage` has the content, saved or in its `incoming/`, and says what is there.
+    ///
+    /// - Returns: what a save has to install; nil where it is saved there already.
+    /// - Throws: what reading a source throws, as the cause of `invalidAttachment` (400); `noSpace` (507).
+    func stage(in storage: Storage) throws(CofferError) -> StagedAttachment? {
+        switch place {
+        case .saved(let home, _, _) where home === storage:
+            return nil
+        case .staged(let staged, let home) where home === storage:
+            return staged
+        case .memory(let data):
+            return noteStaged(try storage.stage(DataSource(data)), storage)
+        case .source(let source):
+            return noteStaged(try storage.stage(source), storage)
+        case .staged, .saved:
+            // Of another database: copied, and this stays where it is.
+            guard let reader = try reader(subject: "an attachment") else {
+                throw CofferError(.attachmentNotFound, "its content is not here, so it can't be copied")
+            }
+            return try storage.stage(ReaderSource(reader))
+        }
+    }
+
+    private func noteStaged(_ staged: StagedAttachment, _ storage: Storage) -> StagedAttachment {
+        state.withLock { state in
+            state.digest = SHA1Digest.text(of: staged.digest.sha1)
+            state.byteCount = staged.digest.byteCount
+            // Bytes in memory stay there: they may be saved to another database, too.
+            if case .source = state.place { state.place = .staged(staged, in: storage) }
+        }
+        return staged
+    }
+
+    // MARK: Reading
+
+    /// A reader of the content, or nil where it was never downloaded.
+    ///
+    /// - Throws: `damaged` (500) when it should be here and is missing or was changed; `closed` (500).
+    func reader(subject: String) throws(CofferError) -> AttachmentReader? {
+        switch place {
+        case .memory, .source:
+            return nil
+        case .staged(let staged, _):
+            return try staged.open()
+        case .saved(let storage, let digest, _):
+            return try storage.openAttachment(AttachmentKey(digest), subject: subject)
+        }
+    }
+
+    /// Whether the content can be read. Neither opens nor reads it.
+    var isAvailable: Bool {
+        switch place {
+        case .memory, .staged: true
+        case .source(let source): source.canBeReadAgain
+        case .saved(let storage, let digest, _): storage.hasContent(AttachmentKey(digest))
+        }
+    }
+
+    /// The whole content, or nil where it was never downloaded, or is a stream that was not saved.
+    func data(subject: String) throws(CofferError) -> Data? {
+        switch place {
+        case .memory(let data): return data
+        case .source(let source):
+            guard source.canBeReadAgain else { return nil }
+            var data = Data()
+            unsafe try source.read { (bytes: UnsafeRawBufferPointer) throws(CofferError) in
+                unsafe data.append(contentsOf: bytes)
+            }
+            return data
+        case .staged, .saved:
+            guard let reader = try reader(subject: subject) else { return nil }
+            return Data(try reader.wholeContent())
+        }
+    }
+
+    /// Part of the content.
+    ///
+    /// - Throws: `invalidArgument` (400) for a range beyond its end.
+    func data(in range: Range<Int>, subject: String) throws(CofferError) -> Data? {
+        if case .memory(let data) = place {
+            try Self.check(range, data.count, subject)
+            return data.subdata(in: (data.startIndex + range.lowerBound)..<(data.startIndex + range.upperBound))
+        }
+        if case .source = place { return nil }
+        guard let reader = try reader(subject: subject) else { return nil }
+        try Self.check(range, reader.byteCount, subject)
+        return Data(try reader.bytes(in: range))
+    }
+
+    private static func check(_ range: Range<Int>, _ count: Int, _ subject: String) throws(CofferError) {
+        guard range.lowerBound >= 0, range.upperBound <= count else {
+            throw CofferError(.invalidArgument, of: subject, "bytes \(range) of \(count)")
+        }
+    }
+
+    /// The file of content that is saved in an unencrypted store.
+    var fileURL: URL? {
+        guard case .saved(let storage, let digest, _) = place, isAvailable,
+            case .sha1(let sha1) = AttachmentKey(digest), !storage.attachments.isEncrypted
+        else { return nil }
+        return URL(filePath: storage.attachments.path(of: sha1))
+    }
+}

@@ -1,0 +1,56 @@
+internal import CofferModel
+internal import CofferSealing
+internal import CofferVault
+
+extension Storage {
+    /// Writes content into the store's `incoming/`, as ciphertext where the store is encrypted.
+    func stage(_ source: any ContentSource) throws(CofferError) -> StagedAttachment {
+        let writer = try beginStaging()
+        do throws(CofferError) {
+            unsafe try source.read { (bytes: UnsafeRawBufferPointer) throws(CofferError) in
+                try unsafe writer.write(bytes)
+            }
+            return try writer.finish()
+        } catch {
+            writer.cancel()
+            throw error
+        }
+    }
+
+    /// Opens an attachment's content; nil where it was never downloaded.
+    ///
+    /// - Throws: `damaged` (500) when it should be here and is missing or was changed; `attachmentNotFound` (404) when no
+    ///   revision has it any more, since the database was compacted; `closed` (500).
+    func openAttachment(_ key: AttachmentKey, subject: String) throws(CofferError) -> AttachmentReader? {
+        var row = try attachmentRow(key, subject)
+        while true {
+            guard let content = row.content, let proof = row.proof else { return nil }
+            if let staged = staged(content.sha1) { return try staged.open() }
+            do throws(CofferError) {
+                return try attachments.open(content, header: proof.header, subject: subject)
+            } catch  where error.code == .damaged {
+                // It may have been compacted away, or written anew, since the row was read. Only if the row still says
+                // the same is it damage.
+                let now = try attachmentRow(key, subject)
+                if now.proof?.header == proof.header && now.proof?.sha256 == proof.sha256 { throw error }
+                row = now
+            }
+        }
+    }
+
+    /// Whether the content is here. Neither opens nor reads it.
+    func hasContent(_ key: AttachmentKey) -> Bool {
+        guard let row = try? read({ (tables) throws(CofferError) in try tables.attachments.attachment(key) }),
+            let content = row.content
+        else { return false }
+        return staged(content.sha1) != nil || attachments.isPresent(content.sha1)
+    }
+
+    private func attachmentRow(_ key: AttachmentKey, _ subject: String) throws(CofferError) -> AttachmentRow {
+        let row = try read { (tables) throws(CofferError) in try tables.attachments.attachment(key) }
+        guard let row else {
+            throw CofferError(.attachmentNotFound, of: subject, "no revision has it any more")
+        }
+        return row
+    }
+}

@@ -1,0 +1,168 @@
+internal import CofferModel
+internal import CofferVault
+public import CofferSealing
+public import Foundation
+
+/// The attachments of a draft: those of the revision that it was made from, and what was changed since.
+struct DraftAttachments {
+    struct Entry {
+        var name: String
+        var contentType: String?
+        var content: Content
+        /// What the revision before said; nil for one that is new.
+        var stub: AttachmentStub?
+    }
+
+    private(set) var entries: [Entry] = []
+
+    init() {}
+
+    /// Those of a saved revision.
+    init(of revision: SavedRevision) throws(CofferError) {
+        entries = try revision.attachmentStubs.map { name, stub in
+            Entry(
+                name: name, contentType: stub.contentType,
+                content: Content(
+                    in: revision.document.database.storage, digest: stub.digest, byteCount: stub.byteCount),
+                stub: stub)
+        }
+    }
+
+    subscript(name: String) -> Entry? {
+        get { index(of: name).map { entries[$0] } }
+        set {
+            switch (index(of: name), newValue) {
+            case (let index?, let entry?): entries[index] = entry
+            case (let index?, nil): entries.remove(at: index)
+            case (nil, let entry?): entries.append(entry)
+            case (nil, nil): break
+            }
+        }
+    }
+
+    private func index(of name: String) -> Int? {
+        entries.firstIndex { $0.name.utf8.elementsEqual(name.utf8) }
+    }
+
+    /// Makes sure that the store has all contents.
+    ///
+    /// - Returns: the `_attachments` of a revision with this generation, nil when there are none, and what is to be
+    ///   installed with it.
+    func stage(
+        in storage: Storage, generation: Int
+    ) throws(CofferError) -> (json: JSONObject?, staged: [StagedContent]) {
+        var json: JSONObject = [:]
+        var staged: [StagedContent] = []
+        for entry in entries {
+            guard !entry.name.isEmpty else {
+                throw CofferError(.invalidAttachment, "an attachment without a name")
+            }
+            if let stub = entry.stub {
+                json[entry.name] = stub.json
+                continue
+            }
+            staged += try StagedContent(entry.content, in: storage).map { [$0] } ?? []
+            guard let digest = entry.content.digest, let byteCount = entry.content.length else {
+                throw CofferError(.invalidAttachment, of: "attachment \(entry.name)", "its content is not known")
+            }
+            json[entry.name] =
+                AttachmentStub(
+                    contentType: entry.contentType, digest: digest, byteCount: byteCount,
+                    changedInGeneration: generation
+                ).json
+        }
+        return (json.isEmpty ? nil : json, staged)
+    }
+
+    /// Notes that all of this was saved as the revision's attachments.
+    mutating func noteSaved(as revision: SavedRevision) throws(CofferError) {
+        for (name, stub) in try revision.attachmentStubs {
+            guard var entry = self[name] else { continue }
+            entry.stub = stub
+            self[name] = entry
+        }
+    }
+}
+
+extension UnsavedRevision {
+    /// The names of the draft's attachments.
+    public var attachmentNames: [String] { draftAttachments.entries.map(\.name) }
+
+    /// The draft's attachments.
+    public var attachments: [Attachment] { draftAttachments.entries.map { attachment($0) } }
+
+    /// The draft's attachment of that name; nil when there is none.
+    public func attachment(named name: String) -> Attachment? { draftAttachments[name].map { attachment($0) } }
+
+    private func attachment(_ entry: DraftAttachments.Entry) -> Attachment {
+        Attachment(
+            name: entry.name, contentType: entry.contentType, document: document, entry.content, stub: entry.stub)
+    }
+
+    /// Attaches bytes, in place of an attachment of the same name. They are written when the draft is saved.
+    ///
+    /// - Parameters:
+    ///   - name: any text but an empty one, which is a 400 when the draft is saved.
+    ///   - contentType: by convention a MIME type. Coffer does not use it.
+    ///   - content: the bytes.
+    public func setAttachment(named name: String, contentType: String?, content: Data) {
+        draftAttachments[name] = .init(name: name, contentType: contentType, content: Content(content))
+    }
+
+    /// Attaches a file's content, in place of an attachment of the same name.
+    ///
+    /// The file is read now, in constant memory, into a file of the store that is encrypted as the store is; it goes away
+    /// with the draft unless that is saved.
+    ///
+    /// - Throws: `invalidAttachment` (400) when the file can't be read, `readOnly` (403), `closed` (500), `noSpace` (507).
+    ///   The draft stays as it was.
+    public func setAttachment(named name: String, contentType: String?, contentsOf url: URL) throws(CofferError) {
+        try setAttachment(named: name, contentType, FileSource(url))
+    }
+
+    /// Attaches a stream's content, in place of an attachment of the same name. It is read now, to its end: see the form
+    /// with a URL.
+    public func setAttachment(
+        named name: String, contentType: String?, contentsOf stream: sending InputStream
+    ) throws(CofferError) {
+        try setAttachment(named: name, contentType, StreamSource(stream))
+    }
+
+    /// Attaches the bytes that a sequence brings, in place of an attachment of the same name. They are read now, to their
+    /// end: see the form with a URL. Where the sequence throws, nothing is attached.
+    public func setAttachment<Bytes: AsyncSequence>(
+        named name: String, contentType: String?, contentsOf bytes: Bytes
+    ) async throws where Bytes.Element == UInt8 {
+        let writer = try document.database.storage.beginStaging()
+        var piece: [UInt8] = []
+        piece.reserveCapacity(1 << 16)
+        do {
+            for try await byte in bytes {
+                piece.append(byte)
+                if piece.count == 1 << 16 {
+                    try writer.write(piece)
+                    piece.removeAll(keepingCapacity: true)
+                }
+            }
+            try writer.write(piece)
+        } catch {
+            writer.cancel()
+            throw error
+        }
+        setAttachment(named: name, contentType, try writer.finish())
+    }
+
+    /// Removes the attachment of that name. Where there is none, nothing happens.
+    public func removeAttachment(named name: String) { draftAttachments[name] = nil }
+
+    private func setAttachment(
+        named name: String, _ contentType: String?, _ source: any ContentSource
+    ) throws(CofferError) {
+        setAttachment(named: name, contentType, try document.database.storage.stage(source))
+    }
+
+    private func setAttachment(named name: String, _ contentType: String?, _ staged: StagedAttachment) {
+        draftAttachments[name] = .init(
+            name: name, contentType: contentType, content: Content(staged, in: document.database.storage))
+    }
+}

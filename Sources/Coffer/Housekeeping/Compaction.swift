@@ -1,0 +1,90 @@
+internal import CofferModel
+internal import CofferSealing
+internal import CofferSQLite
+internal import CofferVault
+
+/// What a compaction removed.
+public struct CompactionResult: Sendable, Equatable {
+    /// Revisions whose properties were dropped.
+    public var revisionCount = 0
+    /// Contents of attachments and blobs that no revision uses any more.
+    public var attachmentCount = 0
+    /// The bytes of these contents.
+    public var attachmentByteCount = 0
+}
+
+extension Database {
+    /// Drops what replaced and deleted revisions keep: their properties, and the contents that no other revision uses.
+    ///
+    /// Revisions that count, and those in an unresolved conflict with them, keep everything, and so does what a draft has
+    /// written and not saved yet; history keeps the ids of all. Content that is being read stays readable to its end. Other
+    /// writes wait meanwhile; reads do not.
+    ///
+    /// - Returns: what was removed.
+    /// - Throws: `invalidArgument` (400) inside a transaction; `readOnly` (403), `damaged` and `closed` (500), `busy` (503).
+    @discardableResult
+    public func compact() throws(CofferError) -> CompactionResult { try storage.compact() }
+
+    /// Drops what replaced and deleted revisions keep: see the form without `async`.
+    @discardableResult
+    public func compact() async throws -> CompactionResult {
+        try await storage.inBackground { [storage] () throws(CofferError) in try storage.compact() }
+    }
+}
+
+extension Storage {
+    func compact() throws(CofferError) -> CompactionResult {
+        try alone { (writer) throws(CofferError) in
+            let unused = try write(in: writer) { (writer) throws(CofferError) in try Compactor(writer).run() }
+            // The rows are gone durably, and nobody can add one before this is done.
+            try attachments.remove(unused.sha1s)
+            try writer.connection.execute("PRAGMA incremental_vacuum")
+            return unused.result
+        }
+    }
+}
+
+/// The statements of a compaction.
+private struct Compactor {
+    let writer: Writer
+
+    init(_ writer: Writer) { self.writer = writer }
+
+    func run() throws(CofferError) -> (result: CompactionResult, sha1s: [[UInt8]]) {
+        var result = CompactionResult()
+        let connection = writer.connection
+        // Every revision with a child has an entry here, through the child; no row has to be read to find it.
+        try connection.execute(
+            """
+            CREATE TEMP TABLE IF NOT EXISTS replaced (sequence INTEGER PRIMARY KEY);
+            DELETE FROM temp.replaced;
+            INSERT OR IGNORE INTO temp.replaced
+                SELECT parent FROM main.revisions INDEXED BY later_revisions
+                WHERE document <> sequence AND parent IS NOT NULL;
+            """)
+        try connection.execute(
+            "DELETE FROM attachment_uses WHERE revision IN (SELECT sequence FROM temp.replaced)")
+        let drop = Statement(
+            connection,
+            """
+            UPDATE revisions SET body = NULL, digest = NULL
+            WHERE sequence IN (SELECT sequence FROM temp.replaced) AND body IS NOT NULL
+            """)
+        defer { drop.finalize() }
+        try drop.run()
+        result.revisionCount = connection.changedRowCount
+
+        var sha1s: [[UInt8]] = []
+        let delete = Statement(connection, "DELETE FROM attachments WHERE number = ?1")
+        defer { delete.finalize() }
+        for (number, key, byteCount) in try writer.tables.attachments.unusedAttachments() {
+            try delete.bind(1, number)
+            try delete.run()
+            result.attachmentCount += 1
+            result.attachmentByteCount += byteCount
+            if case .sha1(let sha1) = key { sha1s.append(sha1) }
+        }
+        try connection.execute("DELETE FROM temp.replaced")
+        return (result, sha1s)
+    }
+}

@@ -1,0 +1,90 @@
+internal import CofferModel
+internal import CofferSealing
+internal import CofferSQLite
+internal import CofferVault
+
+/// A row of `attachments`: one content, however many revisions use it.
+struct AttachmentRow: Sendable {
+    var number: Int64
+    var key: AttachmentKey
+    var byteCount: Int
+    /// What proves the file; nil while the content is not here.
+    var proof: Proof?
+
+    struct Proof: Sendable {
+        var sha256: [UInt8]
+        /// The first bytes of the encrypted file, which belong to no other; empty in an unencrypted store.
+        var header: [UInt8]
+    }
+
+    /// The digest and length of the content, where it is here.
+    var content: ContentDigest? {
+        guard let proof, case .sha1(let sha1) = key else { return nil }
+        return ContentDigest(sha1: sha1, sha256: proof.sha256, byteCount: byteCount)
+    }
+}
+
+/// What finds an attachment's row: the SHA-1 of its content, or the digest that a peer gave it.
+enum AttachmentKey: Hashable, Sendable {
+    case sha1([UInt8])
+    case foreign(String)
+
+    /// The key that a digest property means: `sha1-` and base64 of 20 bytes, or anything else as it is.
+    init(_ digest: String) {
+        if let sha1 = SHA1Digest.bytes(of: digest) { self = .sha1(sha1) } else { self = .foreign(digest) }
+    }
+}
+
+/// The reading statements for attachments of one connection.
+final class AttachmentTables {
+    private let connection: Connection
+    private let find: Statement
+    private let unused: Statement
+    private let count: Statement
+
+    init(_ connection: Connection) {
+        self.connection = connection
+        find = Statement(connection, "SELECT number, length, sha256, header FROM attachments WHERE digest = ?1")
+        unused = Statement(
+            connection,
+            """
+            SELECT number, digest, length FROM attachments AS a
+            WHERE NOT EXISTS (SELECT 1 FROM attachment_uses AS u WHERE u.attachment = a.number)
+            """)
+        count = Statement(connection, "SELECT count(*) FROM attachments")
+    }
+
+    func attachment(_ key: AttachmentKey) throws(CofferError) -> AttachmentRow? {
+        switch key {
+        case .sha1(let bytes): try find.bind(1, bytes)
+        case .foreign(let text): try find.bind(1, text)
+        }
+        return try find.first { row in
+            AttachmentRow(
+                number: row.integer(0), key: key, byteCount: Int(row.integer(1)),
+                proof: row.isNull(2) ? nil : .init(sha256: row.bytes(2), header: row.bytes(3)))
+        }
+    }
+
+    /// The names of the files of all contents that are here.
+    func names(by naming: AttachmentNaming) throws(CofferError) -> Set<String> {
+        let all = Statement(connection, "SELECT digest FROM attachments WHERE sha256 IS NOT NULL")
+        defer { all.finalize() }
+        var names: Set<String> = []
+        while try all.step() { names.insert(try naming.name(of: all.bytes(0))) }
+        return names
+    }
+
+    /// The attachments that no revision uses.
+    func unusedAttachments() throws(CofferError) -> [(number: Int64, key: AttachmentKey, byteCount: Int)] {
+        defer { unused.reset() }
+        var found: [(number: Int64, key: AttachmentKey, byteCount: Int)] = []
+        while try unused.step() {
+            let key = unused.isBlob(1) ? AttachmentKey.sha1(unused.bytes(1)) : .foreign(unused.text(1))
+            found.append((unused.integer(0), key, Int(unused.integer(2))))
+        }
+        return found
+    }
+
+    func attachmentCount() throws(CofferError) -> Int { try count.first { Int($0.integer(0)) } ?? 0 }
+}

@@ -1,0 +1,107 @@
+internal import CofferModel
+internal import CofferSealing
+internal import CofferSQLite
+internal import CofferVault
+
+/// A body, and what it says of contents that are kept in files.
+struct RevisionContent {
+    let body: CanonicalBody
+    /// Whether it has `_attachments`.
+    let hasAttachments: Bool
+    /// The digests and lengths that it names, attachments and blobs alike.
+    let references: [(digest: String, byteCount: Int)]
+
+    /// - Throws: `invalidJSON` (400) where `_attachments` holds what is no attachment.
+    init(_ body: CanonicalBody) throws(CofferError) {
+        self.body = body
+        guard CanonicalBody.mayHoldBlobs(body.bytes) || CanonicalBody.mayHoldAttachments(body.bytes) else {
+            hasAttachments = false
+            references = []
+            return
+        }
+        let object = try JSONObject(body)
+        let stubs = try object.attachmentStubs()
+        hasAttachments = !stubs.isEmpty
+        references =
+            stubs.map { ($0.stub.digest, $0.stub.byteCount) } + object.blobReferences.map { ($0.digest, $0.length) }
+    }
+}
+
+extension Writer {
+    /// Notes which files the draft brings, and makes sure that every content the body names is among them or is saved.
+    ///
+    /// - Throws: `attachmentNotFound` (404) for a content that is neither; `digestCollision` (409) where another one with
+    ///   the same SHA-1 is saved; `invalidAttachment` (400) for a length that is not the content's. Nothing was changed.
+    func checkContents(_ content: RevisionContent, of draft: RevisionDraft) throws(CofferError) {
+        for staged in draft.staged { stage(staged.file) }
+        let subject = draft.document.subject
+        for reference in content.references {
+            let key = AttachmentKey(reference.digest)
+            let row = try tables.attachments.attachment(key)
+            let file = stagedFile(key)
+            guard let byteCount = file?.digest.byteCount ?? row?.byteCount else {
+                throw CofferError(.attachmentNotFound, of: subject, "it names a content that is not in this database")
+            }
+            guard byteCount == reference.byteCount else {
+                throw CofferError(.invalidAttachment, of: subject, "it gives a content another length than it has")
+            }
+            if let file, let known = row?.content, known != file.digest {
+                throw CofferError(
+                    .digestCollision, of: subject, "another content with the same SHA-1 is in this database")
+            }
+        }
+    }
+
+    /// Notes that the revision uses the contents that its body names. Those that are new are installed with the commit.
+    func useContents(_ content: RevisionContent, by revision: Int64) throws(CofferError) {
+        guard !content.references.isEmpty else { return }
+        try change { () throws(CofferError) in
+            for reference in content.references {
+                let key = AttachmentKey(reference.digest)
+                let row = try tables.attachments.attachment(key)
+                guard
+                    let number = try stagedFile(key).map({ (file) throws(CofferError) in try save(file, over: row) })
+                        ?? row?.number
+                else { preconditionFailure("a content that was checked is gone") }
+                try insertUse.bind(1, revision)
+                try insertUse.bind(2, number)
+                try insertUse.run()
+            }
+        }
+    }
+
+    private func stagedFile(_ key: AttachmentKey) -> StagedAttachment? {
+        guard case .sha1(let sha1) = key, let file = stagedFiles[sha1] else { return nil }
+        // One that another transaction saved meanwhile is the store's: only its row counts.
+        return file.isSaved ? nil : file
+    }
+
+    /// The number of the row that has the file's content from here on.
+    private func save(_ file: StagedAttachment, over row: AttachmentRow?) throws(CofferError) -> Int64 {
+        guard let row else {
+            try insertAttachment.bind(1, file.digest.sha1)
+            try bind(file, to: insertAttachment)
+            try insertAttachment.run()
+            install(file)
+            return connection.lastInsertedRowID
+        }
+        // The same content is there, unless its file was lost: then this is its chance to come back.
+        if row.proof != nil, willInstall(file) || attachmentIsPresent(file.digest.sha1) { return row.number }
+        try updateAttachment.bind(1, row.number)
+        try bind(file, to: updateAttachment)
+        try updateAttachment.run()
+        install(file)
+        return row.number
+    }
+
+    private func bind(_ file: StagedAttachment, to statement: Statement) throws(CofferError) {
+        try statement.bind(2, Int64(file.digest.byteCount))
+        try statement.bind(3, file.digest.sha256)
+        try statement.bind(4, file.header)
+    }
+
+    /// Whether the transaction installs a file of this content already.
+    private func willInstall(_ file: StagedAttachment) -> Bool {
+        filesToInstall.contains { $0.digest.sha1 == file.digest.sha1 }
+    }
+}

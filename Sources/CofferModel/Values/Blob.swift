@@ -1,0 +1,163 @@
+/// An attachment that is a property's value: bytes that are kept in a file of their own, beside the documents.
+///
+/// ```swift
+/// task["avatar"] = Blob(contentType: "image/jpeg", data: imageData)
+/// try database.saveDocument(task)
+/// let avatar = try task.blob(forKey: "avatar")?.content
+/// ```
+///
+/// It may stand anywhere in a document, in lists and objects too. In the document's JSON there is only what is known of
+/// it: `{"@type":"blob","digest":"sha1-…","length":n,"content_type":"…"}`. Its content is written when the document is
+/// saved, and read when it is asked for. Two blobs are equal when their contents are, as far as that is known, or when
+/// they are one. Safe from any thread.
+public final class Blob: Sendable {
+    /// What kind of content it is, by convention a MIME type; nil where nobody said so.
+    public let contentType: String?
+
+    /// Where the content is.
+    package let backing: any BlobContent
+
+    package init(contentType: String?, backing: any BlobContent) {
+        self.contentType = contentType
+        self.backing = backing
+    }
+
+    /// The SHA-1 of the content, as `sha1-` and base64; nil while the content was not read through, as of a stream that
+    /// was not saved.
+    public var digest: String? { backing.digest }
+
+    /// The content's length in bytes; nil while it is not known.
+    public var length: Int? { backing.length }
+}
+
+/// Where a blob's content is. The layer above knows the places.
+package protocol BlobContent: AnyObject, Sendable {
+    var digest: String? { get }
+    var length: Int? { get }
+}
+
+/// What a document's JSON says of a blob.
+package struct BlobReference: Sendable, Equatable {
+    package let digest: String
+    package let length: Int
+    package let contentType: String?
+
+    package init(digest: String, length: Int, contentType: String?) {
+        self.digest = digest
+        self.length = length
+        self.contentType = contentType
+    }
+
+    /// The reference that an object is, if it is one.
+    package init?(_ object: JSONObject) {
+        guard case .string(let type)? = object["@type"], haveSameBytes(type, "blob"),
+            case .string(let digest)? = object["digest"]
+        else { return nil }
+        let length: Int? = object["length"]
+        self.init(digest: digest, length: length ?? 0, contentType: object["content_type"]?.stringValue)
+    }
+
+    package var object: JSONObject {
+        var object: JSONObject = [
+            "@type": "blob", "digest": .string(digest), "length": .number(JSONNumber(Int64(length))),
+        ]
+        object["content_type"] = contentType.map { .string($0) }
+        return object
+    }
+}
+
+extension Blob {
+    /// What is known of it, nil while its digest is not.
+    package var reference: BlobReference? {
+        guard let digest, let length else { return nil }
+        return BlobReference(digest: digest, length: length, contentType: contentType)
+    }
+}
+
+extension Blob: Hashable {
+    /// Whether both have the same content, as far as their digests are known, or are one.
+    public static func == (left: Blob, right: Blob) -> Bool {
+        if left === right { return true }
+        guard let digest = left.digest, let other = right.digest else { return false }
+        return haveSameBytes(digest, other)
+    }
+
+    /// Hashes nothing: what `==` compares may become known later.
+    public func hash(into hasher: inout Hasher) {}
+}
+
+extension JSONValue {
+    /// The blob, or nil where the value is none.
+    public var blobValue: Blob? {
+        if case .blob(let blob) = self { blob } else { nil }
+    }
+}
+
+extension Blob: JSONConvertible {
+    /// The blob, or nil where the value is none.
+    public convenience init?(jsonValue: JSONValue) {
+        guard case .blob(let blob) = jsonValue else { return nil }
+        self.init(contentType: blob.contentType, backing: blob.backing)
+    }
+
+    /// The blob as a value.
+    public var jsonValue: JSONValue { .blob(self) }
+}
+
+extension JSONObject {
+    /// All blobs in it, at any depth.
+    package var blobs: [Blob] {
+        var found: [Blob] = []
+        for member in members { member.value.collectBlobs(into: &found) }
+        return found
+    }
+
+    /// All references to blobs in it, at any depth.
+    package var blobReferences: [BlobReference] {
+        var found: [BlobReference] = []
+        for member in members { member.value.collectReferences(into: &found) }
+        return found
+    }
+
+    /// The same object with every reference to a blob replaced by a blob.
+    package func replacingReferences(by blob: (BlobReference) -> Blob) -> JSONObject {
+        var object = self
+        for (key, value) in self {
+            if let replaced = value.replacingReferences(by: blob) { object[key] = replaced }
+        }
+        return object
+    }
+}
+
+extension JSONValue {
+    fileprivate func collectBlobs(into found: inout [Blob]) {
+        switch self {
+        case .blob(let blob): found.append(blob)
+        case .array(let elements): for element in elements { element.collectBlobs(into: &found) }
+        case .object(let object): found += object.blobs
+        case .null, .bool, .number, .string: break
+        }
+    }
+
+    fileprivate func collectReferences(into found: inout [BlobReference]) {
+        switch self {
+        case .object(let object):
+            if let reference = BlobReference(object) { found.append(reference) } else { found += object.blobReferences }
+        case .array(let elements): for element in elements { element.collectReferences(into: &found) }
+        case .null, .bool, .number, .string, .blob: break
+        }
+    }
+
+    /// Nil where nothing is to be replaced.
+    fileprivate func replacingReferences(by blob: (BlobReference) -> Blob) -> JSONValue? {
+        switch self {
+        case .object(let object):
+            if let reference = BlobReference(object) { return .blob(blob(reference)) }
+            return .object(object.replacingReferences(by: blob))
+        case .array(let elements):
+            return .array(elements.map { $0.replacingReferences(by: blob) ?? $0 })
+        case .null, .bool, .number, .string, .blob:
+            return nil
+        }
+    }
+}
