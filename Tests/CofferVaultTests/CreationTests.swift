@@ -155,14 +155,14 @@ struct CreationTests {
 
     @Test("leaves nothing when it can't open what it made")
     func unopenable() {
-        for name in [".coffer-", "g0000000000000001-"] {
+        for (name, leftoverCount) in [(".coffer-", 0), ("g0000000000000001-", 1)] {
             let error = #expect(throws: CofferError(.ioFailed)) {
                 try makeStore(at: scratch.store, fileSystem: RecordingFileSystem(unopenable: name))
             }
             #expect(error?.systemErrorNumber == EMFILE)
+            #expect(scratch.names.count == leftoverCount)
         }
         // What is inside can't be removed without opening it; the next creation does.
-        #expect(scratch.names.count == 1)
         #expect(throws: Never.self) { try makeStore(at: scratch.store) }
         #expect(scratch.names == ["people.coffer"])
     }

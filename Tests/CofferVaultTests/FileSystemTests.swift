@@ -189,7 +189,11 @@ struct FileSystemTests {
             // A write that never ends would keep the test for ever.
             alarm(60)
             var action = sigaction()
+            #if canImport(Darwin)
+            action.__sigaction_u.__sa_handler = { _ in }
+            #else
             action.__sigaction_handler.sa_handler = { _ in }
+            #endif
             try #require(sigaction(SIGUSR1, &action, nil) == 0)
             var ends: [Int32] = [0, 0]
             try #require(pipe(&ends) == 0)
