@@ -52,7 +52,7 @@ final class Registry: Sendable {
         condition.lock()
         defer { condition.unlock() }
         while let entry = unsafe state.open[identity] {
-            if let database = entry.database { return database }
+            if let database = entry.database, !database.storage.isClosing { return database }
             condition.wait()
         }
         return nil

@@ -24,6 +24,9 @@ final class Storage: Sendable {
     /// Nil when read-only, and after close. Only whoever holds `writerLock` touches it.
     private nonisolated(unsafe) var writer: Writer?
 
+    /// Set for good when a close has begun: nobody is given this storage any more.
+    private let hasBegunClosing = Atomic(false)
+
     /// Set for good when a write failed: what is on the disk is then known again only after opening anew.
     private let isFailed = Atomic(false)
 
@@ -259,7 +262,11 @@ final class Storage: Sendable {
 
     // MARK: Closing
 
-    /// Waits for reads and writes under way, then closes. Calls that come later fail with `closed`. Closing twice is fine.
+    /// Whether it is closed, or will be as soon as nobody reads.
+    var isClosing: Bool { hasBegunClosing.load(ordering: .acquiring) }
+
+    /// Waits for reads and writes under way, then closes. Calls that come later fail with `closed`. Closing twice is fine:
+    /// whoever is second returns when all is closed, too.
     ///
     /// - Parameter removing: deletes the store too.
     /// - Throws: `invalidArgument` (400) inside a transaction, which would wait for itself; `busy` (503).
@@ -277,6 +284,7 @@ final class Storage: Sendable {
             writerLock.unlock()
             throw CofferError(.readOnly, of: subject)
         }
+        hasBegunClosing.store(true, ordering: .releasing)
         readers.close()
         var failure: CofferError?
         do throws(CofferError) {
@@ -289,7 +297,6 @@ final class Storage: Sendable {
             failure = error
         }
         unsafe writer = nil
-        writerLock.close()
         if removing && failure == nil {
             do throws(CofferError) {
                 try store.delete()
@@ -299,6 +306,7 @@ final class Storage: Sendable {
         }
         store.close()
         didClose()
+        writerLock.close()
         if let failure { throw failure }
     }
 
