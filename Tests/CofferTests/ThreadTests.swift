@@ -197,4 +197,23 @@ struct ThreadTests {
         try database.save(json: json(1))
         try database.close()
     }
+
+    /// Times beyond some hundred years once ended the process.
+    @Test("wait for a transaction however long they were told to", arguments: [Int64.max, 20_000_000_000, 100_000])
+    func patience(seconds: Int64) throws {
+        let database = try stores.open { $0.busyTimeout = .seconds(seconds) }
+        let isHeld = Gate()
+        try onThreads(2) { thread in
+            guard thread == 0 else {
+                isHeld.wait()
+                try database.save(json: json(1))
+                return
+            }
+            try database.inTransaction {
+                isHeld.open()
+                Thread.sleep(forTimeInterval: 0.1)
+            }
+        }
+        #expect(try database.documentCount == 1)
+    }
 }

@@ -18,6 +18,9 @@ final class WriterLock: Sendable {
     /// The holder, for the holder: no other thread can find its own identity here.
     private let holder = Atomic<UInt>(0)
 
+    /// Waits are made of pieces no longer than this: a condition can't wait until the end of time.
+    private static let longestWait = Duration.seconds(3600)
+
     /// Whether the calling thread holds the lock.
     var isHeldByCaller: Bool { holder.load(ordering: .relaxed) == currentThreadIdentity() }
 
@@ -29,12 +32,10 @@ final class WriterLock: Sendable {
         defer { condition.unlock() }
         while unsafe state.isHeld && !state.isClosed {
             let remaining = ContinuousClock.now.duration(to: deadline)
-            guard remaining > .zero, condition.wait(until: Date(timeIntervalSinceNow: remaining.seconds)) else {
-                if unsafe state.isHeld && !state.isClosed {
-                    throw CofferError(.busy, of: subject, "another transaction took too long")
-                }
-                continue
+            guard remaining > .zero else {
+                throw CofferError(.busy, of: subject, "another transaction took too long")
             }
+            condition.wait(until: Date(timeIntervalSinceNow: min(remaining, Self.longestWait).seconds))
         }
         guard unsafe !state.isClosed else { throw CofferError(.closed, of: subject) }
         unsafe state.isHeld = true
