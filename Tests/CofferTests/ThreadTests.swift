@@ -216,4 +216,28 @@ struct ThreadTests {
         }
         #expect(try database.documentCount == 1)
     }
+
+    /// A reader that finds the log's index being changed locks the log for an instant, and so may another connection of
+    /// the library. Without patience the writer, who came then, gave up.
+    @Test("that share the file by connections of their own wait for each other's locks instead of being busy")
+    func ownLocks() throws {
+        let database = try stores.open(key: nil)
+        try database.save(json: json(1), withID: "a")
+        let other = try DatabaseFile(path: stores.databaseFile().path, subject: "test", key: nil)
+            .connect(.readWrite, cacheByteCount: 1 << 20)
+        try other.execute("BEGIN IMMEDIATE")
+        let isWaiting = Gate()
+        try onThreads(2) { thread in
+            if thread == 0 {
+                isWaiting.wait()
+                Thread.sleep(forTimeInterval: 0.1)
+                try other.execute("COMMIT")
+            } else {
+                isWaiting.open()
+                try database.save(json: json(2), withID: "b")
+            }
+        }
+        try other.close()
+        #expect(try database.documentCount == 2)
+    }
 }

@@ -69,7 +69,12 @@ package import CofferSealing
             throw failure
         }
         _ = unsafe sqlcipher_extended_result_codes(handle, 1)
+        _ = unsafe sqlcipher_busy_timeout(handle, Self.longestLockMilliseconds)
     }
+
+    /// Connections of one process lock the log's index for an instant now and then, as when one finds it half changed by
+    /// another's commit. They wait for each other this long at most: far longer than any of them takes.
+    private static let longestLockMilliseconds: Int32 = 10_000
 
     /// Gives SQLCipher the raw key as `x'<64 hex digits>'`, never as SQL text: statements outlive their use in memory.
     ///
