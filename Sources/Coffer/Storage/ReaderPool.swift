@@ -35,6 +35,12 @@ final class Reader: @unchecked Sendable {
         snapshot = now
     }
 
+    /// Gives the snapshot up unless it is the newest: kept by an idle reader, an old one would keep the log from starting
+    /// again.
+    fileprivate func closeOldSnapshot(at now: UInt64?) throws(CofferError) {
+        if snapshot == nil || snapshot != now { try closeSnapshot() }
+    }
+
     fileprivate func setCache(byteCount: Int) throws(CofferError) {
         guard byteCount != cacheByteCount else { return }
         cacheByteCount = byteCount
@@ -86,6 +92,7 @@ final class ReaderPool: Sendable {
             try reader.openSnapshot(at: clock.settled)
             let value = try body(reader.tables)
             try reader.tables.confirmReads()
+            try reader.closeOldSnapshot(at: clock.settled)
             giveBack(reader)
             return value
         } catch {

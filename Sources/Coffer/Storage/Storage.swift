@@ -202,14 +202,23 @@ final class Storage: Sendable {
         }
         attachments.didCommit(files)
         writer.forgetFiles()
-        if writer.connection.logFrameCount >= Self.checkpointFrameCount {
-            readers.closeIdleSnapshots()
-            do throws(CofferError) {
-                try writer.connection.checkpoint()
-            } catch {
-                // The commit is safe in the log. The next write finds out whether the disk still works.
-                noteFailure(error)
-            }
+        checkpoint(writer)
+    }
+
+    /// Empties a log that has grown long, so that the next commit starts it again.
+    ///
+    /// Whoever reads the state before the last commit is in the way: idle readers give it up, and those at work get a
+    /// moment to finish. The clock must stand at a commit under way, so that none of them keeps it.
+    private func checkpoint(_ writer: Writer) {
+        let frameCount = writer.connection.logFrameCount
+        guard frameCount >= max(Self.checkpointFrameCount, writer.nextCheckpoint) else { return }
+        readers.closeIdleSnapshots()
+        do throws(CofferError) {
+            let isComplete = try writer.connection.checkpoint(patience: .milliseconds(100))
+            writer.nextCheckpoint = isComplete ? 0 : frameCount + Self.checkpointFrameCount / 16
+        } catch {
+            // The commit is safe in the log. The next write finds out whether the disk still works.
+            noteFailure(error)
         }
     }
 

@@ -19,6 +19,9 @@ final class Writer {
     /// Why the transactions from `depth` inwards can only be rolled back.
     private var failure: (error: CofferError, depth: Int)?
 
+    /// Frames in the log from which a checkpoint that readers kept from being complete is tried again.
+    var nextCheckpoint = 0
+
     private var lastSequence: Int64
 
     /// Whether a content's file is there.

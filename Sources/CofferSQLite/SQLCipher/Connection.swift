@@ -105,6 +105,8 @@ package import CofferSealing
             try execute("PRAGMA auto_vacuum = INCREMENTAL")
         case .readWrite:
             try execute("PRAGMA fullfsync = 1")
+            // 16 MiB, what a log grows to by itself: a longer one, of a large transaction, is cut when it starts again.
+            try execute("PRAGMA journal_size_limit = 16777216")
             // Checkpoints are made on purpose, by the writer alone: see checkpoint().
             unsafe sqlcipher_wal_hook(handle, Self.noteCommit, Unmanaged.passUnretained(self).toOpaque())
         case .readOnly, .immutable:
@@ -156,14 +158,18 @@ package import CofferSealing
         }
     }
 
-    /// Copies the log into the database file as far as no reader needs it, without waiting.
+    /// Copies the log into the database file, as far as no reader needs it, so that it can start again.
     ///
-    /// - Parameter truncating: also waits for readers, and leaves the log with a length of zero.
-    package func checkpoint(truncating: Bool = false) throws(CofferError) {
-        let mode = truncating ? SQLCIPHER_CHECKPOINT_TRUNCATE : SQLCIPHER_CHECKPOINT_PASSIVE
-        let code = unsafe sqlcipher_wal_checkpoint_v2(handle, nil, Int32(mode), nil, nil)
+    /// - Parameter patience: how long it waits for those who read from the log. They read on meanwhile, and new ones begin.
+    /// - Returns: whether the next commit starts it again.
+    package func checkpoint(patience: Duration) throws(CofferError) -> Bool {
+        _ = unsafe sqlcipher_busy_timeout(handle, Int32(patience / .milliseconds(1)))
+        defer { _ = unsafe sqlcipher_busy_timeout(handle, Self.longestLockMilliseconds) }
+        let code = unsafe sqlcipher_wal_checkpoint_v2(handle, nil, Int32(SQLCIPHER_CHECKPOINT_RESTART), nil, nil)
         // A reader in the way is no failure: the next checkpoint goes on from there.
-        if code & 0xFF != Int32(SQLCIPHER_BUSY) { try check(code) }
+        if code & 0xFF == Int32(SQLCIPHER_BUSY) { return false }
+        try check(code)
+        return true
     }
 
     // MARK: Closing
