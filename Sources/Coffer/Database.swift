@@ -46,7 +46,8 @@ public final class Database: Sendable {
 
     /// The document with that id, whether it exists or not. Touches no disk.
     ///
-    /// An id is 1 to 900 bytes of UTF-8 that do not start with `_`. Others are a 400 where the document is read or saved.
+    /// An id is 1 to 900 bytes of UTF-8 that do not start with `_`, but for `_design/…`. Others are a 400 where the document
+    /// is read or saved.
     public func document(withID id: String) -> Document { Document(database: self, documentID: id) }
 
     /// A new document with an id that nobody else has: 136 random bits. Touches no disk.

@@ -10,7 +10,7 @@ internal import Synchronization
 /// Each database is one directory, `NAME.coffer`. Managers are cheap and hold nothing open; two for the same directory,
 /// or one that reaches it on another way, hand out the same open databases. Safe from any thread.
 public final class Manager: Sendable {
-    /// Where this manager's databases are. Made when the first one is created.
+    /// Where this manager's databases are. Made when the first one is created, for its owner alone.
     public let directory: URL
 
     /// The manager of the app's usual place for data: `Application Support/Coffer` on Apple systems; elsewhere
@@ -121,10 +121,12 @@ public final class Manager: Sendable {
     private func open(
         _ name: DatabaseName, _ options: DatabaseOptions, checksKey: Bool
     ) throws(CofferError) -> Database? {
-        try checkStorageType(options, name)
         if let key = options.encryptionKey { try key.checkUsable() }
         let creates = options.create && !options.readOnly
-        if creates { try makeDirectory() }
+        if creates && !Manifest.exists(inStoreAt: storePath(name)) {
+            try checkStorageType(options, name)
+            try makeDirectory()
+        }
         let parent = try orNilWhenMissing { () throws(CofferError) in
             try StoreIdentity(ofDirectoryAt: directory.path(percentEncoded: false))
         }
@@ -182,7 +184,9 @@ public final class Manager: Sendable {
 
     private func makeDirectory() throws(CofferError) {
         do {
-            try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+            // The names of databases are for their owner's eyes only, too.
+            try FileManager.default.createDirectory(
+                at: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         } catch {
             throw CofferError(
                 .ioFailed, of: "directory \(directory.lastPathComponent)", "it can't be made", cause: error)

@@ -174,6 +174,25 @@ struct DamageTests {
         #expect(harmed >= 4)
     }
 
+    @Test("that makes one document's row name another's revision is noticed")
+    func exchangedRevisions() throws {
+        let database = try stores.open("plain", key: nil)
+        try database.save(json: Data(#"{"who":"mine"}"#.utf8), withID: "mine")
+        let other = try database.save(json: Data(#"{"who":"other"}"#.utf8), withID: "other")
+        try database.close()
+        // What an older page, put back where it was, can say. An unencrypted store lets the test write it.
+        let connection = try DatabaseFile(path: stores.databaseFile("plain").path, subject: "test", key: nil)
+            .connect(.readWrite, cacheByteCount: 1 << 20)
+        let change = Statement(connection, "UPDATE documents SET winner = ?1, number = ?1 WHERE id = 'mine'")
+        try change.bind(1, Int64(other.sequence))
+        try change.run()
+        try connection.close()
+        let again = try stores.open("plain", key: nil)
+        #expect(thrown { try again["mine"] }?.code == .damaged)
+        #expect(thrown { try again.document(withID: "mine").revision(withID: other.revisionID) }?.code == .damaged)
+        #expect(try again["other"]?["who"] == "other")
+    }
+
     @Test("of one document does not keep the others from being read")
     func others() throws {
         try fill()

@@ -202,7 +202,7 @@ struct DocumentTests {
 
     @Test("ids are 1 to 900 bytes that do not start with an underscore")
     func ids() throws {
-        for id in ["", "_x", "_", String(repeating: "a", count: 901)] {
+        for id in ["", "_x", "_", "_local/x", String(repeating: "a", count: 901)] {
             #expect(thrown { try database.document(withID: id).newRevision().save() }?.code == .invalidDocumentID)
             #expect(thrown { _ = try database.document(withID: id).currentRevision }?.status == 400)
         }

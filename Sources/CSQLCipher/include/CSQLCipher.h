@@ -87,7 +87,7 @@ static inline void (*sqlcipher_transient(void))(void *) { return (void (*)(void 
     X(ROW, 100) X(DONE, 101) \
     X(INTEGER, 1) X(FLOAT, 2) X(BLOB, 4) X(NULL, 5) \
     X(OPEN_READONLY, 0x1) X(OPEN_READWRITE, 0x2) X(OPEN_CREATE, 0x4) X(OPEN_URI, 0x40) X(OPEN_NOMUTEX, 0x8000) \
-    X(CHECKPOINT_RESTART, 2) \
+    X(CHECKPOINT_TRUNCATE, 3) \
     X(LIMIT_ATTACHED, 7)
 
 enum {

@@ -48,6 +48,13 @@ public final class Document: Sendable {
         get throws(CofferError) { try properties?[key] }
     }
 
+    /// One property of the current revision as a value of yours; nil when there is none of that name, or when it does not
+    /// fit, or when there is no current revision.
+    @_disfavoredOverload
+    public subscript<Value: JSONConvertible>(key: String) -> Value? {
+        get throws(CofferError) { try properties?[key] }
+    }
+
     /// The revision with that id, with its properties if they are still there; nil when there is no such revision.
     public func revision(withID id: RevisionID) throws(CofferError) -> SavedRevision? {
         let document = try checkedID
@@ -55,7 +62,7 @@ public final class Document: Sendable {
             guard let row = try tables.document(document),
                 let sequence = try tables.sequence(of: id, inDocument: row.number)
             else { return nil }
-            return try tables.revision(sequence: sequence)
+            return try tables.revision(sequence: sequence, of: document)
         }
         return stored.map { SavedRevision(document: self, $0) }
     }
@@ -89,7 +96,13 @@ public final class Document: Sendable {
     var subject: String { "document \(documentID)" }
 
     var checkedID: DocumentID {
-        get throws(CofferError) { try DocumentID(documentID) }
+        get throws(CofferError) {
+            let id = try DocumentID(documentID)
+            guard !id.isLocal else {
+                throw CofferError(.invalidDocumentID, of: subject, "ids that start with _local/ are no documents'")
+            }
+            return id
+        }
     }
 
     /// The winning revision, deletion or not.

@@ -102,7 +102,7 @@ extension Writer {
     /// The draft's body, with the attachments that it has from its parent.
     private func body(of draft: RevisionDraft, parent: Int64) throws(CofferError) -> CanonicalBody {
         guard draft.inheritsAttachments, try tables.flags(sequence: parent).contains(.hasAttachments),
-            let parentBody = try tables.revision(sequence: parent).body
+            let parentBody = try tables.revision(sequence: parent, of: draft.documentID).body
         else { return draft.body }
         var object = try JSONObject(draft.body)
         object["_attachments"] = try JSONObject(canonical: parentBody.span)["_attachments"]
@@ -130,7 +130,7 @@ extension Writer {
         let extendsWinner = parentSequence == row.winner && !row.flags.contains(.isBranched)
         if !extendsWinner, let twin = try tables.sequence(of: id, inDocument: row.number) {
             // The same edit of the same revision is the same revision.
-            return try tables.revision(sequence: twin)
+            return try tables.revision(sequence: twin, of: draft.documentID)
         }
         let content = try RevisionContent(body)
         try checkContents(content, of: draft)

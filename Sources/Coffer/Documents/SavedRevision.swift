@@ -88,8 +88,9 @@ public final class SavedRevision: Sendable {
     public var parentRevision: SavedRevision? {
         get throws(CofferError) {
             guard let parent = stored.parent else { return nil }
+            let id = try document.checkedID
             let found = try document.database.storage.read { (tables) throws(CofferError) in
-                try tables.revision(sequence: parent)
+                try tables.revision(sequence: parent, of: id)
             }
             return SavedRevision(document: document, found)
         }
@@ -135,8 +136,9 @@ public final class SavedRevision: Sendable {
     private var loadedBody: [UInt8]? {
         get throws(CofferError) {
             if let body = stored.body { return body }
+            let id = try document.checkedID
             return try document.database.storage.read { (tables) throws(CofferError) in
-                try tables.revision(sequence: stored.sequence).body
+                try tables.revision(sequence: stored.sequence, of: id).body
             }
         }
     }

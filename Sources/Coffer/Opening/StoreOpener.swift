@@ -67,10 +67,8 @@ struct StoreOpener {
         _ inspection: DatabaseFile.Inspection
     ) throws(CofferError) -> Storage {
         let connection = try database.connect(.readWrite, cacheByteCount: cacheByteCount / 2)
-        switch options.durability {
-        case .full: try connection.execute("PRAGMA synchronous = FULL")
-        case .relaxed: try connection.execute("PRAGMA synchronous = NORMAL")
-        }
+        // Recovery, if any, is durable step by step, whatever is asked for afterwards.
+        try connection.execute("PRAGMA synchronous = FULL")
         var manifest = manifest
         if try store.isStale(manifest, bindingSequence: inspection.binding.sequence) {
             let names = try AttachmentTables(connection).names(by: AttachmentNaming(manifest))
@@ -80,6 +78,7 @@ struct StoreOpener {
                     try Binding.update(sequence: sequence, in: connection)
                 })
         }
+        if options.durability == .relaxed { try connection.execute("PRAGMA synchronous = NORMAL") }
         let identity = store.identity
         let attachments = try AttachmentStore(store, manifest)
         return Storage(

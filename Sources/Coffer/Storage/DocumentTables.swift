@@ -42,19 +42,22 @@ final class DocumentTables {
         self.connection = connection
         attachments = AttachmentTables(connection)
         findDocument = Statement(connection, "SELECT number, winner, flags FROM documents WHERE id = ?1")
-        // A winner that is not there must show as damage, not as a document that is not there.
+        // A winner that is not there must show as damage, not as a document that is not there. So must one that is another
+        // document's: whoever can write the disk can put an older page back, in which the sequence meant something else.
         findWinner = Statement(
             connection,
             """
             SELECT r.sequence, r.document, r.parent, r.flags, r.generation, r.suffix, r.digest, r.body,
                 d.number, d.winner, d.flags
-            FROM documents AS d LEFT JOIN revisions AS r ON r.sequence = d.winner WHERE d.id = ?1
+            FROM documents AS d LEFT JOIN revisions AS r
+                ON r.sequence = d.winner AND r.document = d.number AND r.id = d.id
+            WHERE d.id = ?1
             """)
         findRevision = Statement(
             connection,
             """
             SELECT sequence, document, parent, flags, generation, suffix, digest, body
-            FROM revisions WHERE sequence = ?1
+            FROM revisions WHERE sequence = ?1 AND id = ?2
             """)
         findRevisionID = Statement(connection, "SELECT generation, suffix, flags FROM revisions WHERE sequence = ?1")
         findRevisionInDocument = Statement(
@@ -99,9 +102,10 @@ final class DocumentTables {
         }
     }
 
-    /// The revision with its body, which must be there.
-    func revision(sequence: Int64) throws(CofferError) -> StoredRevision {
+    /// The document's revision with its body, which must be there.
+    func revision(sequence: Int64, of document: DocumentID) throws(CofferError) -> StoredRevision {
         try findRevision.bind(1, sequence)
+        try findRevision.bind(2, document.text)
         let found = try findRevision.first { (statement) throws(CofferError) in
             try revision(statement, bodyColumns: (6, 7))
         }

@@ -35,7 +35,7 @@ final class WriterLock: Sendable {
             guard remaining > .zero else {
                 throw CofferError(.busy, of: subject, "another transaction took too long")
             }
-            condition.wait(until: Date(timeIntervalSinceNow: min(remaining, Self.longestWait).seconds))
+            _ = condition.wait(until: Date(timeIntervalSinceNow: min(remaining, Self.longestWait).seconds))
         }
         guard unsafe !state.isClosed else { throw CofferError(.closed, of: subject) }
         unsafe state.isHeld = true

@@ -150,6 +150,11 @@ extension JSONObject {
     }
 }
 
+extension JSONObject: CustomStringConvertible {
+    /// The object as canonical JSON: see ``JSONValue/description``.
+    public var description: String { JSONValue.object(self).description }
+}
+
 extension JSONObject: Hashable {
     /// Whether both have the same members, in whatever order.
     public static func == (left: JSONObject, right: JSONObject) -> Bool {

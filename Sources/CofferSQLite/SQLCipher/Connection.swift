@@ -101,6 +101,8 @@ package import CofferSealing
         switch access {
         case .create:
             if !isEncrypted { try execute("PRAGMA page_size = 4096") }
+            // Whoever makes a file makes it durable as a whole, and throws it away when anything fails before.
+            try execute("PRAGMA synchronous = OFF")
             // Set before the first table, so that space is given back later without holding the store in memory.
             try execute("PRAGMA auto_vacuum = INCREMENTAL")
         case .readWrite:
@@ -158,14 +160,17 @@ package import CofferSealing
         }
     }
 
-    /// Copies the log into the database file, as far as no reader needs it, so that it can start again.
+    /// Copies the log into the database file, as far as no reader needs it, and empties it.
+    ///
+    /// Empties, and not only lets the next commit overwrite it: SQLite reads a log that a crash leaves up to its first
+    /// damaged frame, so what stands in one although the file has it already could bring an old state back.
     ///
     /// - Parameter patience: how long it waits for those who read from the log. They read on meanwhile, and new ones begin.
-    /// - Returns: whether the next commit starts it again.
+    /// - Returns: whether the log is empty now.
     package func checkpoint(patience: Duration) throws(CofferError) -> Bool {
         _ = unsafe sqlcipher_busy_timeout(handle, Int32(patience / .milliseconds(1)))
         defer { _ = unsafe sqlcipher_busy_timeout(handle, Self.longestLockMilliseconds) }
-        let code = unsafe sqlcipher_wal_checkpoint_v2(handle, nil, Int32(SQLCIPHER_CHECKPOINT_RESTART), nil, nil)
+        let code = unsafe sqlcipher_wal_checkpoint_v2(handle, nil, Int32(SQLCIPHER_CHECKPOINT_TRUNCATE), nil, nil)
         // A reader in the way is no failure: the next checkpoint goes on from there.
         if code & 0xFF == Int32(SQLCIPHER_BUSY) { return false }
         try check(code)
