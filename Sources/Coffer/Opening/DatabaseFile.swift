@@ -41,7 +41,7 @@ struct DatabaseFile: Sendable {
     func inspect() throws(CofferError) -> Inspection {
         let hasLog = logByteCount > 0
         let hadLogIndex = hasLogIndex
-        if hasLog && !hadLogIndex && !FileManager.default.isWritableFile(atPath: directory) {
+        if hasLog && !FileManager.default.isWritableFile(atPath: hadLogIndex ? path + "-shm" : directory) {
             throw CofferError(.busy, of: subject, "its log has to be read first, and the directory can't be written")
         }
         defer { if hasLog && !hadLogIndex { removeLogIndex() } }
@@ -59,6 +59,13 @@ struct DatabaseFile: Sendable {
         let lastSequence = try tables.lastSequence()
         try tables.confirmReads()
         return Inspection(binding: binding, lastSequence: lastSequence)
+    }
+
+    /// - Throws: `readOnly` (403) where the file or its directory can't be written. SQLite would open it for reading then.
+    func checkWritable() throws(CofferError) {
+        for path in [path, directory] where !FileManager.default.isWritableFile(atPath: path) {
+            throw CofferError(.readOnly, of: subject, "its file or directory can't be written")
+        }
     }
 
     private var directory: String { (path as NSString).deletingLastPathComponent }

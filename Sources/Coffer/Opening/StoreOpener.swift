@@ -66,6 +66,7 @@ struct StoreOpener {
         _ store: LockedStore, _ manifest: UnlockedManifest, _ database: DatabaseFile,
         _ inspection: DatabaseFile.Inspection
     ) throws(CofferError) -> Storage {
+        try database.checkWritable()
         let connection = try database.connect(.readWrite, cacheByteCount: cacheByteCount / 2)
         // Recovery, if any, is durable step by step, whatever is asked for afterwards.
         try connection.execute("PRAGMA synchronous = FULL")

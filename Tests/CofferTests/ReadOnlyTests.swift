@@ -1,0 +1,111 @@
+import Foundation
+import Testing
+
+@testable import Coffer
+
+@Suite("A database opened for reading only")
+struct ReadOnlyTests {
+    let stores = TestStores()
+
+    private func openReading(_ name: String) throws -> Database { try stores.open(name) { $0.readOnly = true } }
+
+    /// Makes a store as a killed process leaves it, everything still in its log.
+    private func crash(_ name: String, hasLogIndex: Bool = true) throws {
+        let database = try stores.open("source")
+        for number in 0..<20 {
+            try database.save(json: json(number, byteCount: 3_000), withID: "d\(number)")
+        }
+        try FileManager.default.copyItem(at: stores.url("source"), to: stores.url(name))
+        try database.delete()
+        if !hasLogIndex { try FileManager.default.removeItem(atPath: stores.databaseFile(name).path + "-shm") }
+    }
+
+    @Test(
+        "reads what a killed process left in the log, and changes no byte but the log's index",
+        arguments: [true, false])
+    func log(hasLogIndex: Bool) throws {
+        try crash("crashed", hasLogIndex: hasLogIndex)
+        let before = try stores.snapshot(ignoring: ["db.sqlite3-shm"])
+        for _ in 0..<2 {
+            let database = try openReading("crashed")
+            #expect(try database.documentCount == 20)
+            #expect(try database["d19"]?["n"] == 19)
+            try onThreads(4) { _ throws in
+                for number in 0..<20 { #expect(try database["d\(number)"]?["n"] == .number(JSONNumber(number))) }
+            }
+            try database.close()
+            #expect(try stores.snapshot(ignoring: ["db.sqlite3-shm"]) == before)
+        }
+        #expect(
+            FileManager.default.fileExists(atPath: try stores.databaseFile("crashed").path + "-shm") == hasLogIndex)
+        #expect(try stores.open("crashed").documentCount == 20)
+    }
+
+    @Test("without a log makes no file, and changes none")
+    func noLog() throws {
+        try stores.open().save(json: json(1), withID: "a")
+        let before = try stores.snapshot()
+        var database: Database? = try openReading("db")
+        #expect(try database?["a"]?["n"] == 1)
+        #expect(try stores.snapshot() == before)
+        database = nil
+        #expect(try stores.snapshot() == before)
+    }
+
+    @Test("recovers nothing: what a change that was cut short left behind stays")
+    func noRecovery() throws {
+        try stores.open().save(json: json(1), withID: "a")
+        let leftover = stores.url().appending(path: "MANIFEST.new")
+        try Data("half".utf8).write(to: leftover)
+        try Data("half".utf8).write(to: stores.generation().appending(path: "incoming/x"))
+        let before = try stores.snapshot()
+        try openReading("db").close()
+        #expect(try stores.snapshot() == before)
+        try stores.open().close()
+        #expect(!FileManager.default.fileExists(atPath: leftover.path))
+    }
+
+    @Test("refuses every change with a 403, inside a transaction and in tasks too")
+    func changes() async throws {
+        try await stores.open().save(json: json(1), withID: "a")
+        let database = try openReading("db")
+        let document = database.document(withID: "a")
+        #expect(thrown { try document.newRevision().save() }?.status == 403)
+        #expect(thrown { try document.delete() }?.status == 403)
+        #expect(thrown { try document.currentRevision?.deleteDocument() }?.status == 403)
+        #expect(thrown { try database.saveDocument(document.toMutable()) }?.status == 403)
+        #expect(thrown { try database.inTransaction {} }?.status == 403)
+        #expect(thrown { try database.delete() }?.status == 403)
+        await #expect(throws: CofferError(.readOnly)) { try await database.save(json: json(2)) }
+        await #expect(throws: CofferError(.readOnly)) { try await database.delete() }
+        #expect(try database["a"]?["n"] == 1)
+    }
+
+    @Test("is not created")
+    func missing() throws {
+        #expect(thrown { try openReading("db") }?.code == .databaseNotFound)
+        #expect(!FileManager.default.fileExists(atPath: stores.directory.path))
+    }
+
+    /// A read-only disk, with a store that was closed and one that a killed process left.
+    @Test(
+        "on a disk that can't be written reads a store that was closed; one with a log is busy, and writing is a 403",
+        .enabled(if: SmallDisk.isAvailable, "no small disk can be mounted here"), arguments: [true, false])
+    func readOnlyDisk(hasLogIndex: Bool) throws {
+        try crash("crashed", hasLogIndex: hasLogIndex)
+        let disk = try SmallDisk(megabytes: 8)
+        try disk.open("closed").save(json: json(1), withID: "a")
+        try FileManager.default.copyItem(
+            at: stores.url("crashed"), to: disk.directory.appending(path: "crashed.coffer"))
+        try disk.makeReadOnly()
+
+        #expect(try disk.open("closed") { $0.readOnly = true }["a"]?["n"] == 1)
+        #expect(thrown { try disk.open("closed") }?.code == .readOnly)
+        #expect(thrown { try disk.open("closed", key: testKey(8)) }?.code == .wrongKey)
+        #expect(thrown { try disk.open("crashed") { $0.readOnly = true } }?.code == .busy)
+        #expect(thrown { try disk.open("crashed") }?.code == .busy)
+        #expect(thrown { try disk.open("crashed", key: nil) }?.code == .keyRequired)
+        #expect(thrown { try disk.open("new") }?.code == .readOnly)
+        #expect(try disk.names == ["closed.coffer", "crashed.coffer"])
+    }
+}
