@@ -1,7 +1,6 @@
 internal import CofferSealing
 internal import CofferSQLite
 internal import CofferVault
-internal import Dispatch
 internal import Synchronization
 
 /// One open store: its lock, the writer and the readers. Everything that the public classes do goes through here.
@@ -31,7 +30,7 @@ final class Storage: Sendable {
     private let isFailed = Atomic(false)
 
     /// Where the `async` forms wait for their turn, so that no thread of the cooperative pool does.
-    private let waiting: DispatchQueue
+    private let line: WaitingLine
 
     /// Called once, when this storage has closed.
     private let didClose: @Sendable () -> Void
@@ -58,7 +57,7 @@ final class Storage: Sendable {
         self.clock = clock
         readers = ReaderPool(
             subject: subject, clock: clock, cacheByteCount: readerCacheByteCount, connect: connectReader)
-        waiting = DispatchQueue(label: "coffer.writer", qos: .userInitiated)
+        line = WaitingLine(timeout: busyTimeout, subject: subject)
     }
 
     // MARK: Reading
@@ -247,26 +246,14 @@ final class Storage: Sendable {
 
     // MARK: Waiting without a thread of the pool
 
-    /// Runs `work` on the queue where writes wait for their turn, and suspends the calling task meanwhile.
+    /// Runs `work`, which waits for its turn to write, and suspends the calling task meanwhile.
     ///
-    /// - Throws: what `work` throws; `cancelled` (499) when the task was cancelled before; `busy` (503) when its turn did
-    ///   not come in time.
+    /// - Throws: what `work` throws; `cancelled` (499) when the task was cancelled before it began; `busy` (503) when its
+    ///   turn did not come in time.
     func inBackground<Value: Sendable, Failure: Error>(
         _ work: @escaping @Sendable () throws(Failure) -> Value
     ) async throws -> Value {
-        if Task.isCancelled { throw CofferError(.cancelled, of: subject) }
-        let deadline = ContinuousClock.now + busyTimeout
-        return try await withCheckedThrowingContinuation { continuation in
-            waiting.async {
-                continuation.resume(
-                    with: Result {
-                        guard ContinuousClock.now < deadline else {
-                            throw CofferError(.busy, of: self.subject, "other transactions took too long")
-                        }
-                        return try work()
-                    })
-            }
-        }
+        try await line.run(work)
     }
 
     // MARK: Closing
