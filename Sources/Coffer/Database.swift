@@ -98,6 +98,7 @@ public final class Database: Sendable {
     ///
     /// - Returns: what `body` returns.
     /// - Throws: what `body` throws; `readOnly` (403), `closed` (500), `busy` (503), `noSpace` (507).
+    @discardableResult
     public func inTransaction<Value>(_ body: () throws -> Value) throws -> Value {
         try storage.transaction(body)
     }

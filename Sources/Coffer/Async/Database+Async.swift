@@ -8,6 +8,7 @@ public import Foundation
 
 extension Database {
     /// Runs `body` as one transaction: see the form without `async`. `body` runs on a thread of the database's own.
+    @discardableResult
     public func inTransaction<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
         try await storage.inBackground { [self] in try inTransaction(body) }
     }
