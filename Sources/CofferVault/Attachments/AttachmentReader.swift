@@ -4,7 +4,8 @@ internal import Synchronization
 /// Reads the content of one attachment, in any order.
 ///
 /// It holds the file open, so it goes on reading when the file is removed by a compaction or a key change. Nothing is
-/// handed out before its chunk's tag is verified; where files aren't encrypted, only ``wholeRead()`` notices changed bytes.
+/// handed out before its chunk's tag is verified; where files aren't encrypted there is none, and only
+/// ``wholeRead(checking:)`` notices bytes that were changed.
 ///
 /// Calls may come from any thread. All throw `damaged` (500), naming the attachment, for anything but the bytes that were
 /// written, and `ioFailed` (500) when the system can't read them: never fewer bytes than asked for.
@@ -20,9 +21,6 @@ package final class AttachmentReader: Sendable {
     /// Nil where files aren't encrypted.
     private let decryptor: Mutex<CobblestoneDecryptor?>
 
-    /// How many chunks a long read takes from the system at once.
-    static let chunksPerRead = 64
-
     /// Checks the size of `file`, its header and its last chunk.
     init(
         _ file: File, _ content: ContentDigest, header: [UInt8], _ encryption: AttachmentEncryption?, subject: String,
@@ -32,7 +30,7 @@ package final class AttachmentReader: Sendable {
         guard content.byteCount < ContentLayout.maximumByteCount, header.count == layout.headerByteCount else {
             throw CofferError(.damaged, of: subject, "its row is not one of this store")
         }
-        let status = try fileSystem.status(of: file)
+        let status = try reading(subject) { () throws(CofferError) in try fileSystem.status(of: file) }
         guard status.kind == .file else { throw CofferError(.damaged, of: subject, "its file is not a file") }
         guard status.byteCount == layout.fileByteCount else {
             throw CofferError(
@@ -40,7 +38,10 @@ package final class AttachmentReader: Sendable {
         }
         var decryptor: CobblestoneDecryptor?
         if let encryption {
-            guard try fileSystem.read(header.count, from: file, at: 0) == header else {
+            let start = try reading(subject) { () throws(CofferError) in
+                try fileSystem.read(header.count, from: file, at: 0)
+            }
+            guard start == header else {
                 throw CofferError(.damaged, of: subject, "its file is another one")
             }
             decryptor = try CobblestoneDecryptor(key: encryption.key, context: encryption.context, header: header)
@@ -65,11 +66,10 @@ package final class AttachmentReader: Sendable {
         let range = start..<start + output.count
         precondition(start >= 0 && range.upperBound <= byteCount, "outside of the content")
         guard !range.isEmpty else { return }
-        var window = ChunkWindow(layout, chunkCount: min(layout.chunks(holding: range).count, Self.chunksPerRead))
-        for chunk in layout.chunks(holding: range) {
-            if !window.holds(chunk) {
-                try load(&window, from: chunk, upTo: layout.chunks(holding: range).upperBound)
-            }
+        let chunks = layout.chunks(holding: range)
+        var window = ChunkWindow(layout, chunkCount: min(chunks.count, ContentLayout.chunksPerCall))
+        for chunk in chunks {
+            if !window.holds(chunk) { try load(&window, from: chunk, upTo: chunks.upperBound) }
             let content = layout.content(of: chunk)
             let part = content.clamped(to: range)
             let place = unsafe UnsafeMutableRawBufferPointer(
@@ -100,11 +100,9 @@ package final class AttachmentReader: Sendable {
     func load(_ window: inout ChunkWindow, from first: Int, upTo end: Int) throws(CofferError) {
         let chunks = first..<min(end, first + window.chunkCount)
         let stored = layout.stored(chunks)
-        let count: Int
-        do throws(CofferError) {
-            count = try unsafe fileSystem.read(into: window.fill(with: chunks), from: file, at: stored.lowerBound)
-        } catch {
-            throw CofferError(error.code, of: subject, error.detail, cause: error.cause)
+        let place = unsafe window.fill(with: chunks)
+        let count = try reading(subject) { () throws(CofferError) in
+            try unsafe fileSystem.read(into: place, from: file, at: stored.lowerBound)
         }
         guard count == stored.count else { throw CofferError(.damaged, of: subject, "its file became shorter") }
     }
@@ -141,33 +139,11 @@ package final class AttachmentReader: Sendable {
     }
 }
 
-/// Some chunks of a file as they are stored, in memory.
-struct ChunkWindow: ~Copyable {
-    /// How many it can hold.
-    let chunkCount: Int
-    private let layout: ContentLayout
-    private let buffer: RawBuffer
-    private var chunks = 0..<0
-
-    init(_ layout: ContentLayout, chunkCount: Int) {
-        self.layout = layout
-        self.chunkCount = chunkCount
-        buffer = RawBuffer(byteCount: chunkCount * layout.storedChunkByteCount)
-    }
-
-    func holds(_ chunk: Int) -> Bool { chunks.contains(chunk) }
-
-    /// Where the stored bytes of `chunks` belong.
-    mutating func fill(with chunks: Range<Int>) -> UnsafeMutableRawBufferPointer {
-        self.chunks = chunks
-        return unsafe buffer[0..<layout.stored(chunks).count]
-    }
-
-    /// The stored bytes of a chunk that it holds.
-    subscript(chunk: Int) -> UnsafeMutableRawBufferPointer {
-        precondition(holds(chunk), "not in the window")
-        let start = layout.stored(chunks).lowerBound
-        let stored = layout.stored(chunk..<chunk + 1)
-        return unsafe buffer[stored.lowerBound - start..<stored.upperBound - start]
+/// Reads from an attachment's file: errors name the attachment, which users know, and not the file.
+func reading<Result>(_ subject: String, _ body: () throws(CofferError) -> Result) throws(CofferError) -> Result {
+    do throws(CofferError) {
+        return try body()
+    } catch {
+        throw CofferError(error.code, of: subject, error.detail, cause: error.cause)
     }
 }

@@ -95,7 +95,8 @@ extension AttachmentStore {
             try fileSystem.synchronizeFileSystem(of: attachments)
         } else {
             for attachment in staged {
-                try fileSystem.synchronize(attachment.openInPlace(subject: StagedAttachment.unsavedSubject))
+                guard let file = try attachment.openInPlace(subject: StagedAttachment.unsavedSubject) else { continue }
+                try fileSystem.synchronize(file)
             }
         }
         // Before Linux 5.17, a sync of the whole file system doesn't say when its journal failed; this does.
@@ -105,7 +106,6 @@ extension AttachmentStore {
     /// Takes out of `attachments/` again what of `staged` was put there.
     private func undo(_ staged: [StagedAttachment]) {
         guard let attachments else { return }
-        var isUndone = true
         var isChanged = false
         for attachment in staged {
             guard case .installed(let name) = attachment.state.withLock(\.stage) else { continue }
@@ -113,17 +113,13 @@ extension AttachmentStore {
             do throws(CofferError) {
                 try fileSystem.unlink(name, in: attachments)
             } catch {
-                if error.systemErrorNumber != ENOENT { isUndone = false }
+                if error.systemErrorNumber != ENOENT { isUncertain.store(true, ordering: .releasing) }
             }
         }
         guard isChanged else { return }
         // The file in `incoming/` must not go for good before the one in `attachments/` has.
-        do throws(CofferError) {
-            try synchronizing { () throws(CofferError) in try fileSystem.synchronize(attachments) }
-        } catch {
-            isUndone = false
-        }
-        if hasFailedSync.load(ordering: .acquiring) { isUndone = false }
+        try? synchronizing { () throws(CofferError) in try fileSystem.synchronize(attachments) }
+        let isUndone = !isUncertain.load(ordering: .acquiring)
         for attachment in staged {
             attachment.state.withLock { state in
                 guard case .installed = state.stage else { return }

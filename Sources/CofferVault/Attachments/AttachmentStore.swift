@@ -32,8 +32,8 @@ package final class AttachmentStore: Sendable {
     let owner: FileOwner
     let adjustDigest: @Sendable (ContentDigest) -> ContentDigest
 
-    /// Set by a sync that failed: what is durable and what isn't is unknown from then on.
-    let hasFailedSync = Atomic(false)
+    /// Set when it is unknown what is on the disk: by a sync that failed, or a file that couldn't be taken back.
+    let isUncertain = Atomic(false)
     /// How many staged attachments have their file still open.
     let openStagedCount = Atomic(0)
 
@@ -105,13 +105,13 @@ package final class AttachmentStore: Sendable {
 
     func openFile(_ name: String, in directory: Directory, subject: String) throws(CofferError) -> File {
         do throws(CofferError) {
-            return try fileSystem.openFile(name, in: directory)
+            return try reading(subject) { () throws(CofferError) in try fileSystem.openFile(name, in: directory) }
         } catch {
             switch error.systemErrorNumber {
             case ENOENT: throw CofferError(.damaged, of: subject, "its file is missing")
             // A symbolic link, or a socket.
             case ELOOP, ENXIO: throw CofferError(.damaged, of: subject, "its file is not a file")
-            default: throw CofferError(error.code, of: subject, error.detail, cause: error.cause)
+            default: throw error
             }
         }
     }
@@ -149,8 +149,8 @@ package final class AttachmentStore: Sendable {
     /// `directory`, when the store may be written.
     func writable(_ directory: Directory?) throws(CofferError) -> Directory {
         try store.checkWritable()
-        guard !hasFailedSync.load(ordering: .acquiring) else {
-            throw CofferError(.reopenRequired, of: store.path, "an earlier sync of attachments failed")
+        guard !isUncertain.load(ordering: .acquiring) else {
+            throw CofferError(.reopenRequired, of: store.path, "an earlier change of its attachments failed")
         }
         guard let directory else { throw CofferError(.damaged, of: store.path, "a directory of it is missing") }
         return directory
@@ -162,7 +162,7 @@ package final class AttachmentStore: Sendable {
         do throws(CofferError) {
             try sync()
         } catch {
-            hasFailedSync.store(true, ordering: .releasing)
+            isUncertain.store(true, ordering: .releasing)
             throw error
         }
     }

@@ -11,6 +11,10 @@ struct ContentLayout: Sendable {
     /// Bytes of content in each chunk but the last.
     static let chunkByteCount = Cobblestone.chunkByteCount
 
+    /// How many chunks go to the system or come from it at once: 256 KiB, which every writer and reader may hold. More was
+    /// not faster.
+    static let chunksPerCall = 16
+
     /// Beyond it no message has a valid length; a row that says so was changed.
     static let maximumByteCount = 1 << 52
 
@@ -36,40 +40,5 @@ struct ContentLayout: Sendable {
     func content(of chunk: Int) -> Range<Int> {
         let start = chunk * Self.chunkByteCount
         return start..<min(start + Self.chunkByteCount, byteCount)
-    }
-}
-
-/// How the files of one generation are encrypted.
-struct AttachmentEncryption: Sendable {
-    let key: SymmetricKey
-    /// Binds each file to its store and generation.
-    let context: [UInt8]
-
-    /// Nil when the store is not encrypted.
-    init?(_ manifest: UnlockedManifest) throws(CofferError) {
-        guard let key = try manifest.key(for: .attachments) else { return nil }
-        self.key = key
-        context = KeyLabel.subkey(
-            for: "attachment", of: manifest.manifest.storeUUID, generation: manifest.manifest.generation)
-    }
-}
-
-/// Memory of one's own, uninitialized at first.
-@safe struct RawBuffer: ~Copyable, @unchecked Sendable {
-    // Sendable: nobody else has the pointer, and whoever changes the bytes does so alone.
-    private let start: UnsafeMutableRawPointer
-    let byteCount: Int
-
-    init(byteCount: Int) {
-        unsafe start = .allocate(byteCount: byteCount, alignment: 64)
-        self.byteCount = byteCount
-    }
-
-    deinit { unsafe start.deallocate() }
-
-    /// Valid for as long as this value lives.
-    subscript(range: Range<Int>) -> UnsafeMutableRawBufferPointer {
-        precondition(range.lowerBound >= 0 && range.upperBound <= byteCount, "outside of the buffer")
-        return unsafe UnsafeMutableRawBufferPointer(start: start + range.lowerBound, count: range.count)
     }
 }

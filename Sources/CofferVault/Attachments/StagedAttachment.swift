@@ -73,15 +73,17 @@ package final class StagedAttachment: Sendable {
     ///
     /// Throws `damaged` (500) when the file is missing or was changed.
     package func open(subject: String = unsavedSubject) throws(CofferError) -> AttachmentReader {
-        if isSaved { return try store.open(digest, header: header, subject: subject) }
-        let file = try openInPlace(subject: subject)
+        guard let file = try openInPlace(subject: subject) else {
+            return try store.open(digest, header: header, subject: subject)
+        }
         return try AttachmentReader(
             file, digest, header: header, store.encryption, subject: subject, fileSystem: store.fileSystem)
     }
 
-    /// Its file in `incoming/`.
-    func openInPlace(subject: String) throws(CofferError) -> File {
+    /// Its file in `incoming/`, as long as it has to be there.
+    func openInPlace(subject: String) throws(CofferError) -> File? {
         try state.withLock { (state) throws(CofferError) in
+            if case .saved = state.stage { return nil }
             if let file = state.file { return file }
             return try store.openFile(state.name, in: incoming, subject: subject)
         }

@@ -1,13 +1,23 @@
 package import CofferSealing
 internal import Synchronization
 
+/// What a reading of the whole content checks, besides its length.
+package enum ContentCheck: Sendable {
+    /// The tag of each chunk, which with the header that the row has vouches for every byte: nobody without the key can
+    /// have changed one. Where files aren't encrypted there are no tags, and the digest is checked instead.
+    case tags
+    /// Also the SHA-256 that the row has, which takes more than twice as long. It vouches for what was there before the
+    /// encryption too: for the memory and the program that wrote it.
+    case digest
+}
+
 extension AttachmentReader {
     /// A new reading of the whole content, from its first byte to its last.
-    package func wholeRead() -> WholeRead { WholeRead(self) }
+    package func wholeRead(checking check: ContentCheck = .digest) -> WholeRead { WholeRead(self, check) }
 
-    /// The whole content at once, checked as ``wholeRead()`` does.
-    package func wholeContent() throws(CofferError) -> [UInt8] {
-        let reading = wholeRead()
+    /// The whole content at once, checked as ``wholeRead(checking:)`` does.
+    package func wholeContent(checking check: ContentCheck = .digest) throws(CofferError) -> [UInt8] {
+        let reading = wholeRead(checking: check)
         return try [UInt8](capacity: byteCount) { (output) throws(CofferError) in
             try unsafe output.withUnsafeMutableBufferPointer { (buffer, count) throws(CofferError) in
                 // Also for no bytes at all, of which the digest is checked too.
@@ -21,18 +31,18 @@ extension AttachmentReader {
     }
 }
 
-/// Reads the whole content of an attachment in pieces, once, and checks its length and SHA-256 besides what every read
-/// checks: the last bytes are handed out only when all of it is what was written.
+/// Reads the whole content of an attachment in pieces, once. The last bytes are handed out only when all of it is what was
+/// written, as far as ``ContentCheck`` asks.
 ///
-/// Calls may come from any thread, one after another. Holds about a megabyte, or the content if that is less.
+/// Calls may come from any thread, one after another. Holds 256 KiB, or the content if that is less.
 package final class WholeRead: Sendable {
     private let reader: AttachmentReader
+    private let checksDigest: Bool
     private let state: Mutex<State>
 
     private struct State: ~Copyable {
         var window: ChunkWindow
         var sha256 = StreamingDigest(.sha256)
-        /// How much was opened.
         var digestedCount = 0
         /// How much was handed out.
         var position = 0
@@ -42,9 +52,10 @@ package final class WholeRead: Sendable {
         var failure: CofferError?
     }
 
-    fileprivate init(_ reader: AttachmentReader) {
+    fileprivate init(_ reader: AttachmentReader, _ check: ContentCheck) {
         self.reader = reader
-        let chunkCount = min(reader.layout.lastChunk + 1, AttachmentReader.chunksPerRead)
+        checksDigest = check == .digest || !reader.layout.isEncrypted
+        let chunkCount = min(reader.layout.lastChunk + 1, ContentLayout.chunksPerCall)
         state = Mutex(State(window: ChunkWindow(reader.layout, chunkCount: chunkCount)))
     }
 
@@ -105,13 +116,14 @@ package final class WholeRead: Sendable {
 
     /// Takes the next bytes of the content, before they are handed out.
     private func digest(_ bytes: UnsafeRawBufferPointer, _ state: inout State) throws(CofferError) {
+        guard checksDigest else { return }
         unsafe state.sha256.update(bytes.bytes)
         state.digestedCount += bytes.count
         if state.digestedCount == reader.byteCount { try checkDigest(&state) }
     }
 
     private func checkDigest(_ state: inout State) throws(CofferError) {
-        guard !state.isChecked else { return }
+        guard checksDigest, !state.isChecked else { return }
         guard state.sha256.finalize() == reader.content.sha256 else {
             throw CofferError(.damaged, of: reader.subject, "its SHA-256 is another one")
         }

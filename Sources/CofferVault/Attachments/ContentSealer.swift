@@ -1,0 +1,84 @@
+internal import CofferSealing
+
+/// Cuts content into chunks, digests and seals them, and hands them on in large pieces.
+struct ContentSealer: ~Copyable {
+    private var hasher = ContentHasher()
+    private var encryptor: CobblestoneEncryptor?
+    private let layout: ContentLayout
+
+    /// What goes to the file next: `sealedCount` bytes that are ready, then `openCount` bytes of a chunk that isn't full.
+    private var buffer: RawBuffer
+    private var sealedCount = 0
+    private var openCount = 0
+
+    let header: [UInt8]
+
+    init(_ encryptor: consuming CobblestoneEncryptor?) {
+        header = encryptor?.header ?? []
+        self.encryptor = encryptor
+        layout = ContentLayout(byteCount: 0, isEncrypted: !header.isEmpty)
+        // Most attachments may be short, and many may be written at once.
+        buffer = RawBuffer(byteCount: header.count + layout.storedChunkByteCount)
+        unsafe buffer[0..<header.count].copyBytes(from: header)
+        sealedCount = header.count
+    }
+
+    typealias Sink = (borrowing RawSpan) throws(CofferError) -> Void
+
+    mutating func take(_ bytes: UnsafeRawBufferPointer, _ sink: Sink) throws(CofferError) {
+        var rest = unsafe bytes[...]
+        while unsafe !rest.isEmpty {
+            try makeRoom(sink)
+            if openCount == 0, unsafe rest.count >= ContentLayout.chunkByteCount {
+                try unsafe seal(
+                    UnsafeRawBufferPointer(rebasing: rest.prefix(ContentLayout.chunkByteCount)), isLast: false)
+                unsafe rest = unsafe rest.dropFirst(ContentLayout.chunkByteCount)
+                continue
+            }
+            let count = unsafe min(rest.count, ContentLayout.chunkByteCount - openCount)
+            let start = sealedCount + openCount
+            unsafe buffer[start..<start + count].copyMemory(from: UnsafeRawBufferPointer(rebasing: rest.prefix(count)))
+            unsafe rest = unsafe rest.dropFirst(count)
+            openCount += count
+            if openCount == ContentLayout.chunkByteCount { try sealOpen(isLast: false) }
+        }
+    }
+
+    mutating func finish(_ sink: Sink) throws(CofferError) -> ContentDigest {
+        try makeRoom(sink)
+        try sealOpen(isLast: true)
+        try flush(sink)
+        return hasher.finalize()
+    }
+
+    /// Makes room for another chunk, unless one is open, which has it.
+    private mutating func makeRoom(_ sink: Sink) throws(CofferError) {
+        guard openCount == 0, sealedCount + layout.storedChunkByteCount > buffer.byteCount else { return }
+        try flush(sink)
+        let byteCount = ContentLayout.chunksPerCall * layout.storedChunkByteCount
+        if buffer.byteCount < byteCount { buffer = RawBuffer(byteCount: byteCount) }
+    }
+
+    private mutating func sealOpen(isLast: Bool) throws(CofferError) {
+        try unsafe seal(UnsafeRawBufferPointer(buffer[sealedCount..<sealedCount + openCount]), isLast: isLast)
+        openCount = 0
+    }
+
+    /// Seals a chunk to where the next one belongs, which may be where it is.
+    private mutating func seal(_ chunk: UnsafeRawBufferPointer, isLast: Bool) throws(CofferError) {
+        unsafe hasher.update(chunk.bytes)
+        let sealed = sealedCount..<sealedCount + chunk.count + layout.tagByteCount
+        if encryptor != nil {
+            try unsafe encryptor?.seal(chunk, isLast: isLast, into: buffer[sealed])
+        } else {
+            unsafe buffer[sealed].copyMemory(from: chunk)
+        }
+        sealedCount = sealed.upperBound
+    }
+
+    private mutating func flush(_ sink: Sink) throws(CofferError) {
+        guard sealedCount > 0 else { return }
+        try unsafe sink(UnsafeRawBufferPointer(buffer[0..<sealedCount]).bytes)
+        sealedCount = 0
+    }
+}

@@ -1,0 +1,19 @@
+/// Memory of one's own, uninitialized at first.
+@safe struct RawBuffer: ~Copyable, @unchecked Sendable {
+    // Sendable: nobody else has the pointer, and whoever changes the bytes does so alone.
+    private let start: UnsafeMutableRawPointer
+    let byteCount: Int
+
+    init(byteCount: Int) {
+        unsafe start = .allocate(byteCount: byteCount, alignment: 64)
+        self.byteCount = byteCount
+    }
+
+    deinit { unsafe start.deallocate() }
+
+    /// Valid for as long as this value lives.
+    subscript(range: Range<Int>) -> UnsafeMutableRawBufferPointer {
+        precondition(range.lowerBound >= 0 && range.upperBound <= byteCount, "outside of the buffer")
+        return unsafe UnsafeMutableRawBufferPointer(start: start + range.lowerBound, count: range.count)
+    }
+}
