@@ -59,11 +59,14 @@ final class RecordingFileSystem: FileSystem {
         var nodes: [FileIdentity: Int] = [:]
         var stepCount = 0
         var lockCount = 0
+        var reads: [Range<Int>] = []
+        var readError: Int32?
     }
 
     private let system = SystemFileSystem()
     private let fault: Fault?
     private let network: String?
+    private let reportsFailedWrites: Bool?
     private let beforeLock: (@Sendable (Int) -> Void)?
     private let afterStep: (@Sendable (_ number: Int, _ name: String) -> Void)?
     private let unopenable: String?
@@ -72,7 +75,7 @@ final class RecordingFileSystem: FileSystem {
     /// `beforeLock` is called with the number of the attempt at a lock that is about to be made, from 1, and `afterStep`
     /// after each step. Directories whose names start with `unopenable` can't be opened, for want of descriptors.
     init(
-        _ fault: Fault? = nil, network: String? = nil, unopenable: String? = nil,
+        _ fault: Fault? = nil, network: String? = nil, unopenable: String? = nil, reportsFailedWrites: Bool? = nil,
         beforeLock: (@Sendable (Int) -> Void)? = nil,
         afterStep: (@Sendable (_ number: Int, _ name: String) -> Void)? = nil
     ) {
@@ -80,6 +83,7 @@ final class RecordingFileSystem: FileSystem {
         self.unopenable = unopenable
         self.afterStep = afterStep
         self.network = network
+        self.reportsFailedWrites = reportsFailedWrites
         self.beforeLock = beforeLock
     }
 
@@ -91,6 +95,14 @@ final class RecordingFileSystem: FileSystem {
 
     /// The steps that had their effect, as a model file system would replay them.
     var log: [Operation] { state.withLock { $0.log } }
+
+    /// Which bytes of a file were asked for, in order.
+    var reads: [Range<Int>] { state.withLock { $0.reads } }
+
+    func forgetReads() { state.withLock { $0.reads = [] } }
+
+    /// Fails every reading of a file from now on.
+    func failReads(_ number: Int32?) { state.withLock { $0.readError = number } }
 
     // MARK: Numbering
 
@@ -282,11 +294,17 @@ final class RecordingFileSystem: FileSystem {
     func read(
         into buffer: UnsafeMutableRawBufferPointer, from file: File, at offset: Int
     ) throws(CofferError) -> Int {
-        try system.read(into: buffer, from: file, at: offset)
+        let readError = state.withLock {
+            $0.reads.append(offset..<offset + buffer.count)
+            return $0.readError
+        }
+        if let readError { throw Self.error(readError, "read") }
+        return try system.read(into: buffer, from: file, at: offset)
     }
 
     func reportsFailedWrites(_ directory: Directory) throws(CofferError) -> Bool {
-        try system.reportsFailedWrites(directory)
+        if let reportsFailedWrites { return reportsFailedWrites }
+        return try system.reportsFailedWrites(directory)
     }
 
     func names(in directory: Directory) throws(CofferError) -> [String] { try system.names(in: directory) }

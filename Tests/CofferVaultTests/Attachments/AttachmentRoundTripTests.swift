@@ -3,9 +3,9 @@ import CofferVault
 import Foundation
 import Testing
 
-/// Around each boundary of the format: chunks of 16384 bytes, written and read 64 at a time.
+/// Around each boundary of the format: chunks of 16384 bytes, of which 16 are written and read at a time.
 private let sizes = [
-    0, 1, 2, 100, 16383, 16384, 16385, 32767, 32768, 32769, 1_048_575, 1_048_576, 1_048_577, 3_333_333,
+    0, 1, 2, 100, 16383, 16384, 16385, 32767, 32768, 32769, 262_143, 262_144, 262_145, 1_000_000, 3_333_333,
 ]
 
 @Suite("An attachment's content")
@@ -22,9 +22,11 @@ struct AttachmentRoundTripTests {
 
         let reader = try fixture.open(saved)
         #expect(reader.byteCount == size)
-        #expect(try reader.wholeContent() == bytes)
-        for pieces in [1000, 16384, 16385, 100_000, 2_000_000] {
-            #expect(try read(reader, pieces: pieces) == bytes, "in pieces of \(pieces)")
+        for check in [ContentCheck.digest, .tags] {
+            #expect(try reader.wholeContent(checking: check) == bytes)
+            for pieces in [1000, 16384, 16385, 100_000, 4_000_000] {
+                #expect(try read(reader, pieces: pieces, checking: check) == bytes, "in pieces of \(pieces)")
+            }
         }
         for bound in [0, 1, 16383, 16384, 16385, 32768, size / 2, size - 1, size] where (0...size).contains(bound) {
             #expect(try reader.bytes(in: 0..<bound) == Array(bytes[..<bound]))
@@ -33,4 +35,150 @@ struct AttachmentRoundTripTests {
             #expect(try reader.bytes(in: bound..<end) == Array(bytes[bound..<end]))
         }
     }
+
+    @Test("may come in pieces of any size, and be read in such", arguments: [true, false])
+    func pieces(isEncrypted: Bool) throws {
+        let fixture = try AttachmentFixture(isEncrypted: isEncrypted)
+        for size in [0, 1, 16384, 16385, 40000] {
+            let bytes = content(size)
+            for pieces in [1, 7, 1000, 16383, 16384, 16385, 40000] {
+                let staged = try fixture.stage(bytes, pieces: pieces)
+                #expect(try staged.open().wholeContent() == bytes, "\(size) in pieces of \(pieces)")
+                #expect(try read(staged.open(), pieces: pieces) == bytes, "\(size) in pieces of \(pieces)")
+            }
+        }
+    }
+
+    @Test("may come from an array, a span or a buffer, in empty pieces too")
+    func overloads() throws {
+        let fixture = try AttachmentFixture()
+        let writer = try fixture.attachments.beginStaging()
+        let bytes = content(20000)
+        try writer.write([])
+        try writer.write(Array(bytes[..<5]))
+        try bytes.withUnsafeBytes { try writer.write(UnsafeRawBufferPointer(rebasing: $0[5..<17000])) }
+        try writer.write([])
+        try writer.write(Array(bytes[17000...]).span.bytes)
+        #expect(try writer.finish().open().wholeContent() == bytes)
+    }
+
+    @Test("is read at every range around the ends of chunks", arguments: [true, false])
+    func ranges(isEncrypted: Bool) throws {
+        let fixture = try AttachmentFixture(isEncrypted: isEncrypted)
+        let bytes = content(2 * 16384 + 100)
+        let reader = try fixture.open(fixture.save(bytes))
+        let bounds = [0, 1, 2, 16382, 16383, 16384, 16385, 32767, 32768, 32769, bytes.count - 1, bytes.count]
+        for lower in bounds {
+            for upper in bounds where upper >= lower {
+                #expect(try reader.bytes(in: lower..<upper) == Array(bytes[lower..<upper]), "\(lower)..<\(upper)")
+            }
+        }
+    }
+
+    @Test("is read by many threads at once")
+    func threads() throws {
+        let fixture = try AttachmentFixture()
+        let bytes = content(200_000)
+        let reader = try fixture.open(fixture.save(bytes))
+        DispatchQueue.concurrentPerform(iterations: 200) { index in
+            let range = index * 700..<index * 900 + 5000
+            #expect((try? reader.bytes(in: range)) == Array(bytes[range]))
+            if index % 20 == 0 { #expect((try? reader.wholeContent()) == bytes) }
+        }
+    }
+
+    @Test("of one SHA-1 and another is told apart by SHA-256 and length")
+    func collision() throws {
+        // Nobody can make these on purpose with a hash as it is: 2^80 tries, or a published pair.
+        let fixture = try AttachmentFixture(adjustDigest: { digest in
+            ContentDigest(
+                sha1: [UInt8](repeating: 7, count: 20), sha256: digest.sha256, byteCount: digest.byteCount)
+        })
+        let (one, other) = (content(100, seed: 1), content(100, seed: 2))
+        let first = try fixture.save(one)
+        let second = try fixture.stage(other)
+        #expect(first.digest.sha1 == second.digest.sha1)
+        #expect(first.digest != second.digest)
+        #expect(fixture.attachments.isPresent(second.digest.sha1))
+        #expect(try fixture.open(first).wholeContent() == one)
+        #expect(try second.open().wholeContent() == other)
+        #expect(throws: CofferError(.damaged)) { try fixture.open(second) }
+    }
+
+    @Test("is in a file with the name of its SHA-1, which where names are keyed says nothing about it")
+    func names() throws {
+        let bytes = Array("This is the body of attach1".utf8)
+        let plainName = "80e1d43819883280c2accb86c9a2d6cdfd614131.blob"
+        for (isEncrypted, length) in [(true, 56 + 27 + 16), (false, 27)] {
+            let fixture = try AttachmentFixture(isEncrypted: isEncrypted)
+            let saved = try fixture.save(bytes)
+            #expect(fixture.files == [plainName])
+            #expect(try fixture.attachments.allNames() == [plainName])
+            #expect(fixture.attachments.naming.sha1(of: plainName) == saved.digest.sha1)
+            #expect(try Data(contentsOf: URL(fileURLWithPath: fixture.path(of: saved))).count == length)
+        }
+        let keyed = try AttachmentFixture(names: .keyed)
+        let saved = try keyed.save(bytes)
+        let key = try #require(try keyed.manifest.key(for: .names))
+        let name = hex(try key.authenticationCode(for: saved.digest.sha1)) + ".blob"
+        #expect(keyed.files == [name])
+        #expect(try keyed.attachments.allNames() == [name])
+        #expect(keyed.attachments.naming.sha1(of: name) == nil)
+        #expect(keyed.attachments.naming.sha1(of: plainName) == nil)
+        #expect(try keyed.open(saved).wholeContent() == bytes)
+        #expect(keyed.attachments.isPresent(saved.digest.sha1))
+    }
+
+    @Test("that is not encrypted has a path, to a file that can only be read")
+    func path() throws {
+        let fixture = try AttachmentFixture(isEncrypted: false)
+        let saved = try fixture.save(content(1000))
+        let path = fixture.attachments.path(of: saved.digest.sha1)
+        #expect(try path == fixture.path(of: saved))
+        #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == Data(content(1000)))
+        #expect(try permissions(path) == 0o400)
+        let encrypted = try AttachmentFixture()
+        #expect(try permissions(encrypted.path(of: encrypted.save(content(10)))) == 0o600)
+    }
+
+    @Test("is present or not by its name alone")
+    func presence() throws {
+        for names in [Manifest.AttachmentNames.sha1, .keyed] {
+            let fixture = try AttachmentFixture(names: names)
+            let staged = try fixture.stage(content(10))
+            #expect(!fixture.attachments.isPresent(staged.digest.sha1))
+            try fixture.attachments.install([staged])
+            fixture.attachments.didCommit([staged])
+            #expect(fixture.attachments.isPresent(staged.digest.sha1))
+            // Neither opened nor read.
+            try Data().write(to: URL(fileURLWithPath: fixture.path(of: staged)))
+            #expect(fixture.attachments.isPresent(staged.digest.sha1))
+            try FileManager.default.removeItem(atPath: fixture.path(of: staged))
+            #expect(!fixture.attachments.isPresent(staged.digest.sha1))
+            try FileManager.default.createDirectory(
+                atPath: fixture.path(of: staged), withIntermediateDirectories: false)
+            #expect(!fixture.attachments.isPresent(staged.digest.sha1))
+        }
+    }
+
+    @Test("is listed under well-formed names only", arguments: [Manifest.AttachmentNames.sha1, .keyed])
+    func listing(names: Manifest.AttachmentNames) throws {
+        let fixture = try AttachmentFixture(names: names)
+        let saved = try fixture.save(content(10))
+        let name = try fixture.attachments.naming.name(of: saved.digest.sha1)
+        let digits = name.dropLast(5)
+        let others = [
+            "notes.txt", "_encryption", String(digits), "\(digits.uppercased()).blob", "\(digits)a.blob", "\(name).1",
+            "\(digits.dropLast()).blob", "\(digits.dropLast())g.blob", "\(digits).BLOB", ".blob",
+            "\(digits.dropLast(2))é.blob",
+            names == .sha1 ? String(repeating: "a", count: 64) + ".blob" : String(repeating: "a", count: 40) + ".blob",
+        ]
+        for other in others { try Data().write(to: URL(fileURLWithPath: "\(fixture.generation)/attachments/\(other)")) }
+        #expect(try fixture.attachments.allNames() == [name])
+        for other in others { #expect(fixture.attachments.naming.sha1(of: other) == nil) }
+    }
+}
+
+func permissions(_ path: String) throws -> Int {
+    try #require(FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int)
 }

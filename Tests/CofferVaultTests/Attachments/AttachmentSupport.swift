@@ -86,14 +86,40 @@ func content(_ count: Int, seed: UInt64 = 1) -> [UInt8] {
 }
 
 /// The whole content, read in pieces of `pieces` bytes.
-func read(_ reader: AttachmentReader, pieces: Int) throws(CofferError) -> [UInt8] {
-    let reading = reader.wholeRead()
+func read(
+    _ reader: AttachmentReader, pieces: Int, checking check: ContentCheck = .digest
+) throws(CofferError) -> [UInt8] {
+    let reading = reader.wholeRead(checking: check)
     var all: [UInt8] = []
     var piece = [UInt8](repeating: 0xAA, count: pieces)
     while true {
-        var span = piece.mutableSpan
-        let count = try span.withUnsafeMutableBytes { (buffer) throws(CofferError) in try reading.read(into: buffer) }
+        let count = try fill(&piece, reading)
         if count == 0 { return all }
         all += piece[..<count]
     }
+}
+
+/// Fills `buffer` with the next bytes of `reading`, and returns how many they are.
+func fill(_ buffer: inout [UInt8], _ reading: WholeRead) throws(CofferError) -> Int {
+    var span = buffer.mutableSpan
+    return try span.withUnsafeMutableBytes { (bytes) throws(CofferError) in try reading.read(into: bytes) }
+}
+
+/// Opens an existing store and its attachment files. Whoever calls it closes the store.
+func openAttachments(
+    at path: String, access: LockedStore.Access = .readWrite, key: SymmetricKey? = rawKey(),
+    fileSystem: any FileSystem = SystemFileSystem()
+) throws(CofferError) -> (LockedStore, AttachmentStore) {
+    let store = try LockedStore.open(path: path, access: access, fileSystem: fileSystem)
+    do throws(CofferError) {
+        return (store, try AttachmentStore(store, store.readManifest().unlock(with: key)))
+    } catch {
+        store.close()
+        throw error
+    }
+}
+
+/// Where the attachment files of the store at `path` are.
+func attachmentsPath(ofStoreAt path: String) throws -> String {
+    try "\(path)/\(Manifest.read(path: path).generationName)/attachments"
 }

@@ -1,0 +1,352 @@
+import CofferSealing
+import CofferVault
+import Foundation
+import Testing
+
+@Suite("Installing attachments")
+struct AttachmentInstallTests {
+    private func stage(_ count: Int, in fixture: AttachmentFixture) throws -> [StagedAttachment] {
+        try (0..<count).map { try fixture.stage(content(100, seed: UInt64($0 + 1))) }
+    }
+
+    /// The steps that `body` takes, with what is random in the names left out.
+    private func steps(_ recording: RecordingFileSystem, _ body: () throws -> Void) rethrows -> [String] {
+        let before = recording.stepCount
+        try body()
+        return recording.stepNames[before...].map {
+            $0.replacing(/[0-9a-f]{40}\.blob/, with: "NAME").replacing(/[0-9a-f]{16}/, with: "RANDOM")
+        }
+    }
+
+    @Test("takes a few steps, each durable before the next relies on it")
+    func steps() throws {
+        let recording = RecordingFileSystem()
+        let fixture = try AttachmentFixture(fileSystem: recording)
+        let (first, second) = (content(10, seed: 1), content(10, seed: 2))
+        var staged: [StagedAttachment] = []
+        #expect(
+            try steps(recording) { staged = [try fixture.stage(first), try fixture.stage(second)] } == [
+                "create RANDOM", "write 82 bytes", "create RANDOM", "write 82 bytes",
+            ])
+        #expect(
+            try steps(recording) { try fixture.attachments.install(staged) } == [
+                "rename RANDOM", "rename RANDOM", "fsync directory incoming", "link NAME.RANDOM", "link NAME.RANDOM",
+                "fsync file RANDOM", "fsync file RANDOM", "fsync directory attachments",
+            ])
+        #expect(
+            steps(recording) { fixture.attachments.didCommit(staged) } == [
+                "unlink NAME.RANDOM", "unlink NAME.RANDOM",
+            ])
+        #expect(fixture.files.count == 2 && fixture.incoming.isEmpty)
+        #expect(
+            try steps(recording) { try fixture.attachments.remove(staged.map(\.digest.sha1)) } == [
+                "unlink NAME", "unlink NAME", "fsync directory attachments",
+            ])
+        #expect(fixture.files.isEmpty)
+    }
+
+    @Test("of many takes one sync for all of them, where that reports failures, else one for each")
+    func many() throws {
+        for reports in [true, false] {
+            let recording = RecordingFileSystem(reportsFailedWrites: reports)
+            let fixture = try AttachmentFixture(fileSystem: recording)
+            let staged = try stage(100, in: fixture)
+            let all = try steps(recording) { try fixture.attachments.install(staged) }
+            #expect(all.filter { $0 == "syncfs" }.count == (reports ? 1 : 0))
+            #expect(all.filter { $0.hasPrefix("fsync file") }.count == (reports ? 0 : 100))
+            #expect(all.filter { $0.hasPrefix("fsync directory") }.count == 2)
+            #expect(all.count == 202 + (reports ? 1 : 100))
+            #expect(all.last == "fsync directory attachments")
+            fixture.attachments.didCommit(staged)
+            #expect(fixture.files.count == 100 && fixture.incoming.isEmpty)
+            for (index, attachment) in staged.enumerated() {
+                #expect(try fixture.open(attachment).wholeContent() == content(100, seed: UInt64(index + 1)))
+            }
+        }
+    }
+
+    @Test("of nothing does nothing")
+    func none() throws {
+        let recording = RecordingFileSystem()
+        let fixture = try AttachmentFixture(fileSystem: recording)
+        #expect(try steps(recording) { try fixture.attachments.install([]) }.isEmpty)
+        #expect(try steps(recording) { try fixture.attachments.remove([]) }.isEmpty)
+    }
+
+    @Test("keeps no more than a few files open, however many are staged")
+    func openFiles() async throws {
+        await #expect(processExitsWith: .success) {
+            // What a process may have open on Linux, unless somebody raised it.
+            var limit = rlimit(rlim_cur: 256, rlim_max: 256)
+            try #require(setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0)
+            let fixture = try AttachmentFixture()
+            let staged = try (0..<1000).map { try fixture.stage(content(10, seed: UInt64($0 + 1))) }
+            try fixture.attachments.install(Array(staged[900...]))
+            fixture.attachments.didCommit(Array(staged[900...]))
+            try fixture.attachments.install(Array(staged[..<900]))
+            fixture.attachments.didCommit(Array(staged[..<900]))
+            try #require(fixture.files.count == 1000)
+        }
+    }
+
+    @Test("that is rolled back leaves nothing installed, and can be tried again", arguments: [true, false])
+    func rollBack(isEncrypted: Bool) throws {
+        let recording = RecordingFileSystem()
+        let fixture = try AttachmentFixture(isEncrypted: isEncrypted, fileSystem: recording)
+        let staged = try stage(3, in: fixture)
+        for _ in 0..<3 {
+            try fixture.attachments.install(staged)
+            #expect(fixture.files.count == 3)
+            let all = steps(recording) { fixture.attachments.didRollBack(staged) }
+            #expect(all == ["unlink NAME", "unlink NAME", "unlink NAME", "fsync directory attachments"])
+            #expect(fixture.files.isEmpty && fixture.incoming.count == 3)
+            for attachment in staged { _ = try attachment.open().wholeContent() }
+        }
+        // Rolled back already, or never installed.
+        #expect(steps(recording) { fixture.attachments.didRollBack(staged) }.isEmpty)
+        #expect(steps(recording) { fixture.attachments.didCommit(staged) }.isEmpty)
+        try fixture.attachments.install(staged)
+        fixture.attachments.didCommit(staged)
+        #expect(steps(recording) { fixture.attachments.didRollBack(staged) }.isEmpty)
+        #expect(fixture.files.count == 3 && fixture.incoming.isEmpty)
+    }
+
+    @Test("takes back only what it put there")
+    func rollBackOthers() throws {
+        let fixture = try AttachmentFixture()
+        let saved = try fixture.save(content(10, seed: 9))
+        let staged = try stage(2, in: fixture)
+        try fixture.attachments.install([staged[0]])
+        fixture.attachments.didRollBack(staged)
+        #expect(fixture.attachments.isPresent(saved.digest.sha1))
+        #expect(fixture.files.count == 1)
+    }
+
+    @Test("replaces a file that has no row, whatever is in it")
+    func replacing() throws {
+        let fixture = try AttachmentFixture()
+        for kind in ["file", "link"] {
+            let staged = try fixture.stage(content(1000))
+            let path = try fixture.path(of: staged)
+            switch kind {
+            case "file": try Data("not trusted".utf8).write(to: URL(fileURLWithPath: path))
+            default:
+                try FileManager.default.createSymbolicLink(
+                    atPath: path, withDestinationPath: fixture.scratch.store + "/MANIFEST")
+            }
+            try fixture.attachments.install([staged])
+            fixture.attachments.didCommit([staged])
+            #expect(try fixture.open(staged).wholeContent() == content(1000))
+            try FileManager.default.removeItem(atPath: path)
+        }
+        #expect(FileManager.default.fileExists(atPath: fixture.scratch.store + "/MANIFEST"))
+    }
+
+    @Test("is not needed to read what is staged, which goes on being read afterwards", arguments: [true, false])
+    func reading(isEncrypted: Bool) throws {
+        let fixture = try AttachmentFixture(isEncrypted: isEncrypted)
+        let staged = try fixture.stage(content(20000))
+        let before = try staged.open()
+        #expect(try before.wholeContent() == content(20000))
+        try fixture.attachments.install([staged])
+        #expect(try staged.open().wholeContent() == content(20000))
+        fixture.attachments.didCommit([staged])
+        #expect(try staged.open().wholeContent() == content(20000))
+        #expect(try before.wholeContent() == content(20000))
+        try fixture.attachments.remove([staged.digest.sha1])
+        #expect(try before.wholeContent() == content(20000))
+        let error = #expect(throws: CofferError(.damaged)) { try staged.open(subject: subject) }
+        #expect(error?.subject == subject)
+    }
+
+    @Test("has no use for a staged attachment that nobody holds: its file goes with it")
+    func abandoned() throws {
+        let fixture = try AttachmentFixture()
+        do {
+            var staged = try stage(3, in: fixture)
+            #expect(fixture.incoming.count == 3)
+            staged.removeLast()
+            #expect(fixture.incoming.count == 2)
+            try fixture.attachments.install(staged)
+            fixture.attachments.didRollBack(staged)
+            #expect(fixture.incoming.count == 2)
+        }
+        #expect(fixture.incoming.isEmpty && fixture.files.isEmpty)
+        // Installed, and whether there is a row is open: only the next open can know.
+        do { try fixture.attachments.install(stage(2, in: fixture)) }
+        #expect(fixture.incoming.count == 2 && fixture.files.count == 2)
+    }
+
+    @Test("follows writing: what is cancelled, dropped or fails leaves no file")
+    func unfinished() throws {
+        let fixture = try AttachmentFixture()
+        let writer = try fixture.attachments.beginStaging()
+        try writer.write(content(100_000))
+        #expect(fixture.incoming.count == 1)
+        writer.cancel()
+        writer.cancel()
+        #expect(fixture.incoming.isEmpty)
+        #expect(throws: CofferError(.cancelled)) { try writer.write([1]) }
+        #expect(throws: CofferError(.cancelled)) { try writer.finish() }
+        do {
+            let dropped = try fixture.attachments.beginStaging()
+            try dropped.write(content(100))
+            #expect(fixture.incoming.count == 1)
+        }
+        #expect(fixture.incoming.isEmpty)
+        let finished = try fixture.attachments.beginStaging()
+        let staged = try finished.finish()
+        finished.cancel()
+        #expect(try staged.open().wholeContent() == [])
+    }
+
+    @Test("after a sync that failed is refused, since nothing is certain any more", arguments: [1, 2, 10])
+    func failedSync(count: Int) throws {
+        let scratch = Scratch()
+        try makeStore(at: scratch.store)
+        let isSync = { (step: String) in step.hasPrefix("fsync") || step == "syncfs" }
+        func attempt(_ fault: Fault?) throws -> [String] {
+            let recording = RecordingFileSystem(fault)
+            let (store, attachments) = try openAttachments(at: scratch.store, fileSystem: recording)
+            defer { store.close() }
+            let staged = try (0..<count).map { try attachments.stage(content(10, seed: UInt64($0 + 1))) }
+            guard fault != nil else {
+                try attachments.install(staged)
+                attachments.didRollBack(staged)
+                return recording.stepNames
+            }
+            let directory = try attachmentsPath(ofStoreAt: scratch.store)
+            #expect(throws: CofferError(.ioFailed)) { try attachments.install(staged) }
+            #expect(names(in: directory).isEmpty)
+            for _ in 0..<2 {
+                #expect(throws: CofferError(.reopenRequired)) { try attachments.install(staged) }
+                #expect(throws: CofferError(.reopenRequired)) { try attachments.beginStaging() }
+                #expect(throws: CofferError(.reopenRequired)) { try attachments.remove([staged[0].digest.sha1]) }
+            }
+            #expect(try staged[0].open().wholeContent() == content(10, seed: 1))
+            return recording.stepNames
+        }
+        let all = try attempt(nil)
+        let syncs = all.indices.filter { isSync(all[$0]) }.dropLast()  // the last is of the rolling back
+        #expect(syncs.count == (count == 10 ? 3 : 2 + count))
+        for index in syncs {
+            _ = try attempt(.fail(index + 1, EIO))
+            try openStore(at: scratch.store)
+            #expect(try isTidy(scratch.store))
+        }
+    }
+
+    @Test("is refused, too, after a file couldn't be taken back")
+    func failedRollBack() throws {
+        // Created and written, announced, its announcement synced, linked, synced, and its directory: then the unlink.
+        let recording = RecordingFileSystem(.fail(8, EIO))
+        let scratch = Scratch()
+        try makeStore(at: scratch.store)
+        do {
+            let (store, attachments) = try openAttachments(at: scratch.store, fileSystem: recording)
+            defer { store.close() }
+            let staged = [try attachments.stage(content(10))]
+            try attachments.install(staged)
+            attachments.didRollBack(staged)
+            #expect(recording.stepNames.suffix(2).map { $0.prefix(6) } == ["unlink", "fsync "])
+            #expect(throws: CofferError(.reopenRequired)) { try attachments.install(staged) }
+            #expect(try staged[0].open().wholeContent() == content(10))
+        }
+        #expect(try names(in: attachmentsPath(ofStoreAt: scratch.store)).count == 1)
+        try recover(scratch.store) { _ in false }
+        #expect(try names(in: attachmentsPath(ofStoreAt: scratch.store)).isEmpty)
+    }
+
+    @Test("by one thread lets others read what is staged, at every moment")
+    func readingMeanwhile() throws {
+        let fixture = try AttachmentFixture()
+        for seed in 1...50 {
+            let bytes = content(100, seed: UInt64(seed))
+            let staged = try fixture.stage(bytes)
+            let attachments = fixture.attachments
+            DispatchQueue.concurrentPerform(iterations: 4) { index in
+                if index == 0 {
+                    #expect(throws: Never.self) { try attachments.install([staged]) }
+                    attachments.didCommit([staged])
+                } else {
+                    for _ in 0..<30 { #expect((try? staged.open().wholeContent()) == bytes) }
+                }
+            }
+        }
+    }
+
+    @Test("needs a store that is open for writing")
+    func access() throws {
+        let fixture = try AttachmentFixture()
+        let saved = try fixture.save(content(10))
+        let staged = try fixture.stage(content(20))
+        fixture.store.close()
+        #expect(throws: CofferError(.closed)) { try fixture.attachments.beginStaging() }
+        #expect(throws: CofferError(.closed)) { try fixture.attachments.install([staged]) }
+        #expect(throws: CofferError(.closed)) { try fixture.attachments.remove([saved.digest.sha1]) }
+        #expect(throws: CofferError(.closed)) { try fixture.attachments.allNames() }
+        #expect(throws: CofferError(.closed)) { try fixture.open(saved) }
+
+        let (store, attachments) = try openAttachments(at: fixture.scratch.store, access: .readOnly)
+        #expect(throws: CofferError(.readOnly)) { try attachments.beginStaging() }
+        #expect(throws: CofferError(.readOnly)) { try attachments.remove([saved.digest.sha1]) }
+        let reader = try attachments.open(saved.digest, header: saved.header, subject: subject)
+        #expect(try reader.wholeContent() == content(10))
+        store.close()
+        #expect(try reader.wholeContent() == content(10))
+    }
+
+    @Test("is possible in no directory that is a link, and reading isn't either")
+    func links() throws {
+        for name in ["attachments", "incoming"] {
+            let scratch = Scratch()
+            try makeStore(at: scratch.store)
+            let generation = try "\(scratch.store)/\(Manifest.read(path: scratch.store).generationName)"
+            let outside = scratch.path + "/outside"
+            try FileManager.default.moveItem(atPath: "\(generation)/\(name)", toPath: outside)
+            try FileManager.default.createSymbolicLink(atPath: "\(generation)/\(name)", withDestinationPath: outside)
+            for access in [LockedStore.Access.readWrite, .readOnly] {
+                let error = #expect(throws: CofferError(.damaged)) {
+                    try openAttachments(at: scratch.store, access: access)
+                }
+                #expect(error?.subject == "\(generation)/\(name)")
+            }
+        }
+    }
+
+    @Test("works on in directories that were open before, whatever their names mean by now")
+    func replacedDirectory() throws {
+        let fixture = try AttachmentFixture()
+        let outside = fixture.scratch.path + "/outside"
+        for name in ["attachments", "incoming"] {
+            try FileManager.default.moveItem(atPath: "\(fixture.generation)/\(name)", toPath: "\(outside)-\(name)")
+            try FileManager.default.createSymbolicLink(
+                atPath: "\(fixture.generation)/\(name)", withDestinationPath: fixture.scratch.path)
+        }
+        _ = try fixture.save(content(10))
+        #expect(names(in: outside + "-attachments").count == 1)
+        #expect(fixture.scratch.names == ["outside-attachments", "outside-incoming", "people.coffer"])
+    }
+
+    @Test("in a copy without empty directories is possible once it was recovered, and reading it says what is missing")
+    func withoutDirectories() throws {
+        let scratch = Scratch()
+        try makeStore(at: scratch.store)
+        let generation = try "\(scratch.store)/\(Manifest.read(path: scratch.store).generationName)"
+        for name in ["attachments", "incoming"] { try FileManager.default.removeItem(atPath: "\(generation)/\(name)") }
+        #expect(throws: CofferError(.damaged)) { try openAttachments(at: scratch.store) }
+        let (store, attachments) = try openAttachments(at: scratch.store, access: .readOnly)
+        let digest = ContentDigest(
+            sha1: [UInt8](repeating: 0, count: 20), sha256: [UInt8](repeating: 0, count: 32), byteCount: 0)
+        #expect(!attachments.isPresent(digest.sha1))
+        #expect(try attachments.allNames() == [])
+        #expect(throws: CofferError(.damaged)) {
+            try attachments.open(digest, header: [UInt8](repeating: 0, count: 56), subject: subject)
+        }
+        store.close()
+        #expect(try openStore(at: scratch.store))
+        let (again, restored) = try openAttachments(at: scratch.store)
+        try restored.install([restored.stage([])])
+        again.close()
+    }
+}

@@ -1,0 +1,154 @@
+import CofferSealing
+import CofferVault
+import Foundation
+import Testing
+
+/// What may be on the disk after a power cut, of the files and names that a log speaks of.
+///
+/// The weakest file system there is: content is whole only after a sync of its file, and of the changes of a directory since
+/// its last sync any may have arrived without the others.
+private struct WeakDisk {
+    typealias Names = [Operation.Place: Int]
+
+    /// Each a change of names that arrives or doesn't.
+    private var pending: [(directory: Int, change: (inout Names) -> Void)] = []
+    private var durable: Names = [:]
+    private var wholeFiles: Set<Int> = []
+    private var writtenFiles: Set<Int> = []
+    /// Where a name leads as the running process sees it.
+    private var names: Names = [:]
+
+    mutating func apply(_ operation: Operation) {
+        switch operation {
+        case .createFile(let place, let made):
+            change(place.directory) { $0[place] = made }
+            writtenFiles.insert(made)
+        case .write(_, let file):
+            wholeFiles.remove(file)
+            writtenFiles.insert(file)
+        case .synchronizeFile(let file): wholeFiles.insert(file)
+        case .synchronizeDirectory(let directory): settle { $0 == directory }
+        case .synchronizeFileSystem:
+            settle { _ in true }
+            wholeFiles.formUnion(writtenFiles)
+        case .rename(let place, let newPlace):
+            precondition(place.directory == newPlace.directory, "only within incoming/")
+            let file = names[place]
+            change(place.directory) {
+                $0[place] = nil
+                $0[newPlace] = file
+            }
+        case .link(let place, let newPlace):
+            let file = names[place]
+            change(newPlace.directory) { $0[newPlace] = file }
+        case .unlink(let place): change(place.directory) { $0[place] = nil }
+        case .setPermissions, .setOwner: break
+        default: Issue.record("saving attachments doesn't need \(operation)")
+        }
+    }
+
+    private mutating func change(_ directory: Int, _ change: @escaping (inout Names) -> Void) {
+        change(&names)
+        pending.append((directory, change))
+    }
+
+    private mutating func settle(_ isSettled: (Int) -> Bool) {
+        for one in pending where isSettled(one.directory) { one.change(&durable) }
+        pending.removeAll { isSettled($0.directory) }
+    }
+
+    /// Each outcome of a cut now, or many of them where there are too many.
+    var outcomes: [Names] {
+        let count = pending.count
+        let choices =
+            count <= 8
+            ? Array(0..<UInt64(1) << count)
+            : [0, .max] + (0..<200).map { _ in UInt64.random(in: 0 ... .max) }
+        return choices.map { choice in
+            var names = durable
+            for (index, one) in pending.enumerated() where choice >> UInt64(index) & 1 == 1 { one.change(&names) }
+            return names
+        }
+    }
+
+    func isWhole(_ file: Int) -> Bool { wholeFiles.contains(file) }
+}
+
+extension Operation.Place: Hashable {
+    func hash(into hasher: inout Hasher) {
+        hasher.combine(directory)
+        hasher.combine(name)
+    }
+}
+
+@Suite("A power cut while attachments are saved")
+struct AttachmentPowerCutTests {
+    /// Cuts the power after each step of `log`, in every way, and lets recovery judge by `announced` names. Rows are there
+    /// from step `commit` on.
+    private func check(_ log: [Operation], commit: Int?, _ comment: Comment) throws -> Int {
+        guard
+            let attachments = log.lazy.compactMap({ if case .link(_, let place) = $0 { place.directory } else { nil } })
+                .first
+        else { return 0 }
+        let rows = Set(log.compactMap { if case .link(_, let place) = $0 { place.name } else { nil } })
+        var disk = WeakDisk()
+        var outcomes = 0
+        for step in 0...log.count {
+            if step > 0 { disk.apply(log[step - 1]) }
+            for names in disk.outcomes {
+                outcomes += 1
+                let announced = Set(
+                    names.keys.filter { $0.directory != attachments && $0.name.contains(".blob.") }
+                        .map { String($0.name.dropLast(17)) })
+                // At the moment of the commit, it may have been made or not.
+                for isCommitted in commit.map({ step < $0 ? [false] : step == $0 ? [false, true] : [true] }) ?? [false]
+                {
+                    let left = names.filter {
+                        $0.key.directory == attachments && (isCommitted || !announced.contains($0.key.name))
+                    }
+                    #expect(Set(left.keys.map(\.name)) == (isCommitted ? rows : []), "\(comment), step \(step)")
+                    #expect(left.values.allSatisfy { disk.isWhole($0) }, "\(comment), step \(step)")
+                }
+            }
+        }
+        return outcomes
+    }
+
+    /// Runs the transaction with `fault`, and returns the log and where in it the commit was.
+    private func log(
+        _ transaction: AttachmentTransaction, _ fault: Fault? = nil, reportsFailedWrites: Bool? = nil
+    ) throws -> (log: [Operation], commit: Int?) {
+        let scratch = Scratch.inMemory
+        try transaction.prepare(scratch.store)
+        let recording = RecordingFileSystem(fault, reportsFailedWrites: reportsFailedWrites)
+        _ = code { try transaction.run(scratch.store, recording) }
+        let isCommitted = try AttachmentTransaction.rows(of: scratch.store).count > 1
+        let log = recording.log
+        let sync = log.lastIndex { if case .synchronizeDirectory = $0 { true } else { false } }
+        return (log, isCommitted ? try #require(sync) + 1 : nil)
+    }
+
+    @Test("leaves each with a row and its whole content or with neither", arguments: [true, false], [1, 2, 8])
+    func committing(isEncrypted: Bool, count: Int) throws {
+        for reports in [true, false] {
+            let transaction = AttachmentTransaction(isEncrypted: isEncrypted, count: count)
+            let (log, commit) = try log(transaction, reportsFailedWrites: reports)
+            let outcomes = try check(log, commit: commit, "\(transaction)")
+            #expect(commit != nil && outcomes > log.count)
+            print("\(transaction): \(outcomes) outcomes of a power cut at \(log.count + 1) moments")
+        }
+    }
+
+    @Test("or rolled back leaves none of them, also when a step failed before", arguments: [1, 2])
+    func rollingBack(count: Int) throws {
+        let transaction = AttachmentTransaction(count: count, ending: .rollBack)
+        let steps = try log(transaction).log.count
+        #expect(try check(log(transaction).log, commit: nil, "\(transaction)") > steps)
+        for number in 1...steps {
+            for fault in [Fault.fail(number, EIO), .failAfter(number, EIO)] {
+                let (log, commit) = try log(transaction, fault)
+                _ = try check(log, commit: commit, "\(fault)")
+            }
+        }
+    }
+}
