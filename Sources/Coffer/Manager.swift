@@ -26,6 +26,7 @@ public final class Manager: Sendable {
     private let storage = Mutex(StorageType.sqlite)
     private let fileSystem: any FileSystem
     private let passwordCost: PasswordCost
+    private let adjustDigest: @Sendable (ContentDigest) -> ContentDigest
 
     /// A manager for the databases in `directory`, which need not exist.
     ///
@@ -37,11 +38,16 @@ public final class Manager: Sendable {
         self.init(unchecked: directory)
     }
 
-    /// A manager whose files and password costs a test chooses.
-    package init(directory: URL, fileSystem: any FileSystem, passwordCost: PasswordCost) {
+    /// A manager whose files, password costs and digests a test chooses: two contents with one SHA-1 are not to be had
+    /// otherwise.
+    package init(
+        directory: URL, fileSystem: any FileSystem, passwordCost: PasswordCost,
+        adjustDigest: @escaping @Sendable (ContentDigest) -> ContentDigest = { $0 }
+    ) {
         self.directory = directory.standardizedFileURL
         self.fileSystem = fileSystem
         self.passwordCost = passwordCost
+        self.adjustDigest = adjustDigest
     }
 
     private convenience init(unchecked directory: URL) {
@@ -136,7 +142,7 @@ public final class Manager: Sendable {
         return try Registry.shared.withExclusiveUse(of: place) { () throws(CofferError) in
             let opener = StoreOpener(
                 path: path, subject: Self.subject(name), options: options, fileSystem: fileSystem,
-                passwordCost: passwordCost)
+                passwordCost: passwordCost, adjustDigest: adjustDigest)
             while true {
                 if let identity = try orNilWhenMissing({ () throws(CofferError) in try StoreIdentity(path: path) }) {
                     if let database = Registry.shared.database(identity) {

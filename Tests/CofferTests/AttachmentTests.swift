@@ -375,6 +375,38 @@ struct AttachmentTests {
         #expect(try incomingFiles() == [])
     }
 
+    @Test("that have the SHA-1 of another content are a 409, and replace nothing", arguments: [true, false])
+    func collision(isOneTransaction: Bool) throws {
+        // Every content gets one and the same SHA-1.
+        let stores = TestStores {
+            ContentDigest(sha1: .init(repeating: 1, count: 20), sha256: $0.sha256, byteCount: $0.byteCount)
+        }
+        let database = try stores.open()
+        func attach(_ text: String, to id: String) throws {
+            let draft = try database.document(withID: id).newRevision()
+            try draft.setAttachment(named: "a", contentType: nil, contentsOf: InputStream(data: Data(text.utf8)))
+            try draft.save()
+        }
+        let error = thrown {
+            if isOneTransaction {
+                try database.inTransaction {
+                    try attach("first", to: "one")
+                    #expect(thrown { try attach("other", to: "two") }?.code == .digestCollision)
+                }
+            } else {
+                try attach("first", to: "one")
+            }
+            try attach("third", to: "three")
+        }
+        #expect(error?.code == .digestCollision)
+        #expect(error?.status == 409)
+        #expect(try database["one"]?.currentRevision?.attachment(named: "a")?.content == Data("first".utf8))
+        #expect(try database["two"] == nil)
+        #expect(try database["three"] == nil)
+        try attach("first", to: "four")
+        #expect(try database["four"]?.currentRevision?.attachment(named: "a")?.content == Data("first".utf8))
+    }
+
     @Test("that JSON names must be there")
     func named() throws {
         let stub =

@@ -60,7 +60,7 @@ public struct AttachmentChunks: AsyncSequence, Sendable {
     func cursor() -> ChunkCursor {
         switch origin {
         case .memory(let data): ChunkCursor(.memory(data))
-        case .reader(let reader): ChunkCursor(.reader(reader.wholeRead()))
+        case .reader(let reader): ChunkCursor(.reader(reader.wholeRead(checking: .tags)))
         }
     }
 }

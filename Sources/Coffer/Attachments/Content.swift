@@ -147,7 +147,7 @@ final class Content: BlobContent {
             return data
         case .staged, .saved:
             guard let reader = try reader(subject: subject) else { return nil }
-            return Data(try reader.wholeContent())
+            return Data(try reader.wholeContent(checking: .tags))
         }
     }
 

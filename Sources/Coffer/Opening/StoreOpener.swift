@@ -10,6 +10,7 @@ struct StoreOpener {
     var options: DatabaseOptions
     var fileSystem: any FileSystem
     var passwordCost: PasswordCost
+    var adjustDigest: @Sendable (ContentDigest) -> ContentDigest
 
     /// Opens the store at `path`.
     ///
@@ -81,7 +82,7 @@ struct StoreOpener {
         }
         if options.durability == .relaxed { try connection.execute("PRAGMA synchronous = NORMAL") }
         let identity = store.identity
-        let attachments = try AttachmentStore(store, manifest)
+        let attachments = try AttachmentStore(store, manifest, adjustDigest: adjustDigest)
         return Storage(
             subject: subject, store: store, manifest: manifest, attachments: attachments,
             writer: Writer(connection, lastSequence: inspection.lastSequence) { attachments.isPresent($0) },
@@ -98,7 +99,7 @@ struct StoreOpener {
         let makesLogIndex = readsLog && !database.hasLogIndex
         return Storage(
             subject: subject, store: store, manifest: manifest,
-            attachments: try AttachmentStore(store, manifest), writer: nil, busyTimeout: options.busyTimeout,
+            attachments: try AttachmentStore(store, manifest, adjustDigest: adjustDigest), writer: nil, busyTimeout: options.busyTimeout,
             readerCacheByteCount: cacheByteCount,
             connectReader: { (share) throws(CofferError) in
                 try database.connect(readsLog ? .readOnly : .immutable, cacheByteCount: share)

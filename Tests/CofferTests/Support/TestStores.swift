@@ -9,10 +9,15 @@ final class TestStores: Sendable {
     let directory: URL
     let manager: Manager
 
-    init(fileSystem: any FileSystem = SystemFileSystem()) {
+    init(
+        fileSystem: any FileSystem = SystemFileSystem(),
+        adjustDigest: @escaping @Sendable (ContentDigest) -> ContentDigest = { $0 }
+    ) {
         directory = URL.temporaryDirectory.appending(
             path: "coffer-tests-\(UUID().uuidString)", directoryHint: .isDirectory)
-        manager = Manager(directory: directory, fileSystem: fileSystem, passwordCost: .scrypt(log2N: 10, p: 1))
+        manager = Manager(
+            directory: directory, fileSystem: fileSystem, passwordCost: .scrypt(log2N: 10, p: 1),
+            adjustDigest: adjustDigest)
     }
 
     deinit { try? FileManager.default.removeItem(at: directory) }
