@@ -196,7 +196,7 @@ struct AsyncTests {
         let database = try stores.open()
         let count = try await database.inTransaction {
             try database.save(json: json(1), withID: "a")
-            try database.inTransaction { try database.save(json: json(2), withID: "b") }
+            _ = try database.inTransaction { try database.save(json: json(2), withID: "b") }
             return try database.documentCount
         }
         #expect(count == 2)

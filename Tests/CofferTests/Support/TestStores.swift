@@ -8,6 +8,7 @@ import Testing
 final class TestStores: Sendable {
     let directory: URL
     let manager: Manager
+    private let isOwner: Bool
 
     init(
         fileSystem: any FileSystem = SystemFileSystem(),
@@ -18,9 +19,17 @@ final class TestStores: Sendable {
         manager = Manager(
             directory: directory, fileSystem: fileSystem, passwordCost: .scrypt(log2N: 10, p: 1),
             adjustDigest: adjustDigest)
+        isOwner = true
     }
 
-    deinit { try? FileManager.default.removeItem(at: directory) }
+    /// The directory of another test, seen from a process of its own.
+    init(sharing path: String, fileSystem: any FileSystem = SystemFileSystem()) {
+        directory = URL(filePath: path, directoryHint: .isDirectory)
+        manager = Manager(directory: directory, fileSystem: fileSystem, passwordCost: .scrypt(log2N: 10, p: 1))
+        isOwner = false
+    }
+
+    deinit { if isOwner { try? FileManager.default.removeItem(at: directory) } }
 
     /// Creates or opens a database.
     func open(

@@ -1,0 +1,44 @@
+import Foundation
+
+@testable import Coffer
+
+/// What a process that will be killed has been told, kept by the system: one line each, appended in one write.
+///
+/// A line stands for a promise: what it names was acknowledged before it was written.
+struct Journal {
+    let path: String
+
+    func note(_ line: String) throws {
+        let descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
+        defer { close(descriptor) }
+        let bytes = Array((line + "\n").utf8)
+        guard write(descriptor, bytes, bytes.count) == bytes.count else { throw CofferError(.ioFailed, "no journal") }
+    }
+
+    var lines: [String] {
+        guard let text = try? String(contentsOfFile: path, encoding: .utf8) else { return [] }
+        return text.split(separator: "\n").map(String.init)
+    }
+
+    /// Waits until a line is there, and returns it. Nil when none comes.
+    func waitForLine() async throws -> String? {
+        for _ in 0..<6_000 {
+            if let line = lines.first { return line }
+            try await Task.sleep(for: .milliseconds(5))
+        }
+        return nil
+    }
+}
+
+/// Ends this process as a kill from outside does: nothing of it runs any more.
+func killOneself() -> Never {
+    kill(getpid(), SIGKILL)
+    while true { sleep(1) }
+}
+
+/// Has this process killed after some time, whatever it does then.
+func killOneself(after time: Duration) {
+    Thread {
+        Thread.sleep(forTimeInterval: time.seconds); killOneself()
+    }.start()
+}
