@@ -12,8 +12,11 @@ struct CofferProcess {
     /// How it ended, and what it wrote.
     struct Outcome {
         let status: Int32
-        let output: String
+        let outputBytes: Data
         let errors: String
+
+        /// The output as text.
+        var output: String { String(decoding: outputBytes, as: UTF8.self) }
 
         /// The lines of the output.
         var lines: [String] { output.split(separator: "\n").map(String.init) }
@@ -101,7 +104,9 @@ struct CofferProcess {
         do {
             try meanwhile(process)
             let status = try wait(for: process)
-            return Outcome(status: status, output: try text(path("output")), errors: try text(path("errors")))
+            return Outcome(
+                status: status, outputBytes: try Data(contentsOf: URL(filePath: path("output"))),
+                errors: try text(path("errors")))
         } catch {
             kill(process, SIGKILL)
             throw error

@@ -63,7 +63,11 @@ struct StoreCommandTests {
         try work.write("mine", to: "other.coffer/file")
         try work.write("mine", to: "file.coffer")
         for store in ["none.coffer", "other.coffer", "file.coffer", "no/such/folder.coffer"] {
-            for arguments in [["ls"], ["get", "a"], ["rm", "a"], ["put", "a"], ["import", "key"], ["info"]] {
+            for arguments in [
+                ["ls"], ["get", "a"], ["rm", "a"], ["put", "a"], ["import", "key"], ["info"],
+                ["attach", "a", "b", "key"],
+                ["cat", "a", "b"], ["rm", "a", "b"], ["import", "--attach", "key"],
+            ] {
                 var arguments = arguments
                 arguments.insert(contentsOf: [store, "--key", "raw+file:key", "--json"], at: 1)
                 let outcome = try CofferProcess.run(arguments, in: work.folder, .init(input: Data("{}".utf8)))
@@ -132,7 +136,10 @@ struct WrongKeyCommandTests {
         let options =
             ["password": ["--key", "env:KEY"], "bytes": ["--key", "raw+file:other-key"], "none": []][key] ?? []
         let before = try work.contents(of: store)
-        for arguments in [["ls"], ["get", "a"], ["rm", "a"], ["put", "a", "a.json"], ["import", "a.json"]] {
+        for arguments in [
+            ["ls"], ["get", "a"], ["rm", "a"], ["put", "a", "a.json"], ["import", "a.json"],
+            ["attach", "a", "b", "a.json"], ["cat", "a", "b"], ["rm", "a", "b"], ["import", "--attach", "a.json"],
+        ] {
             let all = [arguments[0], store, "--json"] + options + arguments.dropFirst()
             let outcome = try CofferProcess.run(all, in: work.folder, .init(environment: ["KEY": "swordfish"]))
             #expect(outcome.status == 12, "\(arguments)")

@@ -27,6 +27,21 @@ final class Workspace {
         try CofferProcess.run(arguments, in: folder, CofferProcess.Surroundings(input: Data(input.utf8)))
     }
 
+    /// Runs a line of the shell in which `$coffer` is the command, and the key is the file `key`.
+    func shell(_ line: String) throws -> (status: Int32, output: String) {
+        let shell = Process()
+        let output = Pipe()
+        shell.executableURL = URL(filePath: "/bin/sh")
+        shell.currentDirectoryURL = folder
+        shell.environment = ["PATH": "/usr/bin:/bin", "coffer": CofferProcess.executable.path(percentEncoded: false)]
+        shell.arguments = ["-c", line]
+        shell.standardOutput = output
+        try shell.run()
+        let shown = try output.fileHandleForReading.readToEnd() ?? Data()
+        shell.waitUntilExit()
+        return (shell.terminationStatus, String(decoding: shown, as: UTF8.self))
+    }
+
     /// Writes a file into the folder.
     func write(_ text: String, to name: String) throws {
         try write(Data(text.utf8), to: name)

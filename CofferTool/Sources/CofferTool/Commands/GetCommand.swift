@@ -4,7 +4,8 @@ internal import Coffer
 struct GetCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "get",
-        abstract: "Write a document as one line of JSON, its _id first."
+        abstract: "Write a document as one line of JSON, its _id first.",
+        discussion: "Attachments are in _attachments: what is known of them, without their content, which cat writes."
     )
 
     @OptionGroup var arguments: StoreArguments
@@ -14,11 +15,7 @@ struct GetCommand: StoreCommand {
 
     func run(_ console: Console) throws {
         try arguments.withDatabase(readOnly: true) { database in
-            guard let revision = try database.document(withID: id).currentRevision else {
-                throw Failure(
-                    message: "document \(id): document not found (404)", code: "documentNotFound", status: 404,
-                    exit: .failed)
-            }
+            let revision = try database.existingRevision(ofDocument: id)
             let document = try ExportedDocument(id: id, json: revision.json)
             guard console.isJSON else { return try console.printResult(document.line) }
             var line = JSONLine(type: "document")

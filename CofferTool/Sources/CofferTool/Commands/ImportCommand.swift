@@ -4,11 +4,15 @@ internal import Coffer
 struct ImportCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "import",
-        abstract: "Save the records of JSON files as documents: all of them, or none.",
+        abstract: "Save the records of JSON files, or any files, as documents: all of them, or none.",
         discussion: """
             A file holds an array of objects, or one object whose only array holds them, or one object after the other on \
             lines of their own (NDJSON); its content says which. Of a folder, the files ending in .json, .ndjson or .jsonl \
             are read. The first bad record ends the import, and nothing of it stays.
+
+            With --attach a file of any kind becomes a document of its own, with the file attached under its name. Of a folder \
+            all files are taken, hidden ones and those in folders below it too, and the path below the folder is the \
+            document's id; a symbolic link, a pipe or a device in it ends the import.
             """
     )
 
@@ -23,7 +27,11 @@ struct ImportCommand: StoreCommand {
             discussion: "Without it that is _id, and a record without an _id gets a new id.", valueName: "field"))
     var id: String?
 
+    @Flag(help: "Attach the files to documents instead of reading records from them.")
+    var attach = false
+
     func run(_ console: Console) throws {
+        if attach { return try attachFiles(console) }
         let files = try ImportFiles(paths)
         for path in files.skipped { console.printNote("note: \(Console.printable(path)): skipped, not called .json") }
         let count = try arguments.withDatabase(readOnly: false) { database in
@@ -34,16 +42,32 @@ struct ImportCommand: StoreCommand {
                 try RecordImport(database: database, id: id.map(RecordID.member) ?? .usual).run(files, &progress)
             }
         }
+        try printSummary(documentCount: count, fileCount: files.files.count, byteCount: files.byteCount, console)
+    }
+
+    private func attachFiles(_ console: Console) throws {
+        guard id == nil else { throw Failure.usage("--attach and --id exclude each other") }
+        let tree = try FileTree(paths, importedTo: arguments.store)
+        try arguments.withDatabase(readOnly: false) { database in
+            Interruption.watch()
+            let progress = ProgressMeter(total: tree.byteCount)
+            defer { progress.clear() }
+            try database.inTransaction { try FileImport(database: database).run(tree, progress) }
+        }
+        let count = tree.files.count
+        try printSummary(documentCount: count, fileCount: count, byteCount: tree.byteCount, console)
+    }
+
+    private func printSummary(documentCount: Int, fileCount: Int, byteCount: Int, _ console: Console) throws {
         if console.isJSON {
             var line = JSONLine(type: "import")
-            line.add("documents", count)
-            line.add("files", files.files.count)
-            line.add("bytes", files.byteCount)
+            line.add("documents", documentCount)
+            line.add("files", fileCount)
+            line.add("bytes", byteCount)
             try console.printResult(line.finished)
         } else {
-            let fileCount = files.files.count
-            try console.printResult(
-                "\(count) document\(count == 1 ? "" : "s") from \(fileCount) file\(fileCount == 1 ? "" : "s")")
+            let documents = "\(documentCount) document\(documentCount == 1 ? "" : "s")"
+            try console.printResult("\(documents) from \(fileCount) file\(fileCount == 1 ? "" : "s")")
         }
     }
 }

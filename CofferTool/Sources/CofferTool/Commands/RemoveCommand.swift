@@ -4,9 +4,11 @@ internal import Coffer
 struct RemoveCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "rm",
-        abstract: "Delete a document.",
-        discussion:
-            "The deletion is a revision of its own, which is the result. What was there before goes when space is reclaimed."
+        abstract: "Delete a document, or one of its attachments.",
+        discussion: """
+            Either makes a revision of its own, whose id is the result. What was there before goes when space is reclaimed. \
+            Where a document has no attachment of that name, nothing happens.
+            """
     )
 
     @OptionGroup var arguments: StoreArguments
@@ -14,7 +16,11 @@ struct RemoveCommand: StoreCommand {
     @Argument(help: "The id of the document.")
     var id: String
 
+    @Argument(help: "The name of an attachment, which alone is removed.")
+    var attachment: String?
+
     func run(_ console: Console) throws {
+        if let attachment { return try remove(attachment, console) }
         let deletion = try arguments.withDatabase(readOnly: false) { database in
             try database.document(withID: id).delete()
         }
@@ -26,6 +32,30 @@ struct RemoveCommand: StoreCommand {
             try console.printResult(line.finished)
         } else {
             try console.printResult(deletion.revisionID.description)
+        }
+    }
+
+    private func remove(_ name: String, _ console: Console) throws {
+        let revision = try arguments.withDatabase(readOnly: false) { database -> SavedRevision? in
+            let current = try database.existingRevision(ofDocument: id)
+            guard try current.attachment(named: name) != nil else { return nil }
+            let draft = try current.createRevision()
+            draft.removeAttachment(named: name)
+            return try draft.save()
+        }
+        if revision == nil {
+            let subject = "attachment \(name) of document \(id)"
+            console.printNote("note: \(Console.printable(subject)): there is none, and nothing was changed")
+        }
+        if console.isJSON {
+            var line = JSONLine(type: "attachment")
+            line.add("id", id)
+            line.add("name", name)
+            line.add("deleted", revision != nil)
+            if let revision { line.add("revision", revision.revisionID.description) }
+            try console.printResult(line.finished)
+        } else if let revision {
+            try console.printResult(revision.revisionID.description)
         }
     }
 }

@@ -25,6 +25,12 @@ final class Console {
         if pending.count >= Self.pendingByteCountLimit { try flush() }
     }
 
+    /// Writes bytes that are a result, as they are.
+    func printContent(_ content: Data) throws(Failure) {
+        try flush()
+        try Self.write(content, to: STDOUT_FILENO)
+    }
+
     /// Writes what is pending to standard output.
     func flush() throws(Failure) {
         defer { pending.removeAll(keepingCapacity: true) }
@@ -66,7 +72,7 @@ final class Console {
         return isPlain ? text : JSONLine.quoted(text)
     }
 
-    private static func write(_ bytes: [UInt8], to descriptor: Int32) throws(Failure) {
+    private static func write(_ bytes: some ContiguousBytes & Collection, to descriptor: Int32) throws(Failure) {
         var written = 0
         while written < bytes.count {
             let count = unsafe bytes.withUnsafeBytes { all in

@@ -1,8 +1,12 @@
 internal import Coffer
 
 extension Failure {
-    /// An error of the library.
+    /// An error of the library. Where something of this command's led to it, that is what counts.
     init(_ error: CofferError) {
+        if let failure = error.cause as? Failure {
+            self = failure
+            return
+        }
         self.init(
             message: error.description, hint: Self.hint(for: error.code), code: error.code.description,
             status: error.status, exit: Self.exitStatus(for: error.code))

@@ -1,0 +1,13 @@
+internal import Coffer
+
+extension Database {
+    /// The revision of a document that counts; a failure when there is none, or it is deleted.
+    func existingRevision(ofDocument id: String) throws -> SavedRevision {
+        guard let revision = try document(withID: id).currentRevision else {
+            throw Failure(
+                message: "document \(id): document not found (404)", code: "documentNotFound", status: 404,
+                exit: .failed)
+        }
+        return revision
+    }
+}

@@ -1,0 +1,178 @@
+import Foundation
+import Testing
+
+#if canImport(Glibc)
+import Glibc
+#else
+import Darwin
+#endif
+
+@Suite("Importing files as attachments")
+struct FileImportCommandTests {
+    let work: Workspace
+
+    init() throws {
+        work = try Workspace()
+        try work.makeStore()
+    }
+
+    @discardableResult
+    private func coffer(_ command: String, _ arguments: String...) throws -> CofferProcess.Outcome {
+        try CofferProcess.run([command, "people.coffer", "--key", "raw+file:key"] + arguments, in: work.folder)
+    }
+
+    private var ids: [String] { get throws { try coffer("ls").lines } }
+
+    private func path(_ name: String) -> String { work.folder.appending(path: name).path(percentEncoded: false) }
+
+    @Test("a folder's files become a document each, down to the last folder, hidden and empty ones too")
+    func folder() throws {
+        let files = [
+            "b.TXT": Data("text".utf8), "a/b/scan.pdf": Data(0..<100), "a/.hidden": Data([0]), "a/empty": Data(),
+            "z/b.TXT": Data(repeating: 7, count: 100_000), "a b/é.unknown": Data("x".utf8),
+        ]
+        for (name, content) in files { try work.write(content, to: "folder/" + name) }
+        let outcome = try coffer("import", "--attach", "folder/", "--json")
+        #expect(outcome.status == 0)
+        #expect(outcome.errors.isEmpty)
+        let summary = try #require(try outcome.objects.first)
+        #expect(summary["type"] as? String == "import")
+        #expect(summary["documents"] as? Int == 6)
+        #expect(summary["files"] as? Int == 6)
+        #expect(summary["bytes"] as? Int == 100_106)
+        #expect(Set(try ids) == Set(files.keys))
+        for (id, content) in files {
+            let name = String(id.split(separator: "/").last ?? "")
+            #expect(try coffer("ls", id).lines == [name])
+            #expect(try coffer("cat", id, name).outputBytes == content)
+        }
+        #expect(try coffer("ls", "b.TXT", "--json").objects[0]["contentType"] as? String == "text/plain")
+        #expect(try coffer("ls", "a/b/scan.pdf", "--json").objects[0]["contentType"] as? String == "application/pdf")
+        for id in ["a/.hidden", "a/empty", "a b/é.unknown"] {
+            #expect(try coffer("ls", id, "--json").objects[0]["contentType"] == nil)
+        }
+    }
+
+    @Test("a file that is named itself has its name as its id, and several paths go in together")
+    func files() throws {
+        try work.write("1", to: "folder/one.txt")
+        try work.write("2", to: "other/two.txt")
+        #expect(try coffer("import", "--attach", "folder/one.txt", "other").output == "2 documents from 2 files\n")
+        #expect(try ids == ["one.txt", "two.txt"])
+        #expect(try coffer("cat", "one.txt", "one.txt").output == "1")
+    }
+
+    @Test("where a document has the id of a file there is a 409 with the file's name, and nothing stays")
+    func conflict() throws {
+        try work.write("1", to: "folder/a")
+        try work.write("2", to: "folder/b/c")
+        try work.write("3", to: "other/b/c")
+        let twice = try coffer("import", "--attach", "--json", "folder", "other")
+        #expect(twice.status == 1)
+        #expect(try twice.failure["status"] as? Int == 409)
+        #expect(try ids == [])
+        #expect(try coffer("import", "--attach", "other").status == 0)
+        let there = try coffer("import", "--attach", "--json", "folder")
+        #expect(there.status == 1)
+        #expect(there.output.isEmpty)
+        #expect(try there.failure["code"] as? String == "conflict")
+        #expect((try there.failure["message"] as? String)?.hasPrefix("folder/b/c: ") == true)
+        #expect(try ids == ["b/c"])
+        #expect(try coffer("rm", "b/c").status == 0)
+        #expect(try coffer("import", "--attach", "folder").status == 0)
+        #expect(try coffer("cat", "b/c", "c").output == "2")
+    }
+
+    @Test("a path that is no id is a 400 with the file's name, and nothing stays")
+    func invalidID() throws {
+        try work.write("1", to: "folder/a")
+        try work.write("2", to: "folder/_b")
+        let outcome = try coffer("import", "--attach", "--json", "folder")
+        #expect(outcome.status == 1)
+        #expect(try outcome.failure["code"] as? String == "invalidDocumentID")
+        #expect((try outcome.failure["message"] as? String)?.hasPrefix("folder/_b: ") == true)
+        #expect(try ids == [])
+    }
+
+    @Test(
+        "links, pipes and sockets are refused by name, wherever they are, and nothing is saved",
+        arguments: ["link to a file", "link to a folder", "link to nothing", "pipe", "socket"])
+    func special(kind: String) throws {
+        try work.write("1", to: "folder/a")
+        try work.write("1", to: "target/file")
+        let place = path("folder/sub/" + kind)
+        try FileManager.default.createDirectory(atPath: path("folder/sub"), withIntermediateDirectories: true)
+        switch kind {
+        case "link to a file": #expect(symlink("../a", place) == 0)
+        case "link to a folder": #expect(symlink("../../target", place) == 0)
+        case "link to nothing": #expect(symlink("nowhere", place) == 0)
+        case "pipe": #expect(mkfifo(place, 0o600) == 0)
+        default: #expect(mknod(place, S_IFSOCK | 0o600, 0) == 0)
+        }
+        for argument in ["folder", "folder/sub/" + kind] {
+            let outcome = try coffer("import", "--attach", "--json", argument)
+            #expect(outcome.status == 1)
+            #expect(try outcome.failure["code"] as? String == "invalidAttachment")
+            #expect((try outcome.failure["message"] as? String)?.hasPrefix("folder/sub/\(kind): ") == true)
+        }
+        #expect(try ids == [])
+    }
+
+    @Test("a name that is not UTF-8 is a failure, and nothing is saved")
+    func notUTF8() throws {
+        try work.write("1", to: "folder/a")
+        let name = Array(path("folder/").utf8) + [0xFF, 0x62]
+        let descriptor = (name + [0]).withUnsafeBufferPointer { bytes in
+            bytes.withMemoryRebound(to: CChar.self) { open($0.baseAddress!, O_CREAT | O_WRONLY, 0o600) }
+        }
+        guard descriptor >= 0 else { return }  // A file system that has no such names.
+        close(descriptor)
+        #expect(try coffer("import", "--attach", "folder").status == 1)
+        #expect(try ids == [])
+    }
+
+    @Test("the store itself is not among the files")
+    func ownStore() throws {
+        let outcome = try coffer("import", "--attach", ".")
+        #expect(outcome.status == 1)
+        #expect(outcome.errors.contains("people.coffer: it is the store itself"))
+        #expect(try ids == [])
+    }
+
+    @Test("nothing to attach is a failure, and so is --id")
+    func nothing() throws {
+        try FileManager.default.createDirectory(
+            at: work.folder.appending(path: "folder/sub"), withIntermediateDirectories: true)
+        #expect(try coffer("import", "--attach", "folder").status == 64)
+        #expect(try coffer("import", "--attach", "--id", "code", "key").status == 64)
+        let missing = try coffer("import", "--attach", "none")
+        #expect(missing.status == 1)
+        #expect(missing.errors.contains("none"))
+    }
+
+    @Test("more files go in than a process may have open")
+    func many() throws {
+        for number in 0..<300 { try work.write("file \(number)", to: "folder/\(number)") }
+        let outcome = try work.shell(
+            "ulimit -n 128; \"$coffer\" import --attach people.coffer --key raw+file:key folder")
+        #expect(outcome.output == "300 documents from 300 files\n")
+        #expect(try coffer("cat", "299", "299").output == "file 299")
+    }
+
+    @Test("^C in the middle of a file leaves nothing, and ends with 130")
+    func cancelled() throws {
+        try work.write("1", to: "folder/a")
+        try work.write("", to: "folder/b")
+        #expect(truncate(path("folder/b"), 4 << 30) == 0)
+        let terminal = try FakeTerminal()
+        let outcome = try CofferProcess.run(
+            ["import", "people.coffer", "--key", "raw+file:key", "--attach", "folder"], in: work.folder,
+            .init(terminal: terminal, showsErrorsOnTerminal: true)
+        ) { _ in
+            try terminal.wait(for: "MiB")
+            terminal.type("\u{3}")
+        }
+        #expect(outcome.status == 130)
+        #expect(try ids == [])
+    }
+}
