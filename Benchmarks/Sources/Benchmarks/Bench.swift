@@ -1,0 +1,129 @@
+internal import CByHand
+internal import Coffer
+internal import Foundation
+
+#if canImport(Glibc)
+internal import Glibc
+#else
+internal import Darwin
+#endif
+
+/// What all rows have in common: the settings, the machine, and a directory to write in.
+final class Bench {
+    let settings: Settings
+    let machine: Machine
+    let directory: URL
+    let byHand: ByHand
+    private var nameCount = 0
+
+    init(_ settings: Settings) throws {
+        self.settings = settings
+        directory = settings.parent.appending(path: "coffer-benchmarks-\(UUID())", directoryHint: .isDirectory)
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        do {
+            machine = try Machine(measuringIn: directory)
+            byHand = try ByHand()
+        } catch {
+            try? FileManager.default.removeItem(at: directory)
+            throw error
+        }
+    }
+
+    deinit { try? FileManager.default.removeItem(at: directory) }
+
+    /// `full`, or `quick` if that was asked for.
+    func size(_ full: Int, quick: Int) -> Int { settings.isQuick ? quick : full }
+
+    func newName(_ kind: String) -> String {
+        nameCount += 1
+        return "\(kind)\(nameCount)"
+    }
+
+    /// A new, encrypted store.
+    func newStore() throws -> Database { try Self.openStore(named: newName("store"), in: directory) }
+
+    /// Under a raw key, as nothing here is about passwords.
+    static func openStore(named name: String, in directory: URL) throws -> Database {
+        var options = DatabaseOptions()
+        options.create = true
+        options.encryptionKey = try SymmetricKey(data: Data(repeating: 7, count: 32))
+        return try Manager(directory: directory).openDatabase(named: name, options: options)
+    }
+
+    /// A new directory for files by hand.
+    func newFolder() throws -> Folder { try Folder(directory.appending(path: newName("files"))) }
+
+    /// Writes what is still to be written, so that nobody pays for what was done before.
+    func settle() throws {
+        let folder = try Folder(directory)
+        try expect(by_hand_sync_all(folder.descriptor), "syncfs failed: \(errno)")
+    }
+
+    func say(_ text: String) {
+        FileHandle.standardError.write(Data("\(text)\n".utf8))
+    }
+}
+
+/// A directory that is open.
+final class Folder {
+    let url: URL
+    let descriptor: Int32
+
+    init(_ url: URL) throws {
+        self.url = url
+        try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
+        descriptor = unsafe open(url.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        try expect(descriptor >= 0, "can't open \(url.path): \(errno)")
+    }
+
+    deinit { close(descriptor) }
+
+    func remove() throws { try FileManager.default.removeItem(at: url) }
+}
+
+/// Many contents of one size, each of its own.
+struct Contents {
+    let byteCount: Int
+    let all: [Data]
+
+    init(count: Int, byteCount: Int) {
+        self.byteCount = byteCount
+        all = (0..<count).map { seed in
+            var data = Data(count: byteCount)
+            unsafe data.withUnsafeMutableBytes { bytes in
+                unsafe content_fill(UInt64(seed), 0, bytes.baseAddress, bytes.count)
+            }
+            return data
+        }
+    }
+}
+
+/// The work by hand on files, and the owner of what it keeps between them.
+@safe final class ByHand {
+    private let context: OpaquePointer
+
+    init() throws {
+        guard let context = unsafe by_hand_new() else { throw Failure("OpenSSL can't do AES-256-GCM") }
+        unsafe self.context = context
+    }
+
+    deinit { unsafe by_hand_free(context) }
+
+    func write(_ content: Data, as name: String, in folder: Folder, withFsync: Bool) throws {
+        let isFine = unsafe content.withUnsafeBytes { bytes in
+            unsafe by_hand_write(context, folder.descriptor, name, bytes.baseAddress, bytes.count, withFsync)
+        }
+        try expect(isFine, "writing by hand failed: \(errno)")
+    }
+
+    func read(_ name: String, in folder: Folder, into output: inout Data) throws {
+        let isFine = unsafe output.withUnsafeMutableBytes { bytes in
+            unsafe by_hand_read(context, folder.descriptor, name, bytes.baseAddress, bytes.count)
+        }
+        try expect(isFine, "reading by hand failed: \(errno)")
+    }
+
+    func syncAll(_ folder: Folder) throws {
+        try expect(by_hand_sync_all(folder.descriptor), "syncfs failed: \(errno)")
+    }
+}
