@@ -99,7 +99,8 @@ struct StoreOpener {
         let makesLogIndex = readsLog && !database.hasLogIndex
         return Storage(
             subject: subject, store: store, manifest: manifest,
-            attachments: try AttachmentStore(store, manifest, adjustDigest: adjustDigest), writer: nil, busyTimeout: options.busyTimeout,
+            attachments: try AttachmentStore(store, manifest, adjustDigest: adjustDigest), writer: nil,
+            busyTimeout: options.busyTimeout,
             readerCacheByteCount: cacheByteCount,
             connectReader: { (share) throws(CofferError) in
                 try database.connect(readsLog ? .readOnly : .immutable, cacheByteCount: share)

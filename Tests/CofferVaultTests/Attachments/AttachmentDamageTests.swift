@@ -132,7 +132,8 @@ struct AttachmentDamageTests {
         let original = try Data(contentsOf: URL(fileURLWithPath: path))
 
         let other = try fixture.save(content(size, seed: 2))
-        try change(path) { $0 = try! [UInt8](Data(contentsOf: URL(fileURLWithPath: fixture.path(of: other)))) }
+        let others = try [UInt8](Data(contentsOf: URL(fileURLWithPath: fixture.path(of: other))))
+        try change(path) { $0 = others }
         check(fixture, saved, bytes, "another attachment's")
 
         // The same content, encrypted once more: what somebody kept of an earlier time.
