@@ -208,6 +208,21 @@ struct AttachmentTests {
         #expect(try incomingFiles() == [])
     }
 
+    @Test("that are files without a row are removed by compaction", arguments: [true, false])
+    func orphans(isKeyed: Bool) throws {
+        let database = try stores.open("other") { $0.keyedNames = isKeyed }
+        let draft = try database.document(withID: "d").newRevision()
+        draft.setAttachment(named: "a", contentType: nil, content: Data("kept".utf8))
+        try draft.save()
+        let folder = try stores.generation("other").appending(path: "attachments")
+        let orphan = String(repeating: "ab", count: isKeyed ? 32 : 20) + ".blob"
+        for name in [orphan, "ab.blob", orphan + ".txt"] { try Data("x".utf8).write(to: folder.appending(path: name)) }
+        #expect(try database.compact() == CompactionResult())
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder.path)
+        #expect(names.count == 3 && !names.contains(orphan))
+        #expect(try database["d"]?.currentRevision?.attachment(named: "a")?.content == Data("kept".utf8))
+    }
+
     @Test("of a transaction that is rolled back leave nothing, and the draft can be saved again")
     func rollback() throws {
         let draft = try document.newRevision()
@@ -298,7 +313,8 @@ struct AttachmentTests {
         #expect(thrown { _ = try attachment.content }?.code == .damaged)
         #expect(thrown { _ = try attachment.chunks }?.description.contains("photo.jpg") == true)
         #expect(try document.properties == [:])
-        // Attaching the content once more brings it back, for everybody who names it.
+        // Attaching the content once more brings it back, for everybody who names it: also where it is there and damaged.
+        try whole.prefix(1000).write(to: file)
         let repair = try database.document(withID: "repair").newRevision()
         repair.setAttachment(named: "again", contentType: nil, content: Self.bytes(40_000))
         try repair.save()
@@ -427,6 +443,14 @@ struct AttachmentTests {
             replacing: try database.document(withID: "x").currentRevisionID)
         #expect(try none.attachmentNames == [])
         #expect(try none.json == Data("{}".utf8))
+        for (old, new) in [
+            ("\"a\"", "\"\""), ("revpos\":1", "revpos\":2"), ("\"stub\":true", "\"stub\":true,\"data\":\"\""),
+        ] {
+            let strange = stub.replacingOccurrences(of: old, with: new)
+            let error = thrown { try database.save(json: Data(strange.utf8), withID: "z") }
+            #expect(error?.code == .invalidJSON, "\(strange)")
+            #expect(error?.subject == "document z")
+        }
         for bad in [#"{"_attachments":{"a":1}}"#, #"{"_attachments":{"a":{"digest":"x"}}}"#, #"{"_attachments":[]}"#] {
             #expect(thrown { try database.save(json: Data(bad.utf8), withID: "z") }?.code == .invalidJSON)
         }

@@ -14,8 +14,10 @@ struct AttachmentStub: Sendable, Equatable {
         let length: Int? = value["length"]
         let generation: Int? = value["revpos"]
         let type = value["content_type"]
-        guard case .string(let digest)? = value["digest"], let length, length >= 0, let generation, generation > 0,
-            type == nil || type?.stringValue != nil
+        guard let object = value.objectValue, case .string(let digest)? = object["digest"], let length, length >= 0,
+            let generation, generation > 0, object["stub"] == true, type == nil || type?.stringValue != nil,
+            // Content in the JSON itself, and what else there may be, is not kept: so it is not taken.
+            object.count == (type == nil ? 4 : 5)
         else { throw CofferError(.invalidJSON, "_attachments holds what is no attachment") }
         self.init(contentType: type?.stringValue, digest: digest, byteCount: length, changedInGeneration: generation)
     }
@@ -46,7 +48,10 @@ extension JSONObject {
             throw CofferError(.invalidJSON, "_attachments is no object")
         }
         var stubs: [(name: String, stub: AttachmentStub)] = []
-        for (name, value) in object { stubs.append((name, try AttachmentStub(value))) }
+        for (name, value) in object {
+            guard !name.isEmpty else { throw CofferError(.invalidJSON, "_attachments holds one without a name") }
+            stubs.append((name, try AttachmentStub(value)))
+        }
         return stubs
     }
 }

@@ -37,8 +37,9 @@ extension Database {
     ///
     /// - Parameters:
     ///   - json: one object in UTF-8. A top-level `_id` is the document's id, and `_rev` the revision that this replaces;
-    ///     where they are given beside the JSON too, both must agree. Other top-level names that start with `_` are
-    ///     refused.
+    ///     where they are given beside the JSON too, both must agree. `_attachments`, as ``SavedRevision/json`` has them, says
+    ///     which of the attachments in this database the revision has; without it, it keeps those of the revision before.
+    ///     Other top-level names that start with `_` are refused.
     ///   - id: the document's id. Default: the JSON's `_id`, or one that nobody else has.
     ///   - revisionID: the revision that this one replaces, which must be the current one. Default: the JSON's `_rev`; with
     ///     neither, there must be no such document.

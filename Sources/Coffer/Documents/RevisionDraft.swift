@@ -85,8 +85,8 @@ extension Writer {
     private func saveFirst(_ draft: RevisionDraft) throws(CofferError) -> StoredRevision? {
         guard !draft.isDeletion else { return nil }
         let id = try makeRevisionID(parent: nil, draft, draft.body)
-        let content = try RevisionContent(draft.body)
-        try checkContents(content, of: draft)
+        let content = try RevisionContent(draft.body, subject: draft.document.subject)
+        try checkContents(content, of: draft, generation: id.generation)
         guard let sequence = try insertNewDocument(draft.documentID, revisionID: id, content) else { return nil }
         try useContents(content, by: sequence)
         return StoredRevision(
@@ -132,8 +132,8 @@ extension Writer {
             // The same edit of the same revision is the same revision.
             return try tables.revision(sequence: twin, of: draft.documentID)
         }
-        let content = try RevisionContent(body)
-        try checkContents(content, of: draft)
+        let content = try RevisionContent(body, subject: draft.document.subject)
+        try checkContents(content, of: draft, generation: id.generation)
         let sequence = try insertRevision(
             of: draft.documentID, number: row.number, parent: parentSequence, isDeletion: draft.isDeletion, id: id,
             content

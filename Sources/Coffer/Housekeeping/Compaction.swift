@@ -35,11 +35,17 @@ extension Database {
 extension Storage {
     func compact() throws(CofferError) -> CompactionResult {
         try alone { (writer) throws(CofferError) in
-            let unused = try write(in: writer) { (writer) throws(CofferError) in try Compactor(writer).run() }
-            // The rows are gone durably, and nobody can add one before this is done.
-            try attachments.remove(unused.sha1s)
+            // The commit has to be on the disk before a file goes, whatever other commits promise.
+            try writer.connection.execute("PRAGMA synchronous = FULL")
+            let (result, kept) = try write(in: writer) { (writer) throws(CofferError) in
+                (try Compactor(writer).run(), try writer.tables.attachments.names(by: attachments.naming))
+            }
+            if durability == .relaxed { try writer.connection.execute("PRAGMA synchronous = NORMAL") }
+            // The rows are gone, and nobody can add one before this is done. Also goes what a process left that was killed
+            // right here, or whose last commits a power cut took back.
+            try attachments.remove(named: attachments.allNames().filter { !kept.contains($0) })
             try writer.connection.execute("PRAGMA incremental_vacuum")
-            return unused.result
+            return result
         }
     }
 }
@@ -50,7 +56,7 @@ private struct Compactor {
 
     init(_ writer: Writer) { self.writer = writer }
 
-    func run() throws(CofferError) -> (result: CompactionResult, sha1s: [[UInt8]]) {
+    func run() throws(CofferError) -> CompactionResult {
         var result = CompactionResult()
         let connection = writer.connection
         // Every revision with a child has an entry here, through the child; no row has to be read to find it.
@@ -74,17 +80,15 @@ private struct Compactor {
         try drop.run()
         result.revisionCount = connection.changedRowCount
 
-        var sha1s: [[UInt8]] = []
         let delete = Statement(connection, "DELETE FROM attachments WHERE number = ?1")
         defer { delete.finalize() }
-        for (number, key, byteCount) in try writer.tables.attachments.unusedAttachments() {
+        for (number, byteCount) in try writer.tables.attachments.unusedAttachments() {
             try delete.bind(1, number)
             try delete.run()
             result.attachmentCount += 1
             result.attachmentByteCount += byteCount
-            if case .sha1(let sha1) = key { sha1s.append(sha1) }
         }
         try connection.execute("DELETE FROM temp.replaced")
-        return (result, sha1s)
+        return result
     }
 }

@@ -73,7 +73,10 @@ struct StoreOpener {
         try connection.execute("PRAGMA synchronous = FULL")
         var manifest = manifest
         if try store.isStale(manifest, bindingSequence: inspection.binding.sequence) {
-            let names = try AttachmentTables(connection).names(by: AttachmentNaming(manifest))
+            let tables = DocumentTables(connection)
+            let names = try tables.attachments.names(by: AttachmentNaming(manifest))
+            // A file is removed for want of a row, so no row may be overlooked.
+            try tables.confirmReads()
             manifest = try store.recover(
                 manifest, attachmentHasRow: { names.contains($0) },
                 updatingBindingRow: { (sequence) throws(CofferError) in
@@ -85,8 +88,10 @@ struct StoreOpener {
         let attachments = try AttachmentStore(store, manifest, adjustDigest: adjustDigest)
         return Storage(
             subject: subject, store: store, manifest: manifest, attachments: attachments,
-            writer: Writer(connection, lastSequence: inspection.lastSequence) { attachments.isPresent($0) },
-            busyTimeout: options.busyTimeout, readerCacheByteCount: cacheByteCount / 2,
+            writer: Writer(connection, lastSequence: inspection.lastSequence) { (content, header) in
+                (try? attachments.open(content, header: header, subject: subject)) != nil
+            },
+            durability: options.durability, busyTimeout: options.busyTimeout, readerCacheByteCount: cacheByteCount / 2,
             connectReader: { (share) throws(CofferError) in try database.connect(.readOnly, cacheByteCount: share) },
             didClose: { Registry.shared.remove(identity) })
     }
@@ -100,7 +105,7 @@ struct StoreOpener {
         return Storage(
             subject: subject, store: store, manifest: manifest,
             attachments: try AttachmentStore(store, manifest, adjustDigest: adjustDigest), writer: nil,
-            busyTimeout: options.busyTimeout,
+            durability: options.durability, busyTimeout: options.busyTimeout,
             readerCacheByteCount: cacheByteCount,
             connectReader: { (share) throws(CofferError) in
                 try database.connect(readsLog ? .readOnly : .immutable, cacheByteCount: share)

@@ -48,7 +48,7 @@ final class AttachmentTables {
         unused = Statement(
             connection,
             """
-            SELECT number, digest, length FROM attachments AS a
+            SELECT number, length FROM attachments AS a
             WHERE NOT EXISTS (SELECT 1 FROM attachment_uses AS u WHERE u.attachment = a.number)
             """)
         count = Statement(connection, "SELECT count(*) FROM attachments")
@@ -76,13 +76,10 @@ final class AttachmentTables {
     }
 
     /// The attachments that no revision uses.
-    func unusedAttachments() throws(CofferError) -> [(number: Int64, key: AttachmentKey, byteCount: Int)] {
+    func unusedAttachments() throws(CofferError) -> [(number: Int64, byteCount: Int)] {
         defer { unused.reset() }
-        var found: [(number: Int64, key: AttachmentKey, byteCount: Int)] = []
-        while try unused.step() {
-            let key = unused.isBlob(1) ? AttachmentKey.sha1(unused.bytes(1)) : .foreign(unused.text(1))
-            found.append((unused.integer(0), key, Int(unused.integer(2))))
-        }
+        var found: [(number: Int64, byteCount: Int)] = []
+        while try unused.step() { found.append((unused.integer(0), Int(unused.integer(1)))) }
         return found
     }
 

@@ -13,6 +13,7 @@ final class Storage: Sendable {
     let manifest: UnlockedManifest
     let attachments: AttachmentStore
     let isReadOnly: Bool
+    let durability: Durability
 
     /// How long a call waits for its turn to write.
     private let busyTimeout: Duration
@@ -40,7 +41,7 @@ final class Storage: Sendable {
 
     init(
         subject: String, store: LockedStore, manifest: UnlockedManifest, attachments: AttachmentStore,
-        writer: Writer?, busyTimeout: Duration,
+        writer: Writer?, durability: Durability, busyTimeout: Duration,
         readerCacheByteCount: Int,
         connectReader: @escaping @Sendable (_ cacheByteCount: Int) throws(CofferError) -> Connection,
         didClose: @escaping @Sendable () -> Void
@@ -52,6 +53,7 @@ final class Storage: Sendable {
         unsafe self.writer = writer
         isReadOnly = writer == nil
         self.busyTimeout = busyTimeout
+        self.durability = durability
         self.didClose = didClose
         let clock = CommitClock()
         self.clock = clock

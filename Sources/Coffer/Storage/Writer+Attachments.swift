@@ -8,20 +8,29 @@ struct RevisionContent {
     let body: CanonicalBody
     /// Whether it has `_attachments`.
     let hasAttachments: Bool
+    /// The last generation in which an attachment was changed, as the body has it; 0 without any.
+    let latestChange: Int
     /// The digests and lengths that it names, attachments and blobs alike.
     let references: [(digest: String, byteCount: Int)]
 
     /// - Throws: `invalidJSON` (400) where `_attachments` holds what is no attachment.
-    init(_ body: CanonicalBody) throws(CofferError) {
+    init(_ body: CanonicalBody, subject: String) throws(CofferError) {
         self.body = body
         guard CanonicalBody.mayHoldBlobs(body.bytes) || CanonicalBody.mayHoldAttachments(body.bytes) else {
             hasAttachments = false
+            latestChange = 0
             references = []
             return
         }
         let object = try JSONObject(body)
-        let stubs = try object.attachmentStubs()
+        let stubs: [(name: String, stub: AttachmentStub)]
+        do throws(CofferError) {
+            stubs = try object.attachmentStubs()
+        } catch {
+            throw error.about(subject)
+        }
         hasAttachments = !stubs.isEmpty
+        latestChange = stubs.map(\.stub.changedInGeneration).max() ?? 0
         references =
             stubs.map { ($0.stub.digest, $0.stub.byteCount) } + object.blobReferences.map { ($0.digest, $0.length) }
     }
@@ -32,9 +41,14 @@ extension Writer {
     ///
     /// - Throws: `attachmentNotFound` (404) for a content that is neither; `digestCollision` (409) where another one with
     ///   the same SHA-1 is saved; `invalidAttachment` (400) for a length that is not the content's. Nothing was changed.
-    func checkContents(_ content: RevisionContent, of draft: RevisionDraft) throws(CofferError) {
+    func checkContents(
+        _ content: RevisionContent, of draft: RevisionDraft, generation: Int
+    ) throws(CofferError) {
         for staged in draft.staged { stage(staged.file) }
         let subject = draft.document.subject
+        guard content.latestChange <= generation else {
+            throw CofferError(.invalidJSON, of: subject, "_attachments has a revpos that is still to come")
+        }
         for reference in content.references {
             let key = AttachmentKey(reference.digest)
             let row = try tables.attachments.attachment(key)
@@ -85,8 +99,8 @@ extension Writer {
             install(file)
             return connection.lastInsertedRowID
         }
-        // The same content is there, unless its file was lost: then this is its chance to come back.
-        if row.proof != nil, willInstall(file) || attachmentIsPresent(file.digest.sha1) { return row.number }
+        // The same content is there, unless its file was lost or damaged: then this is its chance to come back.
+        if let proof = row.proof, willInstall(file) || contentIsThere(file.digest, proof.header) { return row.number }
         try updateAttachment.bind(1, row.number)
         try bind(file, to: updateAttachment)
         try updateAttachment.run()

@@ -24,8 +24,8 @@ final class Writer {
 
     private var lastSequence: Int64
 
-    /// Whether a content's file is there.
-    let attachmentIsPresent: ([UInt8]) -> Bool
+    /// Whether a content's file is there, and the one that its row means, as far as that shows without reading it.
+    let contentIsThere: (ContentDigest, _ header: [UInt8]) -> Bool
 
     /// Content files that the transaction under way may install, by their SHA-1, and those that it will.
     private(set) var stagedFiles: [[UInt8]: StagedAttachment] = [:]
@@ -38,7 +38,8 @@ final class Writer {
 
     /// - Parameter lastSequence: the highest that is in use.
     init(
-        _ connection: Connection, lastSequence: Int64, attachmentIsPresent: @escaping ([UInt8]) -> Bool
+        _ connection: Connection, lastSequence: Int64,
+        contentIsThere: @escaping (ContentDigest, _ header: [UInt8]) -> Bool
     ) {
         self.connection = connection
         tables = DocumentTables(connection)
@@ -65,7 +66,7 @@ final class Writer {
         insertUse = Statement(
             connection, "INSERT OR IGNORE INTO attachment_uses (revision, attachment) VALUES (?1, ?2)")
         self.lastSequence = lastSequence
-        self.attachmentIsPresent = attachmentIsPresent
+        self.contentIsThere = contentIsThere
     }
 
     // MARK: Transactions

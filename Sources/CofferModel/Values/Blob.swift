@@ -51,10 +51,9 @@ package struct BlobReference: Sendable, Equatable {
     /// The reference that an object is, if it is one.
     package init?(_ object: JSONObject) {
         guard case .string(let type)? = object["@type"], haveSameBytes(type, "blob"),
-            case .string(let digest)? = object["digest"]
+            case .string(let digest)? = object["digest"], let length: Int = object["length"], length >= 0
         else { return nil }
-        let length: Int? = object["length"]
-        self.init(digest: digest, length: length ?? 0, contentType: object["content_type"]?.stringValue)
+        self.init(digest: digest, length: length, contentType: object["content_type"]?.stringValue)
     }
 
     package var object: JSONObject {

@@ -131,16 +131,24 @@ package final class AttachmentStore: Sendable {
     ///
     /// When one can't be removed, the others are nevertheless, and the first error is thrown.
     package func remove(_ sha1s: [[UInt8]]) throws(CofferError) {
+        var names: [String] = []
+        for sha1 in sha1s { names.append(try naming.name(of: sha1)) }
+        try remove(named: names)
+    }
+
+    /// Removes the files of these names, of those that ``allNames()`` says: see ``remove(_:)``.
+    package func remove(named names: [String]) throws(CofferError) {
         let attachments = try writable(attachments)
         var failure: CofferError?
-        for sha1 in sha1s {
+        for name in names {
+            precondition(naming.isWellFormed(name), "only attachments are removed")
             do throws(CofferError) {
-                try fileSystem.unlink(naming.name(of: sha1), in: attachments)
+                try fileSystem.unlink(name, in: attachments)
             } catch {
                 if error.systemErrorNumber != ENOENT { failure = failure ?? error }
             }
         }
-        if !sha1s.isEmpty { try synchronizing { () throws(CofferError) in try fileSystem.synchronize(attachments) } }
+        if !names.isEmpty { try synchronizing { () throws(CofferError) in try fileSystem.synchronize(attachments) } }
         if let failure { throw failure }
     }
 
