@@ -70,6 +70,32 @@ enum CobblestoneMessage {
     }
 }
 
+extension CobblestoneMessage.Outcome: CustomTestStringConvertible, CustomReflectable {
+    /// As Vectors/attachments spells it.
+    var name: String {
+        switch self {
+        case .opened: "opens"
+        case .wrongLength: "wrongLength"
+        case .wrongHeader: "wrongHeader"
+        case .wrongChunk(let index, _): "wrongChunk \(index)"
+        }
+    }
+
+    var testDescription: String { name }
+    var customMirror: Mirror { Mirror(self, children: []) }
+}
+
+/// Many bytes to compare. A failed expectation takes minutes to show an array's, one by one.
+struct Content: Equatable, CustomTestStringConvertible, CustomReflectable {
+    private let bytes: [UInt8]?
+
+    init(_ bytes: some Sequence<UInt8>) { self.bytes = Array(bytes) }
+    init(_ bytes: [UInt8]?) { self.bytes = bytes }
+
+    var testDescription: String { bytes.map { "\($0.count) bytes" } ?? "none" }
+    var customMirror: Mirror { Mirror(self, children: []) }
+}
+
 extension CobblestoneEncryptor {
     mutating func seal(_ plaintext: [UInt8], isLast: Bool) throws -> [UInt8] {
         var sealed = [UInt8](repeating: 0xaa, count: plaintext.count + 16)
@@ -89,7 +115,8 @@ extension CobblestoneDecryptor {
         }
         if isOpened { return plaintext }
         let left: UInt8 = (16...16400).contains(sealed.count) ? 0 : 0xaa
-        #expect(plaintext.allSatisfy { $0 == left }, "something is left of a chunk that didn't open")
+        let isClean = plaintext.allSatisfy { $0 == left }
+        #expect(isClean, "something is left of a chunk that didn't open")
         return nil
     }
 }

@@ -42,14 +42,14 @@ struct CobblestoneVectorTests {
             #expect(Cobblestone.plaintextByteCount(ofMessage: message.count) == vector.plaintextByteCount)
             let outcome = try CobblestoneMessage.open(message, key: key, context: vector.context.bytes)
             guard case .opened(let plaintext) = outcome else {
-                Issue.record("\(vector.name): \(outcome)")
+                Issue.record("\(vector.name): \(outcome.name)")
                 continue
             }
             #expect(plaintext.count == vector.plaintextByteCount, "\(vector.name)")
             #expect(digest(plaintext) == vector.plaintextSHA256.bytes, "\(vector.name)")
             let again = try CobblestoneMessage.seal(
                 plaintext, key: key, context: vector.context.bytes, salt: Array(message.prefix(24)))
-            #expect(again == message, "\(vector.name)")
+            #expect(Content(again) == Content(message), "\(vector.name)")
         }
     }
 
@@ -118,18 +118,6 @@ struct Parts: Decodable {
             guard let bytes = [UInt8](hex: String(factors[0])), let count = factors.count == 1 ? 1 : Int(factors[1])
             else { throw DecodingError.dataCorruptedError(in: container, debugDescription: "not hex") }
             return count == 1 ? bytes : [UInt8](repeating: bytes[0], count: count)
-        }
-    }
-}
-
-extension CobblestoneMessage.Outcome {
-    /// As Vectors/attachments spells it.
-    var name: String {
-        switch self {
-        case .opened: "opens"
-        case .wrongLength: "wrongLength"
-        case .wrongHeader: "wrongHeader"
-        case .wrongChunk(let index, _): "wrongChunk \(index)"
         }
     }
 }

@@ -17,10 +17,11 @@ struct OtherImplementationTests {
         let plaintext = CobblestoneMessage.pattern(count)
         let message = try CobblestoneMessage.seal(plaintext, key: key, context: context)
         let opened = try Python.run("Decryptor", key: key, context: context, on: message)
-        #expect(opened.map { [UInt8]($0) } == plaintext)
+        #expect(Content(opened.map { [UInt8]($0) }) == Content(plaintext))
         var changed = message
         changed[count / 2 + 56] ^= 1
-        #expect(try Python.run("Decryptor", key: key, context: context, on: changed) == nil)
+        let refused = try Python.run("Decryptor", key: key, context: context, on: changed)
+        #expect(refused == nil)
     }
 
     @Test("seals what opens here", arguments: sizes)

@@ -37,7 +37,7 @@ struct PublishedCobblestoneTests {
             #expect(plaintextByteCount == vector.msgLength, "test \(vector.tcId)")
             let outcome = try CobblestoneMessage.open(message, key: key, context: vector.ctx.bytes)
             guard case .opened(let plaintext) = outcome else {
-                Issue.record("test \(vector.tcId), \(vector.comment): \(outcome)")
+                Issue.record("test \(vector.tcId), \(vector.comment): \(outcome.name)")
                 continue
             }
             #expect(plaintext.count == vector.msgLength, "test \(vector.tcId)")
@@ -45,7 +45,7 @@ struct PublishedCobblestoneTests {
             // And back: the same message under the same salt.
             let again = try CobblestoneMessage.seal(
                 plaintext, key: key, context: vector.ctx.bytes, salt: Array(message.prefix(24)))
-            #expect(again == message, "test \(vector.tcId)")
+            #expect(Content(again) == Content(message), "test \(vector.tcId)")
         }
     }
 
@@ -76,7 +76,7 @@ struct PublishedCobblestoneTests {
     /// A reader that doesn't look at the length first sees no more than the longest valid prefix.
     private func expectPrefix(of vector: Vector, from outcome: CobblestoneMessage.Outcome) throws {
         guard case .wrongChunk(let index, let opened) = outcome else {
-            Issue.record("test \(vector.tcId), \(vector.comment): \(outcome)")
+            Issue.record("test \(vector.tcId), \(vector.comment): \(outcome.name)")
             return
         }
         #expect(opened.count == vector.msgLength ?? 0, "test \(vector.tcId)")
@@ -99,48 +99,5 @@ struct PublishedCobblestoneTests {
                     CobblestoneMessage.chunk($0 / 16384, of: message), index: $0 / 16384)
             } ?? nil
         #expect((last != nil) == vector.flags.contains("ValidFinalChunk"), "test \(vector.tcId)")
-    }
-}
-
-/// What these vectors need of libraries that every system has, found at run time.
-enum SystemLibraries {
-    private typealias Uncompress =
-        @convention(c) (UnsafeMutablePointer<UInt8>, UnsafeMutablePointer<UInt>, UnsafePointer<UInt8>, UInt) -> Int32
-    private typealias SHA512 =
-        @convention(c) (UnsafePointer<UInt8>, Int, UnsafeMutablePointer<UInt8>) -> UnsafeMutablePointer<UInt8>?
-
-    private static func function<Function>(_ name: String, in libraries: [String?], as type: Function.Type) -> Function?
-    {
-        for library in libraries {
-            guard let handle = dlopen(library, RTLD_NOW), let symbol = dlsym(handle, name) else { continue }
-            return unsafeBitCast(symbol, to: type)
-        }
-        return nil
-    }
-
-    private static let uncompress = function("uncompress", in: ["libz.so.1", "libz.dylib"], as: Uncompress.self)
-    // CofferSealing has loaded libcrypto.
-    private static let sha512 = function("SHA512", in: [nil], as: SHA512.self)
-
-    static var canInflate: Bool { uncompress != nil }
-
-    /// Decompresses the zlib format, RFC 1950, to at most 8 MiB.
-    static func inflate(_ bytes: [UInt8]) throws -> [UInt8] {
-        let uncompress = try #require(uncompress)
-        var byteCount = UInt(8 << 20)
-        let result = [UInt8](unsafeUninitializedCapacity: 8 << 20) { buffer, count in
-            guard let start = buffer.baseAddress, uncompress(start, &byteCount, bytes, UInt(bytes.count)) == 0 else {
-                return
-            }
-            count = Int(byteCount)
-        }
-        try #require(byteCount == result.count, "zlib can't decompress it")
-        return result
-    }
-
-    static func sha512(_ bytes: [UInt8]) -> [UInt8]? {
-        var digest = [UInt8](repeating: 0, count: 64)
-        guard let sha512, sha512(bytes, bytes.count, &digest) != nil else { return nil }
-        return digest
     }
 }

@@ -89,6 +89,27 @@ struct PublishedVectorTests {
         }
     }
 
+    @Test("the expand step of HKDF-SHA-512: Wycheproof")
+    func expandSHA512() throws {
+        let file = try VectorFiles.shared("hkdf_sha512_test.json", as: Wycheproof<HKDFTest>.self)
+        let vectors = file.testGroups.flatMap(\.tests)
+        #expect(vectors.count == file.numberOfTests)
+        for vector in vectors {
+            let extracted = try #require(SystemLibraries.hmacSHA512(vector.ikm.bytes, key: vector.salt.bytes))
+            let expand = {
+                try extracted.withBytes { (extracted) throws(CofferError) in
+                    try HKDF.expandSHA512(extracted, info: vector.info.bytes, byteCount: vector.size)
+                }.array
+            }
+            if vector.result == "valid" {
+                #expect(try expand() == vector.okm.bytes, "test \(vector.tcId)")
+            } else {
+                let error = #expect(throws: CofferError.self, "test \(vector.tcId)") { try expand() }
+                #expect(error?.code == .encryptionUnavailable)
+            }
+        }
+    }
+
     @Test("HKDF-SHA-256: RFC 5869 appendix A")
     func hkdfOfTheRFC() throws {
         let vectors = try Self.rfc().hkdf
