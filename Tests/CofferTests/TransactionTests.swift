@@ -158,6 +158,85 @@ struct TransactionTests {
         #expect(try database.documentCount == 1)
     }
 
+    /// They said of themselves that they were saved, and could not be saved again: a 404.
+    @Test("that is rolled back leaves drafts and documents as they were before it, so that they can be saved")
+    func drafts() throws {
+        let database = try stores.open()
+        let old = try database.save(json: json(1), withID: "old")
+        let new = try database.document(withID: "new").newRevision()
+        let next = try old.createRevision()
+        next.setAttachment(named: "a.txt", contentType: "text/plain", content: Data("content".utf8))
+        let document = MutableDocument(id: "mutable")
+        for isNested in [false, true] {
+            let body: () throws -> Void = {
+                for number in 0..<3 {
+                    for draft in [new, next] {
+                        draft["n"] = .number(JSONNumber(number))
+                        try draft.save()
+                    }
+                    try database.saveDocument(document)
+                }
+                throw Stop()
+            }
+            #expect(throws: Stop.self) {
+                if isNested { try database.inTransaction { try database.inTransaction(body) } }
+                try database.inTransaction(body)
+            }
+            #expect(new.parentRevisionID == nil)
+            #expect(next.parentRevisionID == old.revisionID)
+            #expect(document.revisionID == nil)
+        }
+        #expect(try database.documentIDs() == ["old"])
+
+        try database.inTransaction {
+            try new.save()
+            // Only what is rolled back is taken back.
+            #expect(throws: Stop.self) {
+                try database.inTransaction {
+                    new["n"] = 7
+                    try new.save()
+                    throw Stop()
+                }
+            }
+            try new.save()
+            try next.save()
+            try database.saveDocument(document)
+        }
+        #expect(try database["new"]?.currentRevision?.revisionID.generation == 2)
+        #expect(try database["new"]?["n"] == 7)
+        #expect(try database["old"]?["n"] == 2)
+        let content = try database["old"]?.currentRevision?.attachment(named: "a.txt")?.content
+        #expect(content == Data("content".utf8))
+        #expect(document.revisionID?.generation == 1)
+    }
+
+    /// They were said to be missing from a damaged database.
+    @Test("that is rolled back leaves its revisions to whoever holds them, who finds no more of them: a 404")
+    func revisions() throws {
+        let database = try stores.open()
+        var saved: [SavedRevision] = []
+        #expect(throws: Stop.self) {
+            try database.inTransaction {
+                let draft = try database.document(withID: "a").newRevision()
+                for number in 0..<2 {
+                    draft["n"] = .number(JSONNumber(number))
+                    saved.append(try draft.save())
+                }
+                #expect(try saved[1].parentRevision == saved[0])
+                #expect(try saved[1].history == saved)
+                throw Stop()
+            }
+        }
+        #expect(try saved[1]["n"] == 1)
+        #expect(thrown { try saved[1].parentRevision }?.code == .revisionNotFound)
+        #expect(thrown { try saved[1].history }?.code == .revisionNotFound)
+        #expect(thrown { try saved[1].createRevision().save() }?.status == 404)
+        let first = try database.save(json: json(3), withID: "a")
+        #expect(first.sequence > saved[1].sequence)
+        #expect(thrown { try saved[1].history }?.code == .revisionNotFound)
+        #expect(try first.history == [first])
+    }
+
     @Test("of one database may save in another, which then stays as its own transaction leaves it")
     func twoDatabases() throws {
         let (one, two) = (try stores.open("one"), try stores.open("two"))

@@ -62,6 +62,10 @@ public final class MutableDocument {
     }
 
     func noteSaved(_ revision: SavedRevision) -> SavedRevision {
+        revision.document.database.storage.whenRolledBack { [weak self, weak own = database, revisionID] in
+            self?.revisionID = revisionID
+            self?.database = own
+        }
         revisionID = revision.isDeletion ? nil : revision.revisionID
         database = revision.document.database
         return revision

@@ -89,9 +89,7 @@ public final class SavedRevision: Sendable {
         get throws(CofferError) {
             guard let parent = stored.parent else { return nil }
             let id = try document.checkedID
-            let found = try document.database.storage.read { (tables) throws(CofferError) in
-                try tables.revision(sequence: parent, of: id)
-            }
+            let found = try read { (tables) throws(CofferError) in try tables.revision(sequence: parent, of: id) }
             return SavedRevision(document: document, found)
         }
     }
@@ -99,7 +97,7 @@ public final class SavedRevision: Sendable {
     /// This revision and those it was made from, the oldest first. Their properties are read when they are asked for.
     public var history: [SavedRevision] {
         get throws(CofferError) {
-            let all = try document.database.storage.read { (tables) throws(CofferError) in
+            let all = try read { (tables) throws(CofferError) in
                 try tables.revisions(ofDocument: stored.document)
             }
             let bySequence = Dictionary(uniqueKeysWithValues: all.map { ($0.sequence, $0) })
@@ -132,12 +130,27 @@ public final class SavedRevision: Sendable {
 
     // MARK: Bytes
 
+    /// Reads more about this revision.
+    ///
+    /// - Throws: `revisionNotFound` (404) where it is not there any more, as after its transaction was rolled back.
+    private func read<Value>(
+        _ body: (DocumentTables) throws(CofferError) -> Value
+    ) throws(CofferError) -> Value {
+        try document.database.storage.read { (tables) throws(CofferError) in
+            guard try tables.hasRevision(sequence: stored.sequence) else {
+                throw CofferError(
+                    .revisionNotFound, of: document.subject, "the transaction that saved \(revisionID) was rolled back")
+            }
+            return try body(tables)
+        }
+    }
+
     /// The body, read again where this revision came without.
     private var loadedBody: [UInt8]? {
         get throws(CofferError) {
             if let body = stored.body { return body }
             let id = try document.checkedID
-            return try document.database.storage.read { (tables) throws(CofferError) in
+            return try read { (tables) throws(CofferError) in
                 try tables.revision(sequence: stored.sequence, of: id).body
             }
         }

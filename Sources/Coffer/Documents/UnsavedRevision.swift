@@ -10,7 +10,8 @@ public import CofferSealing
 /// let saved = try draft.save()
 /// ```
 ///
-/// A save brings the draft up to date, so that it can be changed and saved again. Drafts are for one thread, or task, at
+/// A save brings the draft up to date, so that it can be changed and saved again; where the transaction around the save is
+/// rolled back, the draft is what it was made from again, with the properties that it has. Drafts are for one thread, or task, at
 /// a time: they are not `Sendable`, since two that change one draft would overwrite each other.
 public final class UnsavedRevision {
     /// The document that this becomes a revision of.
@@ -95,6 +96,10 @@ public final class UnsavedRevision {
     }
 
     func noteSaved(_ revision: SavedRevision) throws(CofferError) -> SavedRevision {
+        document.database.storage.whenRolledBack { [weak self, parentRevisionID, draftAttachments] in
+            self?.parentRevisionID = parentRevisionID
+            self?.draftAttachments = draftAttachments
+        }
         parentRevisionID = revision.revisionID
         try draftAttachments.noteSaved(as: revision)
         return revision

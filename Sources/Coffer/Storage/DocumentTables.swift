@@ -123,6 +123,12 @@ final class DocumentTables {
         return found
     }
 
+    /// Whether the revision is there.
+    func hasRevision(sequence: Int64) throws(CofferError) -> Bool {
+        try findRevisionID.bind(1, sequence)
+        return try findRevisionID.first { _ in true } ?? false
+    }
+
     /// The revision's flags alone. The revision must be there.
     func flags(sequence: Int64) throws(CofferError) -> RevisionFlags {
         try findRevisionID.bind(1, sequence)

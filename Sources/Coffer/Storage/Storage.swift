@@ -156,6 +156,11 @@ final class Storage: Sendable {
         }
     }
 
+    /// Has `undo` run if the calling thread is in a transaction that is rolled back.
+    func whenRolledBack(_ undo: @escaping () -> Void) {
+        if writerLock.isHeldByCaller { unsafe writer?.whenRolledBack(undo) }
+    }
+
     /// The writer, when the calling thread is in a transaction.
     private func writerOfCaller() throws(CofferError) -> Writer? {
         try checkUsable()

@@ -33,6 +33,11 @@ final class Writer {
     /// How many were to be installed as each nested transaction began.
     private var installCounts: [Int] = []
 
+    /// What takes back in memory what the transaction under way did there, and how much of it there was as each nested one
+    /// began.
+    private var undoing: [() -> Void] = []
+    private var undoingCounts: [Int] = []
+
     /// Reused for each revision's id: setting a digest up costs more than a short message.
     var digest = StreamingDigest(.sha256)
 
@@ -80,6 +85,7 @@ final class Writer {
             try saving.run()
         }
         installCounts.append(filesToInstall.count)
+        undoingCounts.append(undoing.count)
         depth += 1
     }
 
@@ -99,7 +105,9 @@ final class Writer {
             throw error
         }
         installCounts.removeLast()
+        undoingCounts.removeLast()
         depth -= 1
+        if depth == 0 { undoing = [] }
     }
 
     /// Undoes the innermost transaction.
@@ -107,6 +115,9 @@ final class Writer {
         precondition(depth > 0, "nothing to roll back")
         depth -= 1
         filesToInstall.removeSubrange(installCounts.removeLast()...)
+        let undone = undoing[undoingCounts.removeLast()...]
+        undoing.removeLast(undone.count)
+        for undo in undone.reversed() { undo() }
         // SQLite has rolled back everything by itself after some failures.
         guard connection.isInTransaction else { return }
         if depth == 0 { return try rollingBack.run() }
@@ -145,6 +156,11 @@ final class Writer {
             failure = (error, depth: 1)
             throw error
         }
+    }
+
+    /// Has `undo` run on this thread if the innermost transaction is rolled back, or one around it.
+    func whenRolledBack(_ undo: @escaping () -> Void) {
+        if depth > 0 { undoing.append(undo) }
     }
 
     /// Forgets all content files, once the outermost transaction has ended.
