@@ -21,6 +21,20 @@ struct StoreCommandTests {
         #expect(try work.contents(of: ".").keys.contains("notes:old.coffer/MANIFEST"))
     }
 
+    @Test("attachment files have names that say nothing where that was asked for")
+    func keyedNames() throws {
+        let created = try work.coffer("create", "people.coffer", "--key", "raw+file:key", "--keyed-names")
+        #expect(created.status == 0)
+        try work.write(Data("content".utf8), to: "file")
+        let attached = try work.coffer("attach", "people.coffer", "d", "a", "file", "--key", "raw+file:key")
+        #expect(attached.status == 0)
+        let names = try work.contents(of: "people.coffer").keys.filter { $0.hasSuffix(".blob") }
+        #expect(names.count == 1)
+        #expect(names.first?.split(separator: "/").last?.count == 64 + 5)
+        let plain = try work.coffer("create", "plain.coffer", "--unencrypted", "--keyed-names")
+        #expect(plain.status == 64)
+    }
+
     @Test("a store is never made readable by oversight")
     func neverByOversight() throws {
         for arguments in [[], ["--key", "raw+file:key", "--unencrypted"]] {

@@ -5,13 +5,16 @@ struct CreateCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "create",
         abstract: "Make a store.",
-        usage: "coffer create <store> --key <source> | --unencrypted [--json]"
+        usage: "coffer create <store> --key <source> | --unencrypted [--keyed-names] [--json]"
     )
 
     @OptionGroup var arguments: StoreArguments
 
     @Flag(help: "Make a store that everybody can read.")
     var unencrypted = false
+
+    @Flag(help: "Give attachment files names that say nothing of their content, not even to who knows it.")
+    var keyedNames = false
 
     func run(_ console: Console) throws {
         let path = try arguments.path()
@@ -23,6 +26,8 @@ struct CreateCommand: StoreCommand {
         try path.checkFolder()
         var options = DatabaseOptions()
         options.create = true
+        options.keyedNames = keyedNames
+        guard !(keyedNames && unencrypted) else { throw Failure.usage("--keyed-names needs a key") }
         options.encryptionKey = try newKey(path)
         try manager.openDatabase(named: path.databaseName, options: options).close()
 
