@@ -197,6 +197,16 @@ struct Decoding: Decodable {
         }
     }
 
+    @Test("JSON with anything after it is damage", arguments: ["x", " ", "\0", "}", "{}", ","])
+    func trailing(text: String) {
+        for json in ["{}\(text)", "{\"a\":1}\(text)", "1\(text)", "\"a\"\(text)"].map({ Array($0.utf8) }) {
+            let error = #expect(throws: CofferError.self) { try JSONValue(canonical: json) }
+            #expect(error?.code == .damaged)
+            let other = #expect(throws: CofferError.self) { try CanonicalReader.value(json.span) }
+            #expect(other?.code == .damaged)
+        }
+    }
+
     @Test("JSON cut short anywhere is damage")
     func truncated() throws {
         let json = Array(#"{"a":[1,null,{"x":true},[-1.5e-7]],"b\"":"te\u0001xt","c":false,"d":{}}"#.utf8)

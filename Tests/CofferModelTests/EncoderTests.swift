@@ -223,6 +223,22 @@ final class Cat: Animal {
             } == #"{"a":{"w":5,"x":4,"y":2,"z":3},"l":[1,2],"m":[7]}"#)
     }
 
+    @Test("of many values for many keys the latest count")
+    func manyTwice() throws {
+        let json = try encoded {
+            try $0.keyed { container in
+                for value in 0..<400 { try container.encode(value, forKey: JSONKey("k\(value * 7 % 100)")) }
+            }
+        }
+        let object = try JSONObject(canonical: Array(json.utf8).span)
+        #expect(object.count == 100)
+        #expect(
+            object.allSatisfy { member in
+                (300..<400).contains { member.value == JSONValue($0) && member.key == "k\($0 * 7 % 100)" }
+            })
+        #expect(try canonical(json) == json)
+    }
+
     @Test("a value whose error is caught leaves nothing behind")
     func caught() throws {
         struct Failure: Error {}

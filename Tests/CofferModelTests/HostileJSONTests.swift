@@ -53,6 +53,28 @@ func onSmallStack(_ body: @escaping @Sendable () throws -> Void) throws {
         }
     }
 
+    @Test("containers of a type's own nest as deep, and no deeper")
+    func depthOfTypes() throws {
+        struct Nest: Codable {
+            let depth: Int
+            init(depth: Int) { self.depth = depth }
+            func encode(to encoder: any Encoder) throws {
+                var container = encoder.unkeyedContainer()
+                if depth > 1 { try container.encode(Nest(depth: depth - 1)) }
+            }
+            init(from decoder: any Decoder) throws {
+                var container = try decoder.unkeyedContainer()
+                depth = container.isAtEnd ? 1 : try container.decode(Nest.self).depth + 1
+            }
+        }
+        let body = try DocumentBody(encoding: ["a": Nest(depth: JSONLimits.depth - 1)]).body
+        #expect(try [String: Nest](canonical: body.bytes)["a"]?.depth == JSONLimits.depth - 1)
+        let error = #expect(throws: CofferError.self) {
+            try DocumentBody(encoding: ["a": Nest(depth: JSONLimits.depth)])
+        }
+        #expect(error?.code == .invalidJSON)
+    }
+
     @Test("a type that encodes itself without end is refused")
     func endless() {
         struct Endless: Encodable {

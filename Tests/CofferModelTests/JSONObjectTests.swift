@@ -100,7 +100,11 @@ import Testing
             }
             if step % 50 == 0 {
                 // What was read from JSON is searched in another way.
-                object = try JSONObject(DocumentBody(object).body)
+                let body = try DocumentBody(object).body
+                #expect(try DocumentBody(json: body.bytes).body == body)
+                let reread = try JSONObject(body)
+                #expect(reread == object)
+                object = reread
                 model = object.map { $0 }
             }
         }

@@ -63,7 +63,6 @@ extension Date {
         let fraction = time - Double(second)
         for width in 0...8 {
             let digits = Int((fraction * Double(powersOfTen[width])).rounded())
-            guard digits < powersOfTen[width] else { continue }
             if Self.time(second: second, digits: digits, width: width) == time { return (digits, width, false) }
         }
         let digits = Int((fraction * 1e9).rounded())
