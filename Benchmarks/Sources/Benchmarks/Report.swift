@@ -68,7 +68,8 @@ struct Report: Encodable {
     let notMeasured = [
         "a cold page cache: everything read was in memory",
         "documents, key changes and opening: attachments only, so far",
-        "anything else than this machine, while whatever else it did went on",
+        "a quiet disk: a sync waits for what others write to the same file system, and syncfs for all of it",
+        "a file system where many files were just removed: ext4 is slow to create files for some minutes then",
     ]
 
     var json: String {

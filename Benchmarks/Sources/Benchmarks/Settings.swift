@@ -18,7 +18,7 @@ struct Settings {
           --json            one JSON object on standard output instead of the table
           --rounds N        how often each side of a comparison runs; default 7, at least 5
           --only PART       only rows with PART in their name; may be given several times
-          --directory PATH  where to write; take a disk, not a file system in memory. Default: the temporary directory
+          --directory PATH  where to write; a disk with 5 GB to spare. Default: the temporary directory
         """
 
     init(_ arguments: [String]) throws(UsageError) {

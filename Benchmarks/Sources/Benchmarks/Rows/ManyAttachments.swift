@@ -52,8 +52,7 @@ struct ManyAttachments {
         } own: {
             try read(from: database)
         }
-        try database.delete()
-        try folder.remove()
+        try database.close()
         return Row(
             "attachment read, \(size)", comparison, atLeast: 0.8,
             explanation: """
@@ -69,14 +68,13 @@ struct ManyAttachments {
             try bench.settle()
             let cost = try measure { try writeByHand(to: folder, withFsync: withFsync) }
             _ = try readByHand(from: folder)
-            try folder.remove()
             return cost
         } own: {
             let database = try bench.newStore()
             try bench.settle()
             let cost = try measure { try write(to: database) }
             _ = try read(from: database)
-            try database.delete()
+            try database.close()
             return cost
         }
     }
