@@ -147,7 +147,9 @@ final class Content: BlobContent {
             return data
         case .staged, .saved:
             guard let reader = try reader(subject: subject) else { return nil }
-            return Data(try reader.wholeContent(checking: .tags))
+            return try unsafe Data(byteCount: reader.byteCount) { (bytes) throws(CofferError) in
+                try unsafe reader.readWhole(into: bytes, checking: .tags)
+            }
         }
     }
 
@@ -162,7 +164,9 @@ final class Content: BlobContent {
         if case .source = place { return nil }
         guard let reader = try reader(subject: subject) else { return nil }
         try Self.check(range, reader.byteCount, subject)
-        return Data(try reader.bytes(in: range))
+        return try unsafe Data(byteCount: range.count) { (bytes) throws(CofferError) in
+            try unsafe reader.read(from: range.lowerBound, into: bytes)
+        }
     }
 
     private static func check(_ range: Range<Int>, _ count: Int, _ subject: String) throws(CofferError) {
@@ -177,5 +181,27 @@ final class Content: BlobContent {
             case .sha1(let sha1) = AttachmentKey(digest), !storage.attachments.isEncrypted
         else { return nil }
         return URL(filePath: storage.attachments.path(of: sha1))
+    }
+}
+
+extension Data {
+    /// The bytes that `fill` writes: all of them, unless it throws. They are written where they stay, and not zeroed before.
+    fileprivate init(
+        byteCount: Int, fill: (UnsafeMutableRawBufferPointer) throws(CofferError) -> Void
+    ) throws(CofferError) {
+        let bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: byteCount, alignment: 16)
+        do throws(CofferError) {
+            try unsafe fill(bytes)
+        } catch {
+            unsafe bytes.deallocate()
+            throw error
+        }
+        guard byteCount > 0, let start = bytes.baseAddress else {
+            unsafe bytes.deallocate()
+            self.init()
+            return
+        }
+        unsafe self.init(
+            bytesNoCopy: start, count: byteCount, deallocator: .custom { start, _ in unsafe start.deallocate() })
     }
 }

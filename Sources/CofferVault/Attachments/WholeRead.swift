@@ -17,17 +17,25 @@ extension AttachmentReader {
 
     /// The whole content at once, checked as ``wholeRead(checking:)`` does.
     package func wholeContent(checking check: ContentCheck = .digest) throws(CofferError) -> [UInt8] {
-        let reading = wholeRead(checking: check)
-        return try [UInt8](capacity: byteCount) { (output) throws(CofferError) in
+        try [UInt8](capacity: byteCount) { (output) throws(CofferError) in
             try unsafe output.withUnsafeMutableBufferPointer { (buffer, count) throws(CofferError) in
-                // Also for no bytes at all, of which the digest is checked too.
-                repeat {
-                    let rest = unsafe UnsafeMutableRawBufferPointer(
-                        rebasing: UnsafeMutableRawBufferPointer(buffer)[count..<byteCount])
-                    count += try unsafe reading.read(into: rest)
-                } while count < byteCount
+                try unsafe readWhole(into: UnsafeMutableRawBufferPointer(buffer), checking: check)
+                count = byteCount
             }
         }
+    }
+
+    /// Fills `output`, which has exactly its room, with the whole content, checked as ``wholeRead(checking:)`` does.
+    package func readWhole(
+        into output: UnsafeMutableRawBufferPointer, checking check: ContentCheck = .digest
+    ) throws(CofferError) {
+        precondition(output.count == byteCount, "the content doesn't fit")
+        let reading = wholeRead(checking: check)
+        var count = 0
+        // Also for no bytes at all, of which the digest is checked too.
+        repeat {
+            count += try unsafe reading.read(into: UnsafeMutableRawBufferPointer(rebasing: output[count...]))
+        } while count < byteCount
     }
 }
 
