@@ -85,14 +85,6 @@ func content(_ count: Int, seed: UInt64 = 1) -> [UInt8] {
     return Array(bytes.prefix(count))
 }
 
-/// The whole content, read at once.
-func readWhole(_ reader: AttachmentReader) throws(CofferError) -> [UInt8] {
-    var all = [UInt8](repeating: 0xAA, count: reader.byteCount)
-    var span = all.mutableSpan
-    try span.withUnsafeMutableBytes { (buffer) throws(CofferError) in try reader.readWhole(into: buffer) }
-    return all
-}
-
 /// The whole content, read in pieces of `pieces` bytes.
 func read(
     _ reader: AttachmentReader, pieces: Int, checking check: ContentCheck = .digest
