@@ -98,7 +98,7 @@ import Testing
                 object[key] = nil
                 if let place { model.remove(at: place) }
             }
-            if step % 50 == 0 {
+            if step % 250 == 99 {
                 // What was read from JSON is searched in another way.
                 let body = try DocumentBody(object).body
                 #expect(try DocumentBody(json: body.bytes).body == body)
