@@ -4,7 +4,7 @@ import Testing
 @testable import Coffer
 
 /// Real processes, really killed. What the system had taken from them by then is all that is left.
-@Suite("A process killed while it saves", .serialized, .timeLimit(.minutes(2)))
+@Suite("A process killed while it saves", .serialized, .timeLimit(.minutes(5)))
 struct CrashTests {
     let stores = TestStores()
     private var journal: Journal { Journal(path: stores.directory.path + "/journal") }
@@ -148,7 +148,7 @@ struct CrashTests {
         if !isReadOnly { try database.save(json: json(2), withID: "b") }
         try journal.note("\(getpid())")
         // Until it is killed, or the test is long over.
-        sleep(60)
+        sleep(600)
         try database.close()
     }
 
@@ -169,7 +169,7 @@ struct CrashTests {
             let atOnce = clock.measure {
                 #expect(thrown { try stores.open { $0.readOnly = isReadOnly } }?.status == 503)
             }
-            #expect(atOnce < .seconds(1))
+            #expect(atOnce < .seconds(5))
             let waiting = clock.measure {
                 let error = thrown {
                     try stores.open {
@@ -179,7 +179,7 @@ struct CrashTests {
                 }
                 #expect(error?.code == .busy)
             }
-            #expect((.milliseconds(200)..<(.seconds(5))).contains(waiting))
+            #expect((.milliseconds(200)..<(.seconds(30))).contains(waiting))
             // Who has the store open is asked for no key; nor is a wrong one told from a right one.
             #expect(thrown { try stores.open(key: testKey(8)) { $0.readOnly = isReadOnly } }?.code == .busy)
         }
