@@ -58,7 +58,7 @@ extension Layering {
         allowed: [
             "CofferSealing": system,
             "CofferSQLite": system.union(["CofferSealing"]),
-            "CofferVault": system.union(["CofferSealing"]),
+            "CofferVault": system.union(["CofferSealing", "Dispatch"]),
             "CofferModel": ["CofferSealing"],
             "Coffer": system.union([
                 "CofferSealing", "CofferSQLite", "CofferVault", "CofferModel", "Foundation", "Dispatch",

@@ -40,7 +40,7 @@ extension Storage {
             let (result, kept) = try write(in: writer) { (writer) throws(CofferError) in
                 (try Compactor(writer).run(), try writer.tables.attachments.names(by: attachments.naming))
             }
-            if durability == .relaxed { try writer.connection.execute("PRAGMA synchronous = NORMAL") }
+            if settings.durability == .relaxed { try writer.connection.execute("PRAGMA synchronous = NORMAL") }
             // The rows are gone, and nobody can add one before this is done. Also goes what a process left that was killed
             // right here, or whose last commits a power cut took back.
             try attachments.remove(named: attachments.allNames().filter { !kept.contains($0) })

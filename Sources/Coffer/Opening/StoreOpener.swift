@@ -68,7 +68,7 @@ struct StoreOpener {
         _ inspection: DatabaseFile.Inspection
     ) throws(CofferError) -> Storage {
         try database.checkWritable()
-        let connection = try database.connect(.readWrite, cacheByteCount: cacheByteCount / 2)
+        let connection = try database.connect(.readWrite, cacheByteCount: settings.cacheByteCount / 2)
         // Recovery, if any, is durable step by step, whatever is asked for afterwards.
         try connection.execute("PRAGMA synchronous = FULL")
         var manifest = manifest
@@ -83,17 +83,13 @@ struct StoreOpener {
                     try Binding.update(sequence: sequence, in: connection)
                 })
         }
-        if options.durability == .relaxed { try connection.execute("PRAGMA synchronous = NORMAL") }
+        let clock = CommitClock()
+        let generation = try OpenGeneration(store, manifest, database, beside: clock, settings)
         let identity = store.identity
-        let attachments = try AttachmentStore(store, manifest, adjustDigest: adjustDigest)
         return Storage(
-            subject: subject, store: store, manifest: manifest, attachments: attachments,
-            writer: Writer(connection, lastSequence: inspection.lastSequence) { (content, header) in
-                (try? attachments.open(content, header: header, subject: subject)) != nil
-            },
-            durability: options.durability, busyTimeout: options.busyTimeout, readerCacheByteCount: cacheByteCount / 2,
-            connectReader: { (share) throws(CofferError) in try database.connect(.readOnly, cacheByteCount: share) },
-            didClose: { Registry.shared.remove(identity) })
+            subject: subject, store: store, manifest: manifest, generation: generation,
+            writer: try generation.writer(connection, lastSequence: inspection.lastSequence, settings), clock: clock,
+            settings: settings, didClose: { Registry.shared.remove(identity) })
     }
 
     private func readOnly(
@@ -102,19 +98,20 @@ struct StoreOpener {
         let identity = store.identity
         let readsLog = database.logByteCount > 0
         let makesLogIndex = readsLog && !database.hasLogIndex
+        let clock = CommitClock()
         return Storage(
             subject: subject, store: store, manifest: manifest,
-            attachments: try AttachmentStore(store, manifest, adjustDigest: adjustDigest), writer: nil,
-            durability: options.durability, busyTimeout: options.busyTimeout,
-            readerCacheByteCount: cacheByteCount,
-            connectReader: { (share) throws(CofferError) in
-                try database.connect(readsLog ? .readOnly : .immutable, cacheByteCount: share)
-            },
+            generation: try OpenGeneration(
+                store, manifest, database, readsLog ? .readOnly : .immutable, cacheByteCount: settings.cacheByteCount,
+                clock, settings),
+            writer: nil, clock: clock, settings: settings,
             didClose: {
                 if makesLogIndex { database.removeLogIndex() }
                 Registry.shared.remove(identity)
             })
     }
 
-    private var cacheByteCount: Int { max(1 << 20, options.cacheByteCount) }
+    private var settings: StorageSettings {
+        StorageSettings(options, passwordCost: passwordCost, adjustDigest: adjustDigest)
+    }
 }

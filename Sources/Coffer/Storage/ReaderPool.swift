@@ -83,9 +83,19 @@ final class ReaderPool: Sendable {
         self.connect = connect
     }
 
-    /// Lends the tables, in the newest snapshot, to `body`; checks afterwards that no page failed.
+    /// Counts a reader who is about to ``read(_:)``, once.
     ///
-    /// - Throws: what `body` throws, `damaged` (500), `closed` (500).
+    /// - Throws: `closed` (500).
+    func enter() throws(CofferError) {
+        try state.withLock { state throws(CofferError) in
+            if state.isClosed { throw CofferError(.closed, of: subject) }
+            state.lentCount += 1
+        }
+    }
+
+    /// Lends the tables, in the newest snapshot, to `body`; checks afterwards that no page failed. Only after ``enter()``.
+    ///
+    /// - Throws: what `body` throws, `damaged` (500).
     func read<Value>(_ body: (DocumentTables) throws(CofferError) -> Value) throws(CofferError) -> Value {
         let reader = try take()
         do throws(CofferError) {
@@ -103,10 +113,8 @@ final class ReaderPool: Sendable {
     }
 
     private func take() throws(CofferError) -> Reader {
-        let (idle, openCount) = try state.withLock { state throws(CofferError) in
-            if state.isClosed { throw CofferError(.closed, of: subject) }
-            state.lentCount += 1
-            return (state.idle.popLast(), state.idle.count + state.lentCount)
+        let (idle, openCount) = state.withLock { state in
+            (state.idle.popLast(), state.idle.count + state.lentCount)
         }
         let share = cacheByteCount / openCount
         do throws(CofferError) {
@@ -156,16 +164,20 @@ final class ReaderPool: Sendable {
         }
     }
 
-    /// Closes all connections, when the last reader is done. Later reads fail with `closed`.
-    func close() {
-        let (idle, mustWait) = state.withLock { state in
-            let first = !state.isClosed
+    /// Closes idle connections, and those that are lent as they come back. Later readers fail with `closed`.
+    func retire() {
+        let idle = state.withLock { state in
             state.isClosed = true
             let idle = state.idle
             state.idle = []
-            return (idle, first && state.lentCount > 0)
+            return idle
         }
         for reader in idle { try? reader.connection.close() }
+    }
+
+    /// Waits for the last reader after ``retire()``. Only one may wait.
+    func waitForReaders() {
+        let mustWait = state.withLock { $0.lentCount > 0 }
         if mustWait { lastReturned.wait() }
     }
 }

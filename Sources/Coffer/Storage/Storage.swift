@@ -10,19 +10,23 @@ internal import Synchronization
 final class Storage: Sendable {
     let subject: String
     let store: LockedStore
-    let manifest: UnlockedManifest
-    let attachments: AttachmentStore
     let isReadOnly: Bool
-    let durability: Durability
+    let settings: StorageSettings
 
-    /// How long a call waits for its turn to write.
-    private let busyTimeout: Duration
+    /// What a key change exchanges, all in one moment.
+    private struct State {
+        var manifest: UnlockedManifest
+        var generation: OpenGeneration
+    }
 
+    private let state: Mutex<State>
     private let clock: CommitClock
-    private let readers: ReaderPool
     private let writerLock = WriterLock()
     /// Nil when read-only, and after close. Only whoever holds `writerLock` touches it.
     private nonisolated(unsafe) var writer: Writer?
+
+    /// Held by whoever changes the store as a whole: one at a time, and before `writerLock`.
+    private let maintenanceLock = WriterLock()
 
     /// Set for good when a close has begun: nobody is given this storage any more.
     private let hasBegunClosing = Atomic(false)
@@ -40,27 +44,27 @@ final class Storage: Sendable {
     private static let checkpointFrameCount = 4096
 
     init(
-        subject: String, store: LockedStore, manifest: UnlockedManifest, attachments: AttachmentStore,
-        writer: Writer?, durability: Durability, busyTimeout: Duration,
-        readerCacheByteCount: Int,
-        connectReader: @escaping @Sendable (_ cacheByteCount: Int) throws(CofferError) -> Connection,
-        didClose: @escaping @Sendable () -> Void
+        subject: String, store: LockedStore, manifest: UnlockedManifest, generation: OpenGeneration, writer: Writer?,
+        clock: CommitClock, settings: StorageSettings, didClose: @escaping @Sendable () -> Void
     ) {
         self.subject = subject
         self.store = store
-        self.manifest = manifest
-        self.attachments = attachments
+        self.settings = settings
+        self.clock = clock
+        self.didClose = didClose
+        state = Mutex(State(manifest: manifest, generation: generation))
         unsafe self.writer = writer
         isReadOnly = writer == nil
-        self.busyTimeout = busyTimeout
-        self.durability = durability
-        self.didClose = didClose
-        let clock = CommitClock()
-        self.clock = clock
-        readers = ReaderPool(
-            subject: subject, clock: clock, cacheByteCount: readerCacheByteCount, connect: connectReader)
-        line = WaitingLine(timeout: busyTimeout, subject: subject)
+        line = WaitingLine(timeout: settings.busyTimeout, subject: subject)
     }
+
+    /// The manifest as it is now.
+    var manifest: UnlockedManifest { state.withLock(\.manifest) }
+
+    /// The attachment files of the generation that is the store's now.
+    var attachments: AttachmentStore { state.withLock(\.generation.attachments) }
+
+    private var generation: OpenGeneration { state.withLock(\.generation) }
 
     // MARK: Reading
 
@@ -74,7 +78,12 @@ final class Storage: Sendable {
                 return value
             }
         }
-        return try readers.read(body)
+        // Announced before another generation can take its place.
+        let generation = try state.withLock { (state) throws(CofferError) in
+            try state.generation.enter()
+            return state.generation
+        }
+        return try generation.read(body)
     }
 
     /// The content file that the calling thread's transaction is about to install.
@@ -87,7 +96,9 @@ final class Storage: Sendable {
     func beginStaging() throws(CofferError) -> AttachmentWriter {
         try checkUsable()
         guard !isReadOnly else { throw CofferError(.readOnly, of: subject) }
-        return try attachments.beginStaging()
+        // Held meanwhile, so that its lease is there to be taken.
+        let generation = generation
+        return try generation.attachments.beginStaging()
     }
 
     // MARK: Writing
@@ -182,7 +193,7 @@ final class Storage: Sendable {
     }
 
     private func takeWriter() throws(CofferError) -> Writer {
-        try writerLock.lock(until: .now + busyTimeout, subject: subject)
+        try writerLock.lock(until: .now + settings.busyTimeout, subject: subject)
         guard let writer = unsafe writer, !isFailed.load(ordering: .relaxed) else {
             writerLock.unlock()
             throw CofferError(.reopenRequired, of: subject)
@@ -194,6 +205,7 @@ final class Storage: Sendable {
         clock.willCommit()
         defer { clock.didCommit() }
         let files = writer.filesToInstall
+        let attachments = attachments
         do throws(CofferError) {
             // Durable before the rows that name them are.
             if !files.isEmpty { try attachments.install(files) }
@@ -218,7 +230,7 @@ final class Storage: Sendable {
     private func checkpoint(_ writer: Writer) {
         let frameCount = writer.connection.logFrameCount
         guard frameCount >= max(Self.checkpointFrameCount, writer.nextCheckpoint) else { return }
-        readers.closeIdleSnapshots()
+        generation.closeIdleSnapshots()
         do throws(CofferError) {
             let isComplete = try writer.connection.checkpoint(patience: .milliseconds(100))
             writer.nextCheckpoint = isComplete ? 0 : frameCount + Self.checkpointFrameCount / 16
@@ -278,7 +290,7 @@ final class Storage: Sendable {
             throw CofferError(.invalidArgument, of: subject, "a transaction can't close its own database")
         }
         do throws(CofferError) {
-            try writerLock.lock(until: .now + busyTimeout, subject: subject)
+            try writerLock.lock(until: .now + settings.busyTimeout, subject: subject)
         } catch {
             if error.code == .closed && !removing { return }
             throw error
@@ -288,7 +300,9 @@ final class Storage: Sendable {
             throw CofferError(.readOnly, of: subject)
         }
         hasBegunClosing.store(true, ordering: .releasing)
-        readers.close()
+        let generation = generation
+        generation.retire()
+        generation.waitForReaders()
         var failure: CofferError?
         do throws(CofferError) {
             if isFailed.load(ordering: .relaxed) {

@@ -48,6 +48,7 @@ extension AttachmentStore {
                 guard case .installed = state.stage else { return }
                 attachment.closeFile(&state)
                 state.stage = .saved
+                state.lease = nil
                 // If it comes back in a power cut, the next open finds the row and removes it again.
                 try? fileSystem.unlink(state.name, in: attachment.incoming)
             }

@@ -34,6 +34,8 @@ package final class AttachmentStore: Sendable {
 
     /// Set when it is unknown what is on the disk: by a sync that failed, or a file that couldn't be taken back.
     let isUncertain = Atomic(false)
+    /// What keeps the generation in its place: nil once the store has another one.
+    private let lease: Mutex<GenerationLease?>
     /// How many staged attachments have their file still open.
     let openStagedCount = Atomic(0)
 
@@ -53,11 +55,12 @@ package final class AttachmentStore: Sendable {
         try self.init(store, manifest, store.generation(of: manifest), adjustDigest: adjustDigest)
     }
 
-    private init(
+    init(
         _ store: LockedStore, _ manifest: UnlockedManifest, _ generation: Generation,
         adjustDigest: @escaping @Sendable (ContentDigest) -> ContentDigest
     ) throws(CofferError) {
         self.store = store
+        lease = Mutex(GenerationLease(store, manifest))
         self.adjustDigest = adjustDigest
         naming = try AttachmentNaming(manifest)
         encryption = try AttachmentEncryption(manifest)
@@ -153,6 +156,24 @@ package final class AttachmentStore: Sendable {
     }
 
     // MARK: What writing has in common
+
+    /// Keeps the generation's files in their place for as long as somebody holds it; nil when the store has another
+    /// generation by now.
+    package func takeLease() -> GenerationLease? { lease.withLock(\.self) }
+
+    /// Notes that the store has another generation, durably. This one is removed when nobody has a lease on it any more.
+    ///
+    /// Returns whether it is gone when the call returns; otherwise that happens by itself.
+    package func retire() -> Bool {
+        var taken = lease.withLock { lease in
+            let taken = lease
+            lease = nil
+            return taken
+        }
+        if isKnownUniquelyReferenced(&taken) { return taken?.removeGeneration() ?? false }
+        taken?.retire()
+        return false
+    }
 
     /// `directory`, when the store may be written.
     func writable(_ directory: Directory?) throws(CofferError) -> Directory {

@@ -8,6 +8,9 @@ extension AttachmentStore {
     /// `noSpace` (507) and `ioFailed` (500).
     package func beginStaging() throws(CofferError) -> AttachmentWriter {
         let incoming = try writable(incoming)
+        guard let lease = takeLease() else {
+            throw CofferError(.busy, of: store.path, "its key was changed at this moment")
+        }
         let name = try IncomingName.random()
         let encryptor = try encryption.map { (encryption) throws(CofferError) in
             try CobblestoneEncryptor(key: encryption.key, context: encryption.context)
@@ -19,7 +22,7 @@ extension AttachmentStore {
             try? fileSystem.unlink(name, in: incoming)
             throw error
         }
-        return AttachmentWriter(self, file, name, in: incoming, encryptor)
+        return AttachmentWriter(self, lease, file, name, in: incoming, encryptor)
     }
 }
 
@@ -30,6 +33,7 @@ extension AttachmentStore {
 /// goes.
 package final class AttachmentWriter: Sendable {
     private let store: AttachmentStore
+    private let lease: GenerationLease
     private let file: File
     private let name: String
     private let incoming: Directory
@@ -47,10 +51,11 @@ package final class AttachmentWriter: Sendable {
     }
 
     fileprivate init(
-        _ store: AttachmentStore, _ file: File, _ name: String, in incoming: Directory,
+        _ store: AttachmentStore, _ lease: GenerationLease, _ file: File, _ name: String, in incoming: Directory,
         _ encryptor: consuming CobblestoneEncryptor?
     ) {
         self.store = store
+        self.lease = lease
         self.file = file
         self.name = name
         self.incoming = incoming
@@ -95,7 +100,7 @@ package final class AttachmentWriter: Sendable {
         }
         state.withLock { $0.end = .finished }
         return StagedAttachment(
-            store, file, name, in: incoming, digest: store.adjustDigest(digest), header: header)
+            store, lease, file, name, in: incoming, digest: store.adjustDigest(digest), header: header)
     }
 
     /// Ends the writing and removes the file. Again, and after ``finish()``, has no effect.

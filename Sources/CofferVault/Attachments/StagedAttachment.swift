@@ -30,6 +30,8 @@ package final class StagedAttachment: Sendable {
         var name: String
         /// Open as long as there are few, so that a sync reports what became of each write.
         var file: File?
+        /// Keeps the generation that it is in; nil when it has no file of its own there any more.
+        var lease: GenerationLease?
     }
 
     enum Stage {
@@ -50,8 +52,8 @@ package final class StagedAttachment: Sendable {
     package static let unsavedSubject = "an attachment that is not saved yet"
 
     init(
-        _ store: AttachmentStore, _ file: File, _ name: String, in incoming: Directory, digest: ContentDigest,
-        header: [UInt8]
+        _ store: AttachmentStore, _ lease: GenerationLease, _ file: File, _ name: String, in incoming: Directory,
+        digest: ContentDigest, header: [UInt8]
     ) {
         self.store = store
         self.incoming = incoming
@@ -59,7 +61,7 @@ package final class StagedAttachment: Sendable {
         self.header = header
         let isKept = store.openStagedCount.add(1, ordering: .relaxed).newValue <= Self.openFileLimit
         if !isKept { store.openStagedCount.subtract(1, ordering: .relaxed) }
-        state = Mutex(State(name: name, file: isKept ? file : nil))
+        state = Mutex(State(name: name, file: isKept ? file : nil, lease: lease))
     }
 
     deinit {

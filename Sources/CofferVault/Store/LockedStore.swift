@@ -23,6 +23,8 @@ package final class LockedStore: Sendable {
     let directory: Directory
     let lock: StoreLock
     private let isOpen = Atomic(true)
+    /// Held by what still changes the store although nobody waits for it.
+    private let work = Mutex(())
 
     init(_ lock: StoreLock, at location: StoreLocation, access: Access) {
         self.lock = lock
@@ -87,7 +89,12 @@ package final class LockedStore: Sendable {
     /// Unlocks the store. Whatever is open in it must be closed before. Again has no effect.
     package func close() {
         guard isOpen.exchange(false, ordering: .sequentiallyConsistent) else { return }
-        lock.unlock()
+        work.withLock { _ in lock.unlock() }
+    }
+
+    /// Runs `body` unless the store is closed; closing waits for it.
+    func whileOpen<Result>(_ body: () -> Result) -> Result? {
+        work.withLock { _ in isOpen.load(ordering: .sequentiallyConsistent) ? body() : nil }
     }
 
     var fileSystem: any FileSystem { location.fileSystem }

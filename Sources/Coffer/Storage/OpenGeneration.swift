@@ -1,0 +1,37 @@
+internal import CofferSealing
+internal import CofferSQLite
+internal import CofferVault
+
+/// What one generation of an open store is read through: connections to its database, and its attachment files. A key
+/// change puts another in its place; this one lasts until those who began to read from it have ended.
+final class OpenGeneration: Sendable {
+    let attachments: AttachmentStore
+    private let readers: ReaderPool
+    /// Lets go of the directory only after the last connection is closed.
+    private let lease: GenerationLease?
+
+    init(attachments: AttachmentStore, readers: ReaderPool) {
+        self.attachments = attachments
+        self.readers = readers
+        lease = attachments.takeLease()
+    }
+
+    /// Announces a reading, so that a retirement or a close waits for it.
+    ///
+    /// - Throws: `closed` (500).
+    func enter() throws(CofferError) { try readers.enter() }
+
+    /// Lends the tables, in the newest snapshot, to `body`: for who has announced it with ``enter()``.
+    func read<Value>(_ body: (DocumentTables) throws(CofferError) -> Value) throws(CofferError) -> Value {
+        try readers.read(body)
+    }
+
+    /// Gives up what idle readers see, so that a checkpoint can copy the whole log.
+    func closeIdleSnapshots() { readers.closeIdleSnapshots() }
+
+    /// Lets nobody begin to read any more, and closes when the last reader is done.
+    func retire() { readers.retire() }
+
+    /// Waits for the last reader after ``retire()``.
+    func waitForReaders() { readers.waitForReaders() }
+}

@@ -1,0 +1,57 @@
+internal import CofferSealing
+internal import CofferSQLite
+internal import CofferVault
+
+/// How a store was asked to be opened, as far as it matters for as long as it is open.
+struct StorageSettings: Sendable {
+    var durability: Durability
+    /// How long a call waits for its turn to write.
+    var busyTimeout: Duration
+    /// What the page caches of the writer and all readers may hold together.
+    var cacheByteCount: Int
+    var passwordCost: PasswordCost
+    var adjustDigest: @Sendable (ContentDigest) -> ContentDigest
+
+    init(
+        _ options: DatabaseOptions, passwordCost: PasswordCost,
+        adjustDigest: @escaping @Sendable (ContentDigest) -> ContentDigest
+    ) {
+        durability = options.durability
+        busyTimeout = options.busyTimeout
+        cacheByteCount = max(1 << 20, options.cacheByteCount)
+        self.passwordCost = passwordCost
+        self.adjustDigest = adjustDigest
+    }
+}
+
+extension OpenGeneration {
+    /// The generation of `manifest`, for reading beside a writer.
+    convenience init(
+        _ store: LockedStore, _ manifest: UnlockedManifest, _ database: DatabaseFile, beside clock: CommitClock,
+        _ settings: StorageSettings
+    ) throws(CofferError) {
+        try self.init(
+            store, manifest, database, .readOnly, cacheByteCount: settings.cacheByteCount / 2, clock, settings)
+    }
+
+    convenience init(
+        _ store: LockedStore, _ manifest: UnlockedManifest, _ database: DatabaseFile, _ access: Connection.Access,
+        cacheByteCount: Int, _ clock: CommitClock, _ settings: StorageSettings
+    ) throws(CofferError) {
+        self.init(
+            attachments: try AttachmentStore(store, manifest, adjustDigest: settings.adjustDigest),
+            readers: ReaderPool(subject: database.subject, clock: clock, cacheByteCount: cacheByteCount) {
+                (share) throws(CofferError) in try database.connect(access, cacheByteCount: share)
+            })
+    }
+
+    /// The one that writes.
+    func writer(_ connection: Connection, lastSequence: Int64, _ settings: StorageSettings) throws(CofferError)
+        -> Writer
+    {
+        if settings.durability == .relaxed { try connection.execute("PRAGMA synchronous = NORMAL") }
+        return Writer(connection, lastSequence: lastSequence) { [attachments] (content, header) in
+            (try? attachments.open(content, header: header, subject: connection.subject)) != nil
+        }
+    }
+}

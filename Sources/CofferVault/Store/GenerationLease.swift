@@ -1,0 +1,46 @@
+internal import Dispatch
+internal import Synchronization
+
+/// Keeps a generation's directory where it is: once it is retired, it is removed with the last reference to this.
+///
+/// Readers, writers of content and staged attachments hold it, so that a key change takes nothing away from under them.
+/// Calls may come from any thread.
+package final class GenerationLease: Sendable {
+    private let store: LockedStore
+    private let name: String
+    private let state = Mutex(State.current)
+
+    private enum State {
+        case current, retired, gone
+    }
+
+    init(_ store: LockedStore, _ manifest: UnlockedManifest) {
+        self.store = store
+        name = manifest.manifest.generationName
+    }
+
+    /// Has the generation removed when the last reference goes.
+    func retire() { state.withLock { $0 = .retired } }
+
+    /// Removes the generation now, for the last holder. Returns whether that worked; else it is left to the next open.
+    func removeGeneration() -> Bool {
+        state.withLock { $0 = .gone }
+        return store.removeRetiredGeneration(name)
+    }
+
+    deinit {
+        guard state.withLock({ $0 == .retired }) else { return }
+        // Whoever lets go of it last is a reader who has waited for nobody so far.
+        DispatchQueue.global(qos: .utility).async { [store, name] in _ = store.removeRetiredGeneration(name) }
+    }
+}
+
+extension LockedStore {
+    /// Removes a generation that is not the store's any more, unless the store was closed meanwhile.
+    fileprivate func removeRetiredGeneration(_ name: String) -> Bool {
+        whileOpen {
+            guard (try? fileSystem.removeTree(name, in: directory)) != nil else { return false }
+            return (try? fileSystem.synchronize(directory)) != nil
+        } ?? false
+    }
+}
