@@ -105,11 +105,12 @@ public final class Database: Sendable {
 
     // MARK: Closing
 
-    /// Waits for reads and writes under way, then closes. Whatever is called later fails with `closed` (500).
+    /// Waits for reads, writes and calls of listeners under way, then closes. Whatever is called later fails with `closed`
+    /// (500).
     ///
     /// Closing again does nothing.
     ///
-    /// - Throws: `invalidArgument` (400) inside a transaction, which would wait for itself; `busy` (503).
+    /// - Throws: `invalidArgument` (400) inside a transaction or a listener, which would wait for itself; `busy` (503).
     public func close() throws(CofferError) { try storage.close() }
 
     /// Closes the database and deletes it, with all its documents and attachments. It is gone at once, even if the

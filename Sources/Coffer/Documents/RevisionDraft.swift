@@ -89,6 +89,9 @@ extension Writer {
         try checkContents(content, of: draft, generation: id.generation)
         guard let sequence = try insertNewDocument(draft.documentID, revisionID: id, content) else { return nil }
         try useContents(content, by: sequence)
+        noteSaved(
+            id, sequence, isDeletion: false, of: draft.documentID, before: nil,
+            after: DocumentRow(number: sequence, winner: sequence, flags: []), isInConflict: false)
         return StoredRevision(
             sequence: sequence, document: sequence, parent: nil, isDeletion: false, id: id, body: draft.body.bytes)
     }
@@ -134,24 +137,31 @@ extension Writer {
         }
         let content = try RevisionContent(body, subject: draft.document.subject)
         try checkContents(content, of: draft, generation: id.generation)
+        var after = row
+        var isInConflict = false
         let sequence = try insertRevision(
             of: draft.documentID, number: row.number, parent: parentSequence, isDeletion: draft.isDeletion, id: id,
             content
         ) { (sequence) throws(CofferError) in
             if extendsWinner {
-                return DocumentRow(
+                after = DocumentRow(
                     number: row.number, winner: sequence, flags: draft.isDeletion ? .isDeleted : [])
+            } else {
+                (after, isInConflict) = try rowOfTree(row.number)
             }
-            return try rowOfTree(row.number)
+            return after
         }
         try useContents(content, by: sequence)
+        noteSaved(
+            id, sequence, isDeletion: draft.isDeletion, of: draft.documentID, before: row.flags, after: after,
+            isInConflict: isInConflict)
         return StoredRevision(
             sequence: sequence, document: row.number, parent: parentSequence, isDeletion: draft.isDeletion, id: id,
             body: body.bytes)
     }
 
-    /// The row that a document with this tree has: its leaves decide.
-    private func rowOfTree(_ number: Int64) throws(CofferError) -> DocumentRow {
+    /// The row that a document with this tree has, and whether two leaves of it are no deletions: its leaves decide.
+    private func rowOfTree(_ number: Int64) throws(CofferError) -> (DocumentRow, isInConflict: Bool) {
         let all = try tables.revisions(ofDocument: number)
         let parents = Set(all.compactMap(\.parent))
         let leaves = all.filter { !parents.contains($0.sequence) }
@@ -159,6 +169,9 @@ extension Writer {
         guard let winner else { preconditionFailure("a tree without leaves") }
         var flags: DocumentFlags = winner.isDeletion ? .isDeleted : []
         if leaves.count > 1 { flags.insert(.isBranched) }
-        return DocumentRow(number: number, winner: winner.sequence, flags: flags)
+        return (
+            DocumentRow(number: number, winner: winner.sequence, flags: flags),
+            leaves.filter { !$0.isDeletion }.count > 1
+        )
     }
 }

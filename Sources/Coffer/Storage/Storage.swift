@@ -34,6 +34,9 @@ final class Storage: Sendable {
     /// Set for good when a write failed: what is on the disk is then known again only after opening anew.
     private let isFailed = Atomic(false)
 
+    /// Whom commits are told.
+    let hub = ChangeHub()
+
     /// Where the `async` forms wait for their turn, so that no thread of the cooperative pool does.
     private let line: WaitingLine
 
@@ -198,6 +201,7 @@ final class Storage: Sendable {
             writerLock.unlock()
             throw CofferError(.reopenRequired, of: subject)
         }
+        writer.changes.isRecording = hub.isObserved
         return writer
     }
 
@@ -220,6 +224,7 @@ final class Storage: Sendable {
         }
         attachments.didCommit(files)
         writer.forgetFiles()
+        if let commit = writer.changes.takeCommit() { hub.publish(commit) }
         checkpoint(writer)
     }
 
@@ -280,15 +285,32 @@ final class Storage: Sendable {
     /// Whether it is closed, or will be as soon as nobody reads.
     var isClosing: Bool { hasBegunClosing.load(ordering: .acquiring) }
 
-    /// Waits for reads and writes under way, then closes. Calls that come later fail with `closed`. Closing twice is fine:
+    /// Waits for reads, writes and listeners under way, then closes. Calls that come later fail with `closed`. Closing twice is fine:
     /// whoever is second returns when all is closed, too.
     ///
     /// - Parameter removing: deletes the store too.
-    /// - Throws: `invalidArgument` (400) inside a transaction, which would wait for itself; `busy` (503).
+    /// - Throws: `invalidArgument` (400) inside a transaction or a listener, which would wait for itself; `busy` (503).
     func close(removing: Bool = false) throws(CofferError) {
         guard !writerLock.isHeldByCaller else {
             throw CofferError(.invalidArgument, of: subject, "a transaction can't close its own database")
         }
+        try waitForListeners()
+        try closeUnwatched(removing: removing)
+    }
+
+    /// Waits for the calls of listeners that are under way.
+    ///
+    /// - Throws: `invalidArgument` (400) inside such a call, which would wait for itself; `busy` (503).
+    func waitForListeners() throws(CofferError) {
+        guard !hub.calls.isInCall else {
+            throw CofferError(.invalidArgument, of: subject, "a listener can't wait for its own end")
+        }
+        guard hub.calls.waitForThoseUnderWay(until: .now + settings.busyTimeout) else {
+            throw CofferError(.busy, of: subject, "a listener took too long")
+        }
+    }
+
+    private func closeUnwatched(removing: Bool) throws(CofferError) {
         do throws(CofferError) {
             try writerLock.lock(until: .now + settings.busyTimeout, subject: subject)
         } catch {
@@ -323,12 +345,13 @@ final class Storage: Sendable {
         }
         store.close()
         didClose()
+        hub.finish()
         writerLock.close()
         if let failure { throw failure }
     }
 
     deinit {
         // The last reference is gone, so nobody reads or writes. What close says here, nobody could hear.
-        try? close()
+        try? closeUnwatched(removing: false)
     }
 }

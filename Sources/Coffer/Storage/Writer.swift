@@ -22,7 +22,7 @@ final class Writer {
     /// Frames in the log from which a checkpoint that readers kept from being complete is tried again.
     var nextCheckpoint = 0
 
-    private var lastSequence: Int64
+    private(set) var lastSequence: Int64
 
     /// Whether a content's file is there, and the one that its row means, as far as that shows without reading it.
     let contentIsThere: (ContentDigest, _ header: [UInt8]) -> Bool
@@ -32,6 +32,9 @@ final class Writer {
     private(set) var filesToInstall: [StagedAttachment] = []
     /// How many were to be installed as each nested transaction began.
     private var installCounts: [Int] = []
+
+    /// What those who watch will be told of the transaction under way.
+    var changes = PendingChanges()
 
     /// What takes back in memory what the transaction under way did there, and how much of it there was as each nested one
     /// began.
@@ -86,6 +89,7 @@ final class Writer {
         }
         installCounts.append(filesToInstall.count)
         undoingCounts.append(undoing.count)
+        changes.begin(lastSequence: lastSequence)
         depth += 1
     }
 
@@ -106,6 +110,7 @@ final class Writer {
         }
         installCounts.removeLast()
         undoingCounts.removeLast()
+        changes.commit()
         depth -= 1
         if depth == 0 { undoing = [] }
     }
@@ -115,6 +120,7 @@ final class Writer {
         precondition(depth > 0, "nothing to roll back")
         depth -= 1
         filesToInstall.removeSubrange(installCounts.removeLast()...)
+        changes.rollBack()
         let undone = undoing[undoingCounts.removeLast()...]
         undoing.removeLast(undone.count)
         for undo in undone.reversed() { undo() }

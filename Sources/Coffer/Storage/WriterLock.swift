@@ -70,7 +70,7 @@ extension Duration {
 #if canImport(Glibc)
 internal import Glibc
 
-private func currentThreadIdentity() -> UInt { UInt(pthread_self()) }
+func currentThreadIdentity() -> UInt { UInt(pthread_self()) }
 #else
-private func currentThreadIdentity() -> UInt { UInt(bitPattern: pthread_self()) }
+func currentThreadIdentity() -> UInt { UInt(bitPattern: pthread_self()) }
 #endif

@@ -48,3 +48,15 @@ final class Tally: Sendable {
 func json(_ number: Int, byteCount: Int = 0) -> Data {
     Data(#"{"n":\#(number),"t":"\#(String(repeating: "text ", count: byteCount / 5))"}"#.utf8)
 }
+
+/// A value that several threads set and read.
+final class Shared<Value: Sendable>: Sendable {
+    private let content: Mutex<Value>
+
+    init(_ value: Value) { content = Mutex(value) }
+
+    var value: Value {
+        get { content.withLock { $0 } }
+        set { content.withLock { $0 = newValue } }
+    }
+}

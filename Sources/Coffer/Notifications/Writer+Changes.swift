@@ -1,0 +1,34 @@
+internal import CofferModel
+
+extension Writer {
+    /// Notes a revision that was added, for those who watch and for the number of documents.
+    ///
+    /// - Parameters:
+    ///   - before: the flags that the document had; nil when it is new.
+    ///   - after: what the document's row says with the revision.
+    ///   - isInConflict: whether two or more leaves are no deletions now.
+    func noteSaved(
+        _ revisionID: RevisionID, _ sequence: Int64, isDeletion: Bool, of document: DocumentID,
+        before: DocumentFlags?, after: DocumentRow, isInConflict: Bool, isFromPeer: Bool = false
+    ) {
+        changes.note(
+            DatabaseChange(
+                documentID: document.text, revisionID: revisionID, sequence: sequence, isDeletion: isDeletion,
+                isCurrentRevision: after.winner == sequence, isInConflict: isInConflict, isFromPeer: isFromPeer),
+            documentDelta: after.flags.documentCount - (before?.documentCount ?? 0))
+    }
+
+    /// Notes a document that was purged.
+    ///
+    /// - Parameter before: the flags that it had.
+    func notePurged(_ document: DocumentID, before: DocumentFlags) {
+        changes.note(
+            DatabaseChange(documentID: document.text, revisionID: nil, sequence: lastSequence),
+            documentDelta: -before.documentCount)
+    }
+}
+
+extension DocumentFlags {
+    /// What a document with these flags adds to the number of documents.
+    fileprivate var documentCount: Int { contains(.isDeleted) ? 0 : 1 }
+}
