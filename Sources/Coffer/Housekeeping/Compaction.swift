@@ -34,6 +34,10 @@ extension Database {
 
 extension Storage {
     func compact() throws(CofferError) -> CompactionResult {
+        try maintain { () throws(CofferError) in try compactAlone() }
+    }
+
+    private func compactAlone() throws(CofferError) -> CompactionResult {
         try alone { (writer) throws(CofferError) in
             // The commit has to be on the disk before a file goes, whatever other commits promise.
             try writer.connection.execute("PRAGMA synchronous = FULL")

@@ -26,7 +26,7 @@ final class Storage: Sendable {
     private nonisolated(unsafe) var writer: Writer?
 
     /// Held by whoever changes the store as a whole: one at a time, and before `writerLock`.
-    private let maintenanceLock = WriterLock()
+    let maintenanceLock = WriterLock()
 
     /// Set for good when a close has begun: nobody is given this storage any more.
     private let hasBegunClosing = Atomic(false)
@@ -39,6 +39,8 @@ final class Storage: Sendable {
 
     /// Where the `async` forms wait for their turn, so that no thread of the cooperative pool does.
     private let line: WaitingLine
+    /// And for their turn to change the store as a whole.
+    let maintenanceLine: WaitingLine
 
     /// Called once, when this storage has closed.
     private let didClose: @Sendable () -> Void
@@ -59,6 +61,7 @@ final class Storage: Sendable {
         unsafe self.writer = writer
         isReadOnly = writer == nil
         line = WaitingLine(timeout: settings.busyTimeout, subject: subject)
+        maintenanceLine = WaitingLine(timeout: settings.busyTimeout, subject: subject)
     }
 
     /// The manifest as it is now.
@@ -120,10 +123,15 @@ final class Storage: Sendable {
     ///
     /// - Throws: `invalidArgument` (400) inside a transaction, which would never end.
     func alone<Value>(_ body: (Writer) throws(CofferError) -> Value) throws(CofferError) -> Value {
+        try checkMayMaintain()
+        return try locked(body)
+    }
+
+    /// - Throws: `readOnly` (403), and `invalidArgument` (400) inside a transaction of the calling thread.
+    func checkMayMaintain() throws(CofferError) {
         guard try writerOfCaller() == nil else {
             throw CofferError(.invalidArgument, of: subject, "this can't be done inside a transaction")
         }
-        return try locked(body)
     }
 
     /// Runs `body` in a transaction of the writer, which is held and in none.
@@ -259,8 +267,11 @@ final class Storage: Sendable {
 
     /// After a write that failed nobody knows what the disk holds, and asking again may bring a false answer.
     private func noteFailure(_ error: CofferError) {
-        if error.code == .ioFailed { isFailed.store(true, ordering: .relaxed) }
+        if error.code == .ioFailed { refuseMoreWork() }
     }
+
+    /// For when it is open what the disk holds: from here on every call says that the database must be opened again.
+    func refuseMoreWork() { isFailed.store(true, ordering: .relaxed) }
 
     private func checkUsable() throws(CofferError) {
         if isFailed.load(ordering: .relaxed) {
@@ -291,7 +302,7 @@ final class Storage: Sendable {
     /// - Parameter removing: deletes the store too.
     /// - Throws: `invalidArgument` (400) inside a transaction or a listener, which would wait for itself; `busy` (503).
     func close(removing: Bool = false) throws(CofferError) {
-        guard !writerLock.isHeldByCaller else {
+        guard !writerLock.isHeldByCaller && !maintenanceLock.isHeldByCaller else {
             throw CofferError(.invalidArgument, of: subject, "a transaction can't close its own database")
         }
         try waitForListeners()
@@ -312,13 +323,21 @@ final class Storage: Sendable {
 
     private func closeUnwatched(removing: Bool) throws(CofferError) {
         do throws(CofferError) {
-            try writerLock.lock(until: .now + settings.busyTimeout, subject: subject)
+            let deadline = ContinuousClock.now + settings.busyTimeout
+            try maintenanceLock.lock(until: deadline, subject: subject)
+            do throws(CofferError) {
+                try writerLock.lock(until: deadline, subject: subject)
+            } catch {
+                maintenanceLock.unlock()
+                throw error
+            }
         } catch {
             if error.code == .closed && !removing { return }
             throw error
         }
         if removing && isReadOnly {
             writerLock.unlock()
+            maintenanceLock.unlock()
             throw CofferError(.readOnly, of: subject)
         }
         hasBegunClosing.store(true, ordering: .releasing)
@@ -346,6 +365,7 @@ final class Storage: Sendable {
         store.close()
         didClose()
         hub.finish()
+        maintenanceLock.close()
         writerLock.close()
         if let failure { throw failure }
     }

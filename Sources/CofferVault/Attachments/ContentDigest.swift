@@ -22,17 +22,25 @@ package struct ContentDigest: Sendable, Hashable {
 
 /// Makes a ``ContentDigest`` of content that comes in pieces.
 struct ContentHasher: ~Copyable {
-    private var sha1 = StreamingDigest(.sha1)
+    private var sha1: StreamingDigest?
     private var sha256 = StreamingDigest(.sha256)
     private var byteCount = 0
+    private let known: ContentDigest?
+
+    /// Of content that is new, or that should be `known`: its SHA-1 is taken from there then, since it decides nothing.
+    init(known: ContentDigest? = nil) {
+        self.known = known
+        sha1 = known == nil ? StreamingDigest(.sha1) : nil
+    }
 
     mutating func update(_ bytes: RawSpan) {
-        sha1.update(bytes)
+        sha1?.update(bytes)
         sha256.update(bytes)
         byteCount += bytes.byteCount
     }
 
     mutating func finalize() -> ContentDigest {
-        ContentDigest(sha1: sha1.finalize(), sha256: sha256.finalize(), byteCount: byteCount)
+        ContentDigest(
+            sha1: sha1?.finalize() ?? known?.sha1 ?? [], sha256: sha256.finalize(), byteCount: byteCount)
     }
 }

@@ -2,7 +2,7 @@ internal import CofferSealing
 
 /// Cuts content into chunks, digests and seals them, and hands them on in large pieces.
 struct ContentSealer: ~Copyable {
-    private var hasher = ContentHasher()
+    private var hasher: ContentHasher
     private var encryptor: CobblestoneEncryptor?
     private let layout: ContentLayout
 
@@ -13,7 +13,9 @@ struct ContentSealer: ~Copyable {
 
     let header: [UInt8]
 
-    init(_ encryptor: consuming CobblestoneEncryptor?) {
+    /// Takes new content, or the content that is `known` already, whose SHA-1 need not be made again.
+    init(_ encryptor: consuming CobblestoneEncryptor?, known: ContentDigest? = nil) {
+        hasher = ContentHasher(known: known)
         header = encryptor?.header ?? []
         self.encryptor = encryptor
         layout = ContentLayout(byteCount: 0, isEncrypted: !header.isEmpty)

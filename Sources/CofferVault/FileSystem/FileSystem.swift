@@ -111,6 +111,11 @@ package enum LockUse: Sendable {
 }
 
 extension FileSystem {
+    /// The bytes that this user may still write to the file system that holds `directory`.
+    package func freeByteCount(of directory: Directory) throws(CofferError) -> Int {
+        try Platform.freeByteCount(directory.descriptor, path: directory.path)
+    }
+
     /// Up to `byteCount` bytes from `offset` on; fewer only where the file ends.
     package func read(_ byteCount: Int, from file: File, at offset: Int) throws(CofferError) -> [UInt8] {
         try [UInt8](capacity: byteCount) { (output) throws(CofferError) in

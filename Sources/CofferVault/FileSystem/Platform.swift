@@ -74,6 +74,13 @@ enum Platform {
         #endif
     }
 
+    static func freeByteCount(_ descriptor: Int32, path: String) throws(CofferError) -> Int {
+        var status = statvfs()
+        try attempt("statvfs", path) { unsafe fstatvfs(descriptor, &status) }
+        let free = UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize))
+        return free.overflow ? .max : Int(clamping: free.partialValue)
+    }
+
     /// Linux's syncfs reports what could not be written since 5.8, and only by what the file system itself notes: overlayfs
     /// and FUSE don't pass it up. macOS promises nothing of the kind.
     static func reportsFailedWrites(_ descriptor: Int32, path: String) throws(CofferError) -> Bool {

@@ -8,6 +8,9 @@ package struct UnlockedManifest: Sendable {
     /// The slot that the key opened; nil when the store is not encrypted.
     package let openedSlot: KeySlot.ID?
 
+    /// The key that opened it; nil when the store is not encrypted. Kept so that a change of keys can try it afterwards.
+    package let unlockingKey: SymmetricKey?
+
     /// Random, made for this generation; nil when the store is not encrypted.
     private let masterKey: SymmetricKey?
 
@@ -32,12 +35,16 @@ package struct UnlockedManifest: Sendable {
         }
         var next = manifest
         next.sequence += 1
-        return try UnlockedManifest(authenticating: next, with: masterKey, openedSlot: openedSlot)
+        return try UnlockedManifest(
+            authenticating: next, with: masterKey, openedSlot: openedSlot, unlockingKey: unlockingKey)
     }
 
-    private init(manifest: Manifest, openedSlot: KeySlot.ID?, masterKey: SymmetricKey?) {
+    private init(
+        manifest: Manifest, openedSlot: KeySlot.ID?, unlockingKey: SymmetricKey?, masterKey: SymmetricKey?
+    ) {
         self.manifest = manifest
         self.openedSlot = openedSlot
+        self.unlockingKey = unlockingKey
         self.masterKey = masterKey
     }
 
@@ -49,27 +56,29 @@ package struct UnlockedManifest: Sendable {
 
     /// Takes `manifest` as it was read, when the key in it vouches for it.
     fileprivate init(
-        verifying manifest: Manifest, with masterKey: SymmetricKey?, openedSlot: KeySlot.ID?
+        verifying manifest: Manifest, with masterKey: SymmetricKey?, openedSlot: KeySlot.ID?,
+        unlockingKey: SymmetricKey?
     ) throws(CofferError) {
-        self.init(manifest: manifest, openedSlot: openedSlot, masterKey: masterKey)
+        self.init(manifest: manifest, openedSlot: openedSlot, unlockingKey: unlockingKey, masterKey: masterKey)
         guard equalInConstantTime(try expectedAuthenticationCode(), manifest.authenticationCode) else {
             throw CofferError(.damaged, of: Manifest.fileName, "its authentication code is wrong")
         }
     }
 
     /// Vouches for `manifest`, which is about to be written.
-    private init(
-        authenticating manifest: Manifest, with masterKey: SymmetricKey?, openedSlot: KeySlot.ID?
+    init(
+        authenticating manifest: Manifest, with masterKey: SymmetricKey?, openedSlot: KeySlot.ID?,
+        unlockingKey: SymmetricKey?
     ) throws(CofferError) {
         var written = manifest
         written.authenticationCode = try UnlockedManifest(
-            manifest: manifest, openedSlot: openedSlot, masterKey: masterKey
+            manifest: manifest, openedSlot: openedSlot, unlockingKey: unlockingKey, masterKey: masterKey
         ).expectedAuthenticationCode()
         // What is about to be written must be what a reader accepts.
         guard try Manifest(bytes: written.bytes) == written else {
             preconditionFailure("a manifest that reads otherwise")
         }
-        self.init(manifest: written, openedSlot: openedSlot, masterKey: masterKey)
+        self.init(manifest: written, openedSlot: openedSlot, unlockingKey: unlockingKey, masterKey: masterKey)
     }
 
     /// The first manifest of a new store, opened by `key`; without one it is not encrypted.
@@ -95,7 +104,8 @@ package struct UnlockedManifest: Sendable {
             attachmentFormat: key == nil ? .plain : .cobblestone256, attachmentNames: attachmentNames,
             slotPlaces: places,
             authenticationCode: [UInt8](repeating: 0, count: Manifest.authenticationCodeByteCount))
-        return try UnlockedManifest(authenticating: manifest, with: masterKey, openedSlot: places[0]?.id)
+        return try UnlockedManifest(
+            authenticating: manifest, with: masterKey, openedSlot: places[0]?.id, unlockingKey: key)
     }
 }
 
@@ -111,13 +121,13 @@ extension Manifest {
     package func unlock(with key: SymmetricKey?) throws(CofferError) -> UnlockedManifest {
         guard isEncrypted else {
             guard key == nil else { throw CofferError(.notEncrypted, "a key was given for a store without encryption") }
-            return try UnlockedManifest(verifying: self, with: nil, openedSlot: nil)
+            return try UnlockedManifest(verifying: self, with: nil, openedSlot: nil, unlockingKey: nil)
         }
         guard let key else { throw CofferError(.keyRequired) }
         try key.checkUsable()
         for slot in slots {
             guard let masterKey = try slot.masterKey(openedBy: key, of: storeUUID) else { continue }
-            return try UnlockedManifest(verifying: self, with: masterKey, openedSlot: slot.id)
+            return try UnlockedManifest(verifying: self, with: masterKey, openedSlot: slot.id, unlockingKey: key)
         }
         throw CofferError(.wrongKey)
     }

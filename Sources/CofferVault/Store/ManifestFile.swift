@@ -74,6 +74,30 @@ extension UnlockedManifest {
     /// Up to the rename an error leaves the old manifest; after it, whether the old or the new one outlives a power cut is
     /// open, and the caller must keep what both of them mean.
     func replaceManifest(of store: Directory, _ fileSystem: any FileSystem) throws(CofferError) {
+        try writeTemporaryManifest(in: store, fileSystem)
+        try takeItsPlace(in: store, fileSystem)
+    }
+
+    /// The same for a store that is open: an error says whether the old manifest is certain to stay.
+    ///
+    /// Throws what went wrong before the rename, and then nothing has changed and nothing is left; from the rename on,
+    /// `reopenRequired` (500): which of the two manifests outlives a power cut is open, and only the next open decides it.
+    func commitManifest(of store: Directory, _ fileSystem: any FileSystem) throws(CofferError) {
+        do throws(CofferError) {
+            try writeTemporaryManifest(in: store, fileSystem)
+        } catch {
+            try? fileSystem.removeTree(Self.temporaryFileName, in: store)
+            throw error
+        }
+        do throws(CofferError) {
+            try takeItsPlace(in: store, fileSystem)
+        } catch {
+            throw CofferError(
+                .reopenRequired, of: store.path, "whether its manifest was replaced is open", cause: error)
+        }
+    }
+
+    private func writeTemporaryManifest(in store: Directory, _ fileSystem: any FileSystem) throws(CofferError) {
         let owner = try Manifest.owner(in: store, fileSystem)
         // Left by a process that was killed: never looked at, so that it can go before anything is written.
         try fileSystem.removeTree(Self.temporaryFileName, in: store)
@@ -81,6 +105,9 @@ extension UnlockedManifest {
         try fileSystem.hand(Self.temporaryFileName, in: store, to: owner)
         try unsafe fileSystem.write(manifest.bytes.span.bytes, to: file)
         try fileSystem.synchronize(file)
+    }
+
+    private func takeItsPlace(in store: Directory, _ fileSystem: any FileSystem) throws(CofferError) {
         try fileSystem.rename(Self.temporaryFileName, in: store, to: Manifest.fileName, in: store)
         try fileSystem.synchronize(store)
     }
