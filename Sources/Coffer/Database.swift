@@ -63,11 +63,12 @@ public final class Database: Sendable {
         }
     }
 
-    /// How many documents there are, not counting deleted ones. Takes time in proportion to their number.
+    /// How many documents there are, not counting deleted ones.
+    ///
+    /// Takes time in proportion to their number when it is first asked for after opening, or after a purge, and none to
+    /// speak of after that.
     public var documentCount: Int {
-        get throws(CofferError) {
-            try storage.read { (tables) throws(CofferError) in try tables.documentCount() }
-        }
+        get throws(CofferError) { try storage.documentCount() }
     }
 
     /// The sequence of the last revision that was saved, 0 in a new database. Each saved revision has a higher one than

@@ -16,6 +16,9 @@ struct EncryptionTests {
         draft["more"] = .string(canary)
         try draft.save()
         try database.document(withID: "long").delete()
+        try database.saveLocalDocument(
+            ["text": .string(canary), "long": .string(String(repeating: canary, count: 2000))], withID: canary)
+        try database.document(withID: "id-\(canary)").setExpirationDate(.distantFuture)
         try? database.inTransaction {
             try database.save(json: Data(#"{"text":"\#(canary)"}"#.utf8), withID: "rolled back")
             throw CancellationError()

@@ -8,6 +8,9 @@ struct PendingChanges {
     /// How much the number of documents that are not deleted has changed.
     private(set) var documentDelta = 0
 
+    /// Whether documents were purged, in what is left of the transaction or in what was rolled back.
+    private(set) var hasPurged = false
+
     /// The changes, or the first of them: see ``limit``.
     private var changes: [DatabaseChange] = []
     private var count = 0
@@ -26,6 +29,7 @@ struct PendingChanges {
             changes = []
             count = 0
             documentDelta = 0
+            hasPurged = false
         }
         marks.append((count, documentDelta))
     }
@@ -40,10 +44,11 @@ struct PendingChanges {
     }
 
     /// - Parameter documentDelta: how much the number of documents changes with it.
-    mutating func note(_ change: @autoclosure () -> DatabaseChange, documentDelta: Int) {
+    mutating func note(_ change: @autoclosure () -> DatabaseChange, documentDelta: Int, isPurge: Bool = false) {
         if isRecording && count < Self.limit { changes.append(change()) }
         count += 1
         self.documentDelta += documentDelta
+        if isPurge { hasPurged = true }
     }
 
     /// The commit of the outermost transaction; nil when it changed no document.

@@ -24,7 +24,7 @@ extension Writer {
     func notePurged(_ document: DocumentID, before: DocumentFlags) {
         changes.note(
             DatabaseChange(documentID: document.text, revisionID: nil, sequence: lastSequence),
-            documentDelta: -before.documentCount)
+            documentDelta: -before.documentCount, isPurge: true)
     }
 }
 

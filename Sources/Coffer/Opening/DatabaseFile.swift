@@ -28,6 +28,8 @@ struct DatabaseFile: Sendable {
     struct Inspection {
         var binding: Binding
         var lastSequence: Int64
+        /// When the first document expires, in milliseconds since 1970; nil when none does.
+        var nextExpiration: Int64?
     }
 
     /// Looks into the file through a connection that can't write: whose it is, and whether it is whole where the writer
@@ -57,8 +59,9 @@ struct DatabaseFile: Sendable {
         }
         let tables = DocumentTables(connection)
         let lastSequence = try tables.lastSequence()
+        let nextExpiration = try tables.expirations.next()
         try tables.confirmReads()
-        return Inspection(binding: binding, lastSequence: lastSequence)
+        return Inspection(binding: binding, lastSequence: lastSequence, nextExpiration: nextExpiration)
     }
 
     /// - Throws: `readOnly` (403) where the file or its directory can't be written. SQLite would open it for reading then.

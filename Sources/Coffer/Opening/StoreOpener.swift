@@ -86,10 +86,12 @@ struct StoreOpener {
         let clock = CommitClock()
         let generation = try OpenGeneration(store, manifest, database, beside: clock, settings)
         let identity = store.identity
-        return Storage(
+        let storage = Storage(
             subject: subject, store: store, manifest: manifest, generation: generation,
             writer: try generation.writer(connection, lastSequence: inspection.lastSequence, settings), clock: clock,
             settings: settings, didClose: { Registry.shared.remove(identity) })
+        if let next = inspection.nextExpiration { storage.expirationTimer.start(storage, next: next) }
+        return storage
     }
 
     private func readOnly(

@@ -37,10 +37,14 @@ final class DocumentTables {
     private let findLastSequence: Statement
     private let probe: Statement
     let attachments: AttachmentTables
+    let local: LocalTables
+    let expirations: ExpirationTables
 
     init(_ connection: Connection) {
         self.connection = connection
         attachments = AttachmentTables(connection)
+        local = LocalTables(connection)
+        expirations = ExpirationTables(connection)
         findDocument = Statement(connection, "SELECT number, winner, flags FROM documents WHERE id = ?1")
         // A winner that is not there must show as damage, not as a document that is not there. So must one that is another
         // document's: whoever can write the disk can put an older page back, in which the sequence meant something else.
@@ -77,7 +81,14 @@ final class DocumentTables {
         listDocuments = Statement(
             connection, "SELECT id FROM documents WHERE id > ?1 AND flags & 1 = 0 ORDER BY id LIMIT ?2")
         countDocuments = Statement(connection, "SELECT count(*) FROM documents WHERE flags & 1 = 0")
-        findLastSequence = Statement(connection, "SELECT max(sequence) FROM revisions")
+        // Purged revisions may have been the last, and no number is given twice.
+        findLastSequence = Statement(
+            connection,
+            """
+            SELECT max(
+                coalesce((SELECT max(sequence) FROM revisions), 0),
+                coalesce((SELECT value FROM info WHERE key = 'last_sequence'), 0))
+            """)
         probe = Statement(connection, "SELECT 1 FROM info LIMIT 1")
     }
 

@@ -16,7 +16,8 @@ enum Schema {
     /// `documents` finds a document's winning revision by id. `revisions` holds the tree: a row a revision, in the order
     /// of their arrival, each complete enough to find its place again without `documents`. A document's number is the
     /// sequence of its first revision, so that a document with one revision needs no entry in the index. `attachments` has
-    /// a row for each content, and `attachment_uses` one for each revision that names it.
+    /// a row for each content, and `attachment_uses` one for each revision that names it. `local_documents` holds what has no
+    /// revisions, and `expirations` when documents are to be purged.
     static let creation: StaticString = """
         BEGIN;
         CREATE TABLE info (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -51,6 +52,18 @@ enum Schema {
             PRIMARY KEY (revision, attachment)
         ) WITHOUT ROWID;
         CREATE INDEX uses_of_attachment ON attachment_uses (attachment);
+        CREATE TABLE local_documents (
+            number INTEGER PRIMARY KEY,
+            generation INTEGER NOT NULL,
+            digest BLOB,
+            id TEXT NOT NULL UNIQUE,
+            body BLOB NOT NULL
+        );
+        CREATE TABLE expirations (
+            id TEXT PRIMARY KEY,
+            time INTEGER NOT NULL
+        ) WITHOUT ROWID;
+        CREATE INDEX expirations_by_time ON expirations (time);
         PRAGMA user_version = 1;
         COMMIT;
         """

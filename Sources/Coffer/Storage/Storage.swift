@@ -37,6 +37,11 @@ final class Storage: Sendable {
     /// Whom commits are told.
     let hub = ChangeHub()
 
+    private let counter: DocumentCounter
+
+    /// Has documents purged when they expire.
+    let expirationTimer = ExpirationTimer()
+
     /// Where the `async` forms wait for their turn, so that no thread of the cooperative pool does.
     private let line: WaitingLine
     /// And for their turn to change the store as a whole.
@@ -60,6 +65,7 @@ final class Storage: Sendable {
         state = Mutex(State(manifest: manifest, generation: generation))
         unsafe self.writer = writer
         isReadOnly = writer == nil
+        counter = DocumentCounter(lastSequence: writer?.lastSequence ?? .max)
         line = WaitingLine(timeout: settings.busyTimeout, subject: subject)
         maintenanceLine = WaitingLine(timeout: settings.busyTimeout, subject: subject)
     }
@@ -90,6 +96,24 @@ final class Storage: Sendable {
             return state.generation
         }
         return try generation.read(body)
+    }
+
+    /// How many documents are not deleted, as ``read(_:)`` would find.
+    func documentCount() throws(CofferError) -> Int {
+        try checkUsable()
+        if writerLock.isHeldByCaller, let writer = unsafe writer, let known = counter.known, !writer.changes.hasPurged {
+            return known + writer.changes.documentDelta
+        }
+        if writerLock.isHeldByCaller {
+            return try read { (tables) throws(CofferError) in try tables.documentCount() }
+        }
+        return try counter.count(
+            lastSequence: { () throws(CofferError) in
+                try read { (tables) throws(CofferError) in try tables.lastSequence() }
+            },
+            scan: { () throws(CofferError) in
+                try read { (tables) throws(CofferError) in (try tables.documentCount(), try tables.lastSequence()) }
+            })
     }
 
     /// The content file that the calling thread's transaction is about to install.
@@ -230,9 +254,16 @@ final class Storage: Sendable {
             writer.forgetFiles()
             throw error
         }
+        counter.note(
+            documentDelta: writer.changes.documentDelta, lastSequence: writer.lastSequence,
+            hasPurged: writer.changes.hasPurged)
         attachments.didCommit(files)
         writer.forgetFiles()
         if let commit = writer.changes.takeCommit() { hub.publish(commit) }
+        if writer.hasChangedExpirations {
+            writer.hasChangedExpirations = false
+            expirationTimer.reconsider(self)
+        }
         checkpoint(writer)
     }
 
@@ -296,7 +327,8 @@ final class Storage: Sendable {
     /// Whether it is closed, or will be as soon as nobody reads.
     var isClosing: Bool { hasBegunClosing.load(ordering: .acquiring) }
 
-    /// Waits for reads, writes and listeners under way, then closes. Calls that come later fail with `closed`. Closing twice is fine:
+    /// Waits for reads, writes and listeners under way, then closes. Calls that come later fail with `closed`. Closing
+    /// twice is fine:
     /// whoever is second returns when all is closed, too.
     ///
     /// - Parameter removing: deletes the store too.
@@ -366,6 +398,7 @@ final class Storage: Sendable {
         didClose()
         hub.finish()
         maintenanceLock.close()
+        expirationTimer.finish()
         writerLock.close()
         if let failure { throw failure }
     }

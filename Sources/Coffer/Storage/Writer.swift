@@ -36,6 +36,12 @@ final class Writer {
     /// What those who watch will be told of the transaction under way.
     var changes = PendingChanges()
 
+    /// The statements of purges, which are rare.
+    private(set) lazy var purging = PurgeTables(connection)
+
+    /// Whether the transaction under way, or one that it took back, has changed when documents expire.
+    var hasChangedExpirations = false
+
     /// What takes back in memory what the transaction under way did there, and how much of it there was as each nested one
     /// began.
     private var undoing: [() -> Void] = []

@@ -1,0 +1,113 @@
+internal import CofferSealing
+internal import Dispatch
+internal import Foundation
+
+/// Has the documents of an open store purged when they expire. Sleeps until the next one does, and for ever when none will.
+///
+/// It does not keep the store open.
+final class ExpirationTimer: Sendable {
+    /// Everything happens here, one after another; it also guards `state`.
+    private let queue = DispatchQueue(label: "coffer.expiration", qos: .utility)
+
+    private struct State {
+        weak var storage: Storage?
+        var timer: (any DispatchSourceTimer)?
+    }
+    private nonisolated(unsafe) var state = State()
+
+    /// How long it waits after a purge that found the database busy or the disk full.
+    private static let pause = 10_000
+
+    /// How long it sleeps at most: who sleeps longer may miss that the clock was set.
+    private static let longestSleep: Int64 = 30 * 24 * 3600 * 1_000
+
+    /// Documents that are purged in one transaction, so that others who write need not wait long.
+    private static let purgeLimit = 200
+
+    /// Milliseconds since 1970; nil when that is no number. Dates that are too far away are as far as can be.
+    static func time(of date: Date) -> Int64? {
+        let time = (date.timeIntervalSince1970 * 1_000).rounded(.up)
+        guard !time.isNaN else { return nil }
+        // Far enough for anybody, and exact as a double.
+        return Int64(max(-9e15, min(time, 9e15)))
+    }
+
+    private static var now: Int64 { time(of: Date()) ?? 0 }
+
+    /// Purges what has expired while the store was closed, and begins to watch.
+    ///
+    /// - Parameter next: when the first document expires.
+    func start(_ storage: Storage, next: Int64) {
+        // What expired before an open can't be seen after it, unless it is very much, or the disk is full.
+        let isPurged = next > Self.now ? nil : try? storage.purgeExpired(by: Self.now, limit: 1_000)
+        queue.async { [weak storage] in
+            unsafe self.state.storage = storage
+            if isPurged == nil && next > Self.now { self.sleep(until: next) } else { self.purge() }
+        }
+    }
+
+    /// Looks again when the next document expires, after a commit that changed that.
+    func reconsider(_ storage: Storage) {
+        queue.async { [weak storage] in
+            unsafe self.state.storage = storage
+            self.sleepUntilNext()
+        }
+    }
+
+    /// Never wakes again.
+    func finish() {
+        queue.async { self.sleep(until: nil) }
+    }
+
+    private func purge() {
+        guard let storage = unsafe state.storage else { return }
+        do throws(CofferError) {
+            while try storage.purgeExpired(by: Self.now, limit: Self.purgeLimit) == Self.purgeLimit {}
+            sleepUntilNext()
+        } catch {
+            switch error.code {
+            case .closed, .reopenRequired, .ioFailed, .damaged: sleep(until: nil)
+            default: sleep(until: Self.now + Int64(Self.pause))
+            }
+        }
+    }
+
+    private func sleepUntilNext() {
+        guard let storage = unsafe state.storage else { return }
+        let next = try? storage.read { (tables) throws(CofferError) in try tables.expirations.next() }
+        sleep(until: next ?? nil)
+    }
+
+    private func sleep(until time: Int64?) {
+        unsafe state.timer?.cancel()
+        unsafe state.timer = nil
+        guard let time else { return }
+        let timer = DispatchSource.makeTimerSource(queue: queue)
+        let now = Self.now
+        let wait = max(0, min(time - now, Self.longestSleep))
+        // By the wall clock, which goes on while the machine sleeps.
+        timer.schedule(wallDeadline: .now() + .milliseconds(Int(wait)), leeway: .milliseconds(100))
+        timer.setEventHandler { [weak self] in self?.purge() }
+        timer.activate()
+        unsafe state.timer = timer
+    }
+}
+
+extension Storage {
+    /// Purges up to `limit` documents that have expired by `time`.
+    ///
+    /// - Returns: how many there were.
+    func purgeExpired(by time: Int64, limit: Int) throws(CofferError) -> Int {
+        // Nothing to do: no transaction.
+        let next = try read { (tables) throws(CofferError) in try tables.expirations.next() }
+        guard let next, next <= time else { return 0 }
+        return try write { (writer) throws(CofferError) in
+            let due = try writer.tables.expirations.due(by: time, limit: limit)
+            for document in due {
+                // A row without a document would be found for ever.
+                if try !writer.purge(document) { try writer.tables.expirations.set(document, nil) }
+            }
+            return due.count
+        }
+    }
+}

@@ -1,0 +1,53 @@
+internal import CofferSealing
+internal import Synchronization
+
+/// Knows how many documents there are, once they were counted: commits say how many came and went.
+final class DocumentCounter: Sendable {
+    private struct State {
+        var count: Int?
+        /// The last sequence that was in use at the last commit that was noted, or one before it was rolled back.
+        var lastSequence: Int64
+        var commitNumber = 0
+    }
+
+    private let state: Mutex<State>
+
+    /// - Parameter lastSequence: the last sequence in use.
+    init(lastSequence: Int64) { state = Mutex(State(lastSequence: lastSequence)) }
+
+    /// The number of documents at the last commit, if it is known.
+    var known: Int? { state.withLock(\.count) }
+
+    /// Called by the writer right after each commit.
+    ///
+    /// - Parameter hasPurged: whether documents went without a new sequence. They are counted anew then.
+    func note(documentDelta: Int, lastSequence: Int64, hasPurged: Bool) {
+        state.withLock { state in
+            state.count = hasPurged ? nil : state.count.map { $0 + documentDelta }
+            state.lastSequence = lastSequence
+            state.commitNumber += 1
+        }
+    }
+
+    /// The number of documents.
+    ///
+    /// A commit can be read an instant before it is noted. Whoever has seen such a one must not be given the count before
+    /// it, and a count with it must not be kept, since it will be noted yet: the sequence tells.
+    ///
+    /// - Parameters:
+    ///   - lastSequence: reads the last sequence in use.
+    ///   - scan: counts the documents, and reads the last sequence in the same snapshot.
+    func count(
+        lastSequence: () throws(CofferError) -> Int64,
+        scan: () throws(CofferError) -> (count: Int, lastSequence: Int64)
+    ) throws(CofferError) -> Int {
+        let seen = try lastSequence()
+        let before = state.withLock { $0 }
+        if let count = before.count, seen <= before.lastSequence { return count }
+        let (count, last) = try scan()
+        state.withLock { state in
+            if state.commitNumber == before.commitNumber && last <= state.lastSequence { state.count = count }
+        }
+        return count
+    }
+}

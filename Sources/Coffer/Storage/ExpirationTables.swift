@@ -1,0 +1,46 @@
+internal import CofferModel
+internal import CofferSealing
+internal import CofferSQLite
+
+/// The statements of one connection for when documents expire. Times are milliseconds since 1970.
+final class ExpirationTables {
+    private let find, findNext, findDue, save, remove: Statement
+
+    init(_ connection: Connection) {
+        find = Statement(connection, "SELECT time FROM expirations WHERE id = ?1")
+        findNext = Statement(connection, "SELECT time FROM expirations ORDER BY time LIMIT 1")
+        findDue = Statement(connection, "SELECT id FROM expirations WHERE time <= ?1 ORDER BY time LIMIT ?2")
+        save = Statement(connection, "INSERT OR REPLACE INTO expirations (id, time) VALUES (?1, ?2)")
+        remove = Statement(connection, "DELETE FROM expirations WHERE id = ?1")
+    }
+
+    /// When the document expires; nil for never.
+    func time(of document: DocumentID) throws(CofferError) -> Int64? {
+        try find.bind(1, document.text)
+        return try find.first { $0.integer(0) }
+    }
+
+    /// When the next document expires; nil when none does.
+    func next() throws(CofferError) -> Int64? { try findNext.first { $0.integer(0) } }
+
+    /// Up to `limit` documents that have expired by `time`.
+    func due(by time: Int64, limit: Int) throws(CofferError) -> [DocumentID] {
+        defer { findDue.reset() }
+        try findDue.bind(1, time)
+        try findDue.bind(2, Int64(limit))
+        var due: [DocumentID] = []
+        while try findDue.step() { due.append(try DocumentID(findDue.text(0))) }
+        return due
+    }
+
+    func set(_ document: DocumentID, _ time: Int64?) throws(CofferError) {
+        if let time {
+            try save.bind(1, document.text)
+            try save.bind(2, time)
+            try save.run()
+        } else {
+            try remove.bind(1, document.text)
+            try remove.run()
+        }
+    }
+}
