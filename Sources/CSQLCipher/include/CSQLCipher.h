@@ -54,6 +54,7 @@ typedef struct sqlite3_stmt sqlite3_stmt;
       (db, committed, context)) \
     X(int, wal_checkpoint_v2, (sqlite3 * db, const char *name, int mode, int *frames, int *moved), \
       (db, name, mode, frames, moved)) \
+    X(void, progress_handler, (sqlite3 * db, int steps, int (*asked)(void *), void *context), (db, steps, asked, context)) \
     X(int, limit, (sqlite3 * db, int which, int value), (db, which, value)) \
     X(const char *, libversion, (void), ()) \
     X(int, threadsafe, (void), ()) \

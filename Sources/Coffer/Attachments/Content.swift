@@ -85,7 +85,7 @@ final class Content: BlobContent {
         case .saved(let home, _, _) where home === storage:
             return nil
         case .staged(let staged, let home) where home === storage:
-            return staged
+            return try staged.moved(to: storage.attachments)
         case .memory(let data):
             return noteStaged(try storage.stage(DataSource(data)), storage)
         case .source(let source):

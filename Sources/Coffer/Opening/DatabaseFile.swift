@@ -12,6 +12,9 @@ struct DatabaseFile: Sendable {
         try Connection(path: path, subject: subject, access: access, key: key, cacheByteCount: cacheByteCount)
     }
 
+    /// The length of the file, 0 when there is none.
+    var byteCount: Int { byteCount(of: path) ?? 0 }
+
     /// The length of the write-ahead log, 0 when there is none.
     var logByteCount: Int { byteCount(of: path + "-wal") ?? 0 }
 

@@ -87,7 +87,7 @@ struct StoreOpener {
         let generation = try OpenGeneration(store, manifest, database, beside: clock, settings)
         let identity = store.identity
         let storage = Storage(
-            subject: subject, store: store, manifest: manifest, generation: generation,
+            subject: subject, store: store, manifest: manifest, generation: generation, databaseFile: database,
             writer: try generation.writer(connection, lastSequence: inspection.lastSequence, settings), clock: clock,
             settings: settings, didClose: { Registry.shared.remove(identity) })
         if let next = inspection.nextExpiration { storage.expirationTimer.start(storage, next: next) }
@@ -106,7 +106,7 @@ struct StoreOpener {
             generation: try OpenGeneration(
                 store, manifest, database, readsLog ? .readOnly : .immutable, cacheByteCount: settings.cacheByteCount,
                 clock, settings),
-            writer: nil, clock: clock, settings: settings,
+            databaseFile: database, writer: nil, clock: clock, settings: settings,
             didClose: {
                 if makesLogIndex { database.removeLogIndex() }
                 Registry.shared.remove(identity)

@@ -11,7 +11,7 @@ struct AttachmentRow: Sendable {
     /// What proves the file; nil while the content is not here.
     var proof: Proof?
 
-    struct Proof: Sendable {
+    struct Proof: Sendable, Equatable {
         var sha256: [UInt8]
         /// The first bytes of the encrypted file, which belong to no other; empty in an unencrypted store.
         var header: [UInt8]
@@ -22,6 +22,12 @@ struct AttachmentRow: Sendable {
         guard let proof, case .sha1(let sha1) = key else { return nil }
         return ContentDigest(sha1: sha1, sha256: proof.sha256, byteCount: byteCount)
     }
+}
+
+/// How many contents there are, and their bytes.
+struct ContentSum: Sendable {
+    var count = 0
+    var byteCount = 0
 }
 
 /// What finds an attachment's row: the SHA-1 of its content, or the digest that a peer gave it.
@@ -41,6 +47,8 @@ final class AttachmentTables {
     private let find: Statement
     private let unused: Statement
     private let count: Statement
+    private let list: Statement
+    private let sum: Statement
 
     init(_ connection: Connection) {
         self.connection = connection
@@ -52,6 +60,13 @@ final class AttachmentTables {
             WHERE NOT EXISTS (SELECT 1 FROM attachment_uses AS u WHERE u.attachment = a.number)
             """)
         count = Statement(connection, "SELECT count(*) FROM attachments")
+        list = Statement(
+            connection,
+            """
+            SELECT number, length, sha256, header, digest FROM attachments
+            WHERE number > ?1 AND sha256 IS NOT NULL ORDER BY number LIMIT ?2
+            """)
+        sum = Statement(connection, "SELECT count(*), sum(length) FROM attachments WHERE sha256 IS NOT NULL")
     }
 
     func attachment(_ key: AttachmentKey) throws(CofferError) -> AttachmentRow? {
@@ -81,6 +96,26 @@ final class AttachmentTables {
         var found: [(number: Int64, byteCount: Int)] = []
         while try unused.step() { found.append((unused.integer(0), Int(unused.integer(1)))) }
         return found
+    }
+
+    /// The contents that are here, in the order of their numbers.
+    func contents(after number: Int64, limit: Int) throws(CofferError) -> [AttachmentRow] {
+        defer { list.reset() }
+        try list.bind(1, number)
+        try list.bind(2, Int64(limit))
+        var found: [AttachmentRow] = []
+        while try list.step() {
+            found.append(
+                AttachmentRow(
+                    number: list.integer(0), key: .sha1(list.bytes(4)), byteCount: Int(list.integer(1)),
+                    proof: .init(sha256: list.bytes(2), header: list.bytes(3))))
+        }
+        return found
+    }
+
+    /// How many contents are here.
+    func contentSum() throws(CofferError) -> ContentSum {
+        try sum.first { ContentSum(count: Int($0.integer(0)), byteCount: Int($0.integer(1))) } ?? ContentSum()
     }
 
     func attachmentCount() throws(CofferError) -> Int { try count.first { Int($0.integer(0)) } ?? 0 }

@@ -11,6 +11,17 @@ struct Binding: Equatable, Sendable {
     var generation: UInt64
     var sequence: UInt64
 
+    /// The binding of the database that `manifest` has beside it.
+    init(_ manifest: Manifest) {
+        self.init(storeUUID: manifest.storeUUID, generation: manifest.generation, sequence: manifest.sequence)
+    }
+
+    init(storeUUID: StoreUUID, generation: UInt64, sequence: UInt64) {
+        self.storeUUID = storeUUID
+        self.generation = generation
+        self.sequence = sequence
+    }
+
     func insert(into connection: Connection) throws(CofferError) {
         let insertion = Statement(connection, "INSERT INTO info (key, value) VALUES (?1, ?2)")
         try insertion.bind(1, "store")
@@ -51,6 +62,14 @@ struct Binding: Equatable, Sendable {
         let update = Statement(connection, "UPDATE info SET value = ?1 WHERE key = 'sequence'")
         try update.bind(1, Int64(bitPattern: sequence))
         try update.run()
+    }
+
+    /// Binds a copy of the store's database to another generation.
+    func update(in connection: Connection) throws(CofferError) {
+        let update = Statement(connection, "UPDATE info SET value = ?1 WHERE key = 'generation'")
+        try update.bind(1, Int64(bitPattern: generation))
+        try update.run()
+        try Self.update(sequence: sequence, in: connection)
     }
 
     /// - Throws: `damaged` (500) unless this is the binding of the manifest's store and generation, at no later sequence.

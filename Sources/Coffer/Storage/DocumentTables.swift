@@ -124,6 +124,19 @@ final class DocumentTables {
         return found
     }
 
+    /// The id of a document that uses this content, and the body of the latest of its revisions that does.
+    func firstUse(ofAttachment number: Int64) throws(CofferError) -> (document: String, body: [UInt8])? {
+        let use = Statement(
+            connection,
+            """
+            SELECT r.id, r.body FROM attachment_uses AS u JOIN revisions AS r ON r.sequence = u.revision
+            WHERE u.attachment = ?1 ORDER BY u.revision DESC LIMIT 1
+            """)
+        defer { use.finalize() }
+        try use.bind(1, number)
+        return try use.first { ($0.text(0), $0.bytes(1)) }
+    }
+
     /// The revision's id alone. The revision must be there.
     func revisionID(sequence: Int64) throws(CofferError) -> RevisionID {
         try findRevisionID.bind(1, sequence)

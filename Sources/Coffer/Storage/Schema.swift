@@ -68,6 +68,22 @@ enum Schema {
         COMMIT;
         """
 
+    /// What a copy that was made table by table lacks.
+    static let versionStatement: StaticString = "PRAGMA user_version = 1"
+
+    /// How many rows each table has, as a copy has them too.
+    static let rowCounts: [StaticString] = [
+        "SELECT count(*) FROM info", "SELECT count(*) FROM documents", "SELECT count(*) FROM revisions",
+        "SELECT count(*) FROM attachments", "SELECT count(*) FROM attachment_uses",
+        "SELECT count(*) FROM local_documents", "SELECT count(*) FROM expirations",
+    ]
+
+    /// The bodies that overflow their page, with their digests and the ids of their documents.
+    static let longBodies: [StaticString] = [
+        "SELECT digest, body, id FROM revisions WHERE digest IS NOT NULL OR length(body) > 2048",
+        "SELECT digest, body, id FROM local_documents WHERE digest IS NOT NULL OR length(body) > 2048",
+    ]
+
     /// Builds an empty database in the file at `path`, which exists and is empty, and binds it to its store.
     ///
     /// On return the file is complete and closed, with no log beside it. It is the caller who makes it durable.

@@ -17,6 +17,13 @@ final class Storage: Sendable {
     private struct State {
         var manifest: UnlockedManifest
         var generation: OpenGeneration
+        var databaseFile: DatabaseFile
+        /// Those that were exchanged and may still be read.
+        var retired: [Retired] = []
+    }
+
+    private struct Retired {
+        weak var generation: OpenGeneration?
     }
 
     private let state: Mutex<State>
@@ -54,15 +61,16 @@ final class Storage: Sendable {
     private static let checkpointFrameCount = 4096
 
     init(
-        subject: String, store: LockedStore, manifest: UnlockedManifest, generation: OpenGeneration, writer: Writer?,
-        clock: CommitClock, settings: StorageSettings, didClose: @escaping @Sendable () -> Void
+        subject: String, store: LockedStore, manifest: UnlockedManifest, generation: OpenGeneration,
+        databaseFile: DatabaseFile, writer: Writer?, clock: CommitClock, settings: StorageSettings,
+        didClose: @escaping @Sendable () -> Void
     ) {
         self.subject = subject
         self.store = store
         self.settings = settings
         self.clock = clock
         self.didClose = didClose
-        state = Mutex(State(manifest: manifest, generation: generation))
+        state = Mutex(State(manifest: manifest, generation: generation, databaseFile: databaseFile))
         unsafe self.writer = writer
         isReadOnly = writer == nil
         counter = DocumentCounter(lastSequence: writer?.lastSequence ?? .max)
@@ -75,6 +83,9 @@ final class Storage: Sendable {
 
     /// The attachment files of the generation that is the store's now.
     var attachments: AttachmentStore { state.withLock(\.generation.attachments) }
+
+    /// The database file of that generation.
+    var databaseFile: DatabaseFile { state.withLock(\.databaseFile) }
 
     private var generation: OpenGeneration { state.withLock(\.generation) }
 
@@ -90,6 +101,13 @@ final class Storage: Sendable {
                 return value
             }
         }
+        return try readCommitted(body)
+    }
+
+    /// Reads what was committed, in the newest snapshot, whoever is in a transaction.
+    func readCommitted<Value>(
+        _ body: (DocumentTables) throws(CofferError) -> Value
+    ) throws(CofferError) -> Value {
         // Announced before another generation can take its place.
         let generation = try state.withLock { (state) throws(CofferError) in
             try state.generation.enter()
@@ -310,6 +328,50 @@ final class Storage: Sendable {
         }
     }
 
+    // MARK: Changing the generation
+
+    /// What reads and writes another generation of the store, opened beside the current one.
+    struct Successor {
+        let generation: OpenGeneration
+        let writer: Writer
+    }
+
+    /// Opens the generation that `manifest` describes, which is not the store's yet.
+    func openSuccessor(
+        _ manifest: UnlockedManifest, _ database: DatabaseFile, after writer: Writer
+    ) throws(CofferError) -> Successor {
+        let connection = try database.connect(.readWrite, cacheByteCount: settings.cacheByteCount / 2)
+        do throws(CofferError) {
+            try connection.execute("PRAGMA synchronous = FULL")
+            try Binding.read(from: connection).check(against: manifest.manifest, subject: subject)
+            let generation = try OpenGeneration(store, manifest, database, beside: clock, settings)
+            return Successor(
+                generation: generation,
+                writer: try generation.writer(connection, lastSequence: writer.lastSequence, settings))
+        } catch {
+            try? connection.close()
+            throw error
+        }
+    }
+
+    /// Puts `successor` in the place of the generation that was the store's so far, for whoever begins to read or write
+    /// from here on. Who holds the writer calls it, and drops that one.
+    func exchange(with successor: Successor, _ manifest: UnlockedManifest, _ database: DatabaseFile) {
+        let old = state.withLock { state in
+            let old = state.generation
+            state.retired.removeAll { $0.generation == nil }
+            state.retired.append(Retired(generation: old))
+            state.manifest = manifest
+            state.generation = successor.generation
+            state.databaseFile = database
+            return old
+        }
+        // Everything in it was copied; what closing says changes nothing.
+        try? unsafe writer?.connection.close()
+        unsafe writer = successor.writer
+        old.retire()
+    }
+
     // MARK: Waiting without a thread of the pool
 
     /// Runs `work`, which waits for its turn to write, and suspends the calling task meanwhile.
@@ -373,9 +435,9 @@ final class Storage: Sendable {
             throw CofferError(.readOnly, of: subject)
         }
         hasBegunClosing.store(true, ordering: .releasing)
-        let generation = generation
+        let (generation, retired) = state.withLock { ($0.generation, $0.retired.compactMap(\.generation)) }
         generation.retire()
-        generation.waitForReaders()
+        for generation in retired + [generation] { generation.waitForReaders() }
         var failure: CofferError?
         do throws(CofferError) {
             if isFailed.load(ordering: .relaxed) {

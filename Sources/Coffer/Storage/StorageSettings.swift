@@ -50,8 +50,6 @@ extension OpenGeneration {
         -> Writer
     {
         if settings.durability == .relaxed { try connection.execute("PRAGMA synchronous = NORMAL") }
-        return Writer(connection, lastSequence: lastSequence) { [attachments] (content, header) in
-            (try? attachments.open(content, header: header, subject: connection.subject)) != nil
-        }
+        return Writer(connection, lastSequence: lastSequence, attachments: attachments)
     }
 }

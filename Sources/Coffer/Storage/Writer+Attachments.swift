@@ -44,7 +44,7 @@ extension Writer {
     func checkContents(
         _ content: RevisionContent, of draft: RevisionDraft, generation: Int
     ) throws(CofferError) {
-        for staged in draft.staged { stage(staged.file) }
+        for staged in draft.staged { try stage(staged.file) }
         let subject = draft.document.subject
         guard content.latestChange <= generation else {
             throw CofferError(.invalidJSON, of: subject, "_attachments has a revpos that is still to come")
@@ -100,7 +100,9 @@ extension Writer {
             return connection.lastInsertedRowID
         }
         // The same content is there, unless its file was lost or damaged: then this is its chance to come back.
-        if let proof = row.proof, willInstall(file) || contentIsThere(file.digest, proof.header) { return row.number }
+        if let proof = row.proof, willInstall(file) || contentIsThere(file.digest, header: proof.header) {
+            return row.number
+        }
         try updateAttachment.bind(1, row.number)
         try bind(file, to: updateAttachment)
         try updateAttachment.run()

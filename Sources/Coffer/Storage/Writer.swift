@@ -24,8 +24,8 @@ final class Writer {
 
     private(set) var lastSequence: Int64
 
-    /// Whether a content's file is there, and the one that its row means, as far as that shows without reading it.
-    let contentIsThere: (ContentDigest, _ header: [UInt8]) -> Bool
+    /// Where content files belong that it has rows for.
+    let attachments: AttachmentStore
 
     /// Content files that the transaction under way may install, by their SHA-1, and those that it will.
     private(set) var stagedFiles: [[UInt8]: StagedAttachment] = [:]
@@ -51,10 +51,7 @@ final class Writer {
     var digest = StreamingDigest(.sha256)
 
     /// - Parameter lastSequence: the highest that is in use.
-    init(
-        _ connection: Connection, lastSequence: Int64,
-        contentIsThere: @escaping (ContentDigest, _ header: [UInt8]) -> Bool
-    ) {
+    init(_ connection: Connection, lastSequence: Int64, attachments: AttachmentStore) {
         self.connection = connection
         tables = DocumentTables(connection)
         beginning = Statement(connection, "BEGIN IMMEDIATE")
@@ -80,7 +77,7 @@ final class Writer {
         insertUse = Statement(
             connection, "INSERT OR IGNORE INTO attachment_uses (revision, attachment) VALUES (?1, ?2)")
         self.lastSequence = lastSequence
-        self.contentIsThere = contentIsThere
+        self.attachments = attachments
     }
 
     // MARK: Transactions
@@ -181,8 +178,15 @@ final class Writer {
         filesToInstall = []
     }
 
-    /// Notes that the transaction may install this file.
-    func stage(_ file: StagedAttachment) { stagedFiles[file.digest.sha1] = file }
+    /// Notes that the transaction may install this file. One that was staged before the key was changed is encrypted again.
+    func stage(_ file: StagedAttachment) throws(CofferError) {
+        stagedFiles[file.digest.sha1] = try file.moved(to: attachments)
+    }
+
+    /// Whether a content's file is there, and the one that its row means, as far as that shows without reading it.
+    func contentIsThere(_ content: ContentDigest, header: [UInt8]) -> Bool {
+        (try? attachments.open(content, header: header, subject: connection.subject)) != nil
+    }
 
     /// Has the file installed when the outermost transaction commits.
     func install(_ file: StagedAttachment) { filesToInstall.append(file) }

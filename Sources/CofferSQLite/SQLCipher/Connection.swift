@@ -11,6 +11,8 @@ package import CofferSealing
         /// A new, empty file, that the caller has made.
         case create
         case readWrite
+        /// Reads, and can copy everything into another file, which is all that it may write.
+        case exporting
         /// Reads, through the write-ahead log if there is one. SQLite may make or change the `-shm` file beside it.
         case readOnly
         /// Reads a file that nothing changes and that has no write-ahead log. No file is made or changed.
@@ -25,6 +27,9 @@ package import CofferSealing
 
     /// Statements that this connection must finalize before it closes.
     private var statements: [WeakStatement] = []
+
+    /// What long statements ask while they run: see ``ask(_:)``.
+    var question: ProgressQuestion?
 
     /// Frames in the write-ahead log after the last commit on this connection, 0 if it made none.
     package private(set) var logFrameCount = 0
@@ -111,6 +116,8 @@ package import CofferSealing
             try execute("PRAGMA journal_size_limit = 16777216")
             // Checkpoints are made on purpose, by the writer alone: see checkpoint().
             unsafe sqlcipher_wal_hook(handle, Self.noteCommit, Unmanaged.passUnretained(self).toOpaque())
+        case .exporting:
+            unsafe sqlcipher_wal_hook(handle, nil, nil)
         case .readOnly, .immutable:
             try execute("PRAGMA query_only = 1")
             unsafe sqlcipher_wal_hook(handle, nil, nil)
@@ -139,7 +146,11 @@ package import CofferSealing
 
     /// Limits the page cache to `byteCount` bytes. Memory is taken as pages are read, not at once.
     package func setCache(byteCount: Int) throws(CofferError) {
-        try execute(assembled: "PRAGMA main.cache_size = -\(max(64, byteCount / 1024))")
+        try setCache(byteCount: byteCount, of: "main")
+    }
+
+    func setCache(byteCount: Int, of schema: StaticString) throws(CofferError) {
+        try execute(assembled: "PRAGMA \(schema).cache_size = -\(max(64, byteCount / 1024))")
     }
 
     /// Rows that the last insert, update or delete changed.
@@ -218,7 +229,8 @@ extension Connection.Access {
     fileprivate var flags: Int {
         switch self {
         // Never SQLITE_OPEN_CREATE: whoever makes a file gives it its owner and mode first.
-        case .create, .readWrite: SQLCIPHER_OPEN_READWRITE
+        // A file that is attached is opened as the first one was.
+        case .create, .readWrite, .exporting: SQLCIPHER_OPEN_READWRITE
         case .readOnly: SQLCIPHER_OPEN_READONLY
         case .immutable: SQLCIPHER_OPEN_READONLY | SQLCIPHER_OPEN_URI
         }

@@ -79,6 +79,14 @@ package import CofferSealing
         try connection.check(code)
     }
 
+    /// Binds bytes as a blob without a copy: for secrets. They must stay until something else is bound.
+    func bindUncopied(_ index: Int32, _ bytes: UnsafeRawBufferPointer) throws(CofferError) {
+        let handle = unsafe try prepare()
+        try connection.check(
+            unsafe sqlcipher_bind_blob(
+                handle, index, bytes.baseAddress, Int32(bytes.count), sqlcipher_static()))
+    }
+
     // MARK: Rows
 
     /// Goes on to the next row.

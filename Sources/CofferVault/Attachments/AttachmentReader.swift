@@ -132,6 +132,20 @@ package final class AttachmentReader: Sendable {
         return UnsafeRawBufferPointer(place)
     }
 
+    /// Lends the whole content to `body`, in pieces of one chunk, each of which is what was encrypted. Where nothing is
+    /// encrypted, it is for the caller to check the digest.
+    func forEachPiece(
+        _ body: (UnsafeRawBufferPointer) throws(CofferError) -> Void
+    ) throws(CofferError) {
+        guard byteCount > 0 else { return }
+        let chunks = layout.chunks(holding: 0..<byteCount)
+        var window = ChunkWindow(layout, chunkCount: min(chunks.count, ContentLayout.chunksPerCall))
+        for chunk in chunks {
+            if !window.holds(chunk) { try load(&window, from: chunk, upTo: chunks.upperBound) }
+            try unsafe body(open(chunk, in: window))
+        }
+    }
+
     private func verify(chunk: Int) throws(CofferError) {
         var window = ChunkWindow(layout, chunkCount: 1)
         try load(&window, from: chunk, upTo: chunk + 1)

@@ -17,7 +17,11 @@ package final class StagedAttachment: Sendable {
     /// Whether it was installed and its row committed: then it is the store's for as long as that keeps the row.
     package var isSaved: Bool {
         state.withLock { state in
-            if case .saved = state.stage { true } else { false }
+            switch state.stage {
+            case .saved: true
+            case .moved(let other): other.isSaved
+            case .staged, .installed, .left: false
+            }
         }
     }
 
@@ -43,6 +47,8 @@ package final class StagedAttachment: Sendable {
         case saved
         /// What is on the disk is unknown; the next open removes it.
         case left
+        /// The store got another generation, and this is its content there.
+        case moved(StagedAttachment)
     }
 
     /// How many staged attachments of a store keep their file open. A process may have open 256 files on macOS and 1,024
@@ -75,19 +81,54 @@ package final class StagedAttachment: Sendable {
     ///
     /// Throws `damaged` (500) when the file is missing or was changed.
     package func open(subject: String = unsavedSubject) throws(CofferError) -> AttachmentReader {
+        if let moved { return try moved.open(subject: subject) }
         guard let file = try openInPlace(subject: subject) else {
             return try store.open(digest, header: header, subject: subject)
         }
-        return try AttachmentReader(
+        return try reader(of: file, subject: subject)
+    }
+
+    private func reader(of file: File, subject: String) throws(CofferError) -> AttachmentReader {
+        try AttachmentReader(
             file, digest, header: header, store.encryption, subject: subject, fileSystem: store.fileSystem)
     }
 
     /// Its file in `incoming/`, as long as it has to be there.
     func openInPlace(subject: String) throws(CofferError) -> File? {
-        try state.withLock { (state) throws(CofferError) in
-            if case .saved = state.stage { return nil }
-            if let file = state.file { return file }
-            return try store.openFile(state.name, in: incoming, subject: subject)
+        try state.withLock { (state) throws(CofferError) in try openInPlace(&state, subject: subject) }
+    }
+
+    private func openInPlace(_ state: inout State, subject: String) throws(CofferError) -> File? {
+        if case .saved = state.stage { return nil }
+        if let file = state.file { return file }
+        return try store.openFile(state.name, in: incoming, subject: subject)
+    }
+
+    private var moved: StagedAttachment? {
+        state.withLock { state in
+            if case .moved(let other) = state.stage { other } else { nil }
+        }
+    }
+
+    /// This content where `current` keeps its own, which may be another generation of the store by now: then it is
+    /// encrypted again, once for everybody who holds this.
+    ///
+    /// Throws `damaged` (500), `noSpace` (507), `ioFailed` (500); it stays what it is then.
+    package func moved(to current: AttachmentStore) throws(CofferError) -> StagedAttachment {
+        if store === current { return self }
+        return try state.withLock { (state) throws(CofferError) in
+            switch state.stage {
+            case .moved(let other): return try other.moved(to: current)
+            case .saved, .installed, .left: return self
+            case .staged: break
+            }
+            guard let file = try openInPlace(&state, subject: Self.unsavedSubject) else { return self }
+            let new = try current.stage(reader(of: file, subject: Self.unsavedSubject))
+            closeFile(&state)
+            state.stage = .moved(new)
+            try? store.fileSystem.unlink(state.name, in: incoming)
+            state.lease = nil
+            return new
         }
     }
 
@@ -95,5 +136,23 @@ package final class StagedAttachment: Sendable {
         guard state.file != nil else { return }
         state.file = nil
         store.openStagedCount.subtract(1, ordering: .relaxed)
+    }
+}
+
+extension AttachmentStore {
+    /// Writes the content that `reader` reads, checked on the way, into `incoming/`.
+    fileprivate func stage(_ reader: AttachmentReader) throws(CofferError) -> StagedAttachment {
+        let writer = try beginStaging()
+        do throws(CofferError) {
+            try unsafe reader.forEachPiece { (piece) throws(CofferError) in try unsafe writer.write(piece) }
+            let staged = try writer.finish()
+            guard staged.digest == reader.content else {
+                throw CofferError(.damaged, of: reader.subject, "its SHA-256 is another one")
+            }
+            return staged
+        } catch {
+            writer.cancel()
+            throw error
+        }
     }
 }

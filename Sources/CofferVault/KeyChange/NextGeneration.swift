@@ -154,18 +154,7 @@ package final class NextGeneration: Sendable {
     }
 }
 
-extension AttachmentReader {
-    /// Lends the whole content to `body`, in pieces of one chunk, each of which is what was encrypted. Where nothing is
-    /// encrypted, it is for the caller to check the digest.
-    fileprivate func forEachPiece(
-        _ body: (UnsafeRawBufferPointer) throws(CofferError) -> Void
-    ) throws(CofferError) {
-        guard byteCount > 0 else { return }
-        let chunks = layout.chunks(holding: 0..<byteCount)
-        var window = ChunkWindow(layout, chunkCount: min(chunks.count, ContentLayout.chunksPerCall))
-        for chunk in chunks {
-            if !window.holds(chunk) { try load(&window, from: chunk, upTo: chunks.upperBound) }
-            try unsafe body(open(chunk, in: window))
-        }
-    }
+extension LockedStore {
+    /// The bytes that this user may still write beside the store.
+    package func freeByteCount() throws(CofferError) -> Int { try fileSystem.freeByteCount(of: directory) }
 }

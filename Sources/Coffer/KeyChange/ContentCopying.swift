@@ -1,0 +1,113 @@
+internal import CofferModel
+internal import CofferSealing
+internal import CofferVault
+internal import Dispatch
+internal import Foundation
+internal import Synchronization
+
+/// Copies the contents of attachments and blobs into the store's next generation, on all cores, while others write.
+struct ContentCopying {
+    private let storage: Storage
+    private let attachments: AttachmentStore
+    private let next: NextGeneration
+    private let monitor: KeyChangeMonitor
+
+    /// Rows that are read at once.
+    private static let batchSize = 128
+
+    init(_ storage: Storage, _ next: NextGeneration, _ monitor: KeyChangeMonitor) {
+        self.storage = storage
+        self.next = next
+        self.monitor = monitor
+        attachments = storage.attachments
+    }
+
+    /// Copies all that have a row by now.
+    ///
+    /// - Throws: `damaged` (500), naming an attachment; `cancelled` (499), `noSpace` (507), `ioFailed` (500).
+    func run() throws(CofferError) {
+        let work = Mutex(Work())
+        DispatchQueue.concurrentPerform(iterations: max(1, ProcessInfo.processInfo.activeProcessorCount)) { _ in
+            do throws(CofferError) {
+                while let row = try work.withLock({ (work) throws(CofferError) in try nextRow(&work) }) {
+                    try monitor.checkCancelled()
+                    try copy(row)
+                }
+            } catch {
+                work.withLock { $0.failure = $0.failure ?? error }
+            }
+        }
+        if let failure = work.withLock(\.failure) { throw failure }
+    }
+
+    /// What the row of a content shall hold of its new file. For who keeps others from writing: what they added since is
+    /// copied now.
+    func header(for row: AttachmentRow) throws(CofferError) -> [UInt8] {
+        guard let content = row.content else { throw missingRow() }
+        if let header = try next.header(of: content) { return header }
+        try copyOnce(row)
+        guard let header = try next.header(of: content) else {
+            throw CofferError(.ioFailed, of: storage.subject, "a file that was just written is gone")
+        }
+        return header
+    }
+
+    private struct Work {
+        var rows: ArraySlice<AttachmentRow> = []
+        var lastNumber: Int64 = 0
+        var failure: CofferError?
+    }
+
+    private func nextRow(_ work: inout Work) throws(CofferError) -> AttachmentRow? {
+        guard work.failure == nil else { return nil }
+        if work.rows.isEmpty {
+            let after = work.lastNumber
+            work.rows = try storage.readCommitted { (tables) throws(CofferError) in
+                try tables.attachments.contents(after: after, limit: Self.batchSize)[...]
+            }
+            work.lastNumber = work.rows.last?.number ?? after
+        }
+        return work.rows.popFirst()
+    }
+
+    private func copy(_ row: AttachmentRow) throws(CofferError) {
+        var row = row
+        while true {
+            do throws(CofferError) {
+                return try copyOnce(row)
+            } catch  where error.code == .damaged {
+                // It may have been removed, or written anew, since the row was read. Only if the row still says the same
+                // is it damage.
+                let key = row.key
+                let now = try storage.readCommitted { (tables) throws(CofferError) in
+                    try tables.attachments.attachment(key)
+                }
+                guard let now, now.proof != nil else { return }
+                if now.proof == row.proof { throw error }
+                row = now
+            }
+        }
+    }
+
+    private func copyOnce(_ row: AttachmentRow) throws(CofferError) {
+        guard let content = row.content, let proof = row.proof else { throw missingRow() }
+        do throws(CofferError) {
+            let reader = try attachments.open(content, header: proof.header, subject: Self.unnamed)
+            try next.encrypt(reader) { (byteCount) throws(CofferError) in
+                try monitor.checkCancelled()
+                monitor.advance(byteCount: byteCount)
+            }
+            monitor.advance(itemCount: 1)
+        } catch {
+            guard error.subject == Self.unnamed else { throw error }
+            throw CofferError(error.code, of: storage.subjectOfContent(row), error.detail, cause: error.cause)
+        }
+    }
+
+    /// Names are looked up only where they are needed.
+    private static let unnamed = "an attachment"
+
+    private func missingRow() -> CofferError {
+        CofferError(.damaged, of: storage.subject, "a content has a row without its digest")
+    }
+}

@@ -1,0 +1,172 @@
+internal import CofferSealing
+internal import CofferSQLite
+internal import CofferVault
+
+/// What somebody asked for.
+struct KeyChangeRequest: Sendable {
+    var newKey: SymmetricKey?
+    var keptKeys: [SymmetricKey]
+    var dropsOtherKeys: Bool
+    var keyedNames: Bool?
+}
+
+/// One change of the encryption key, by whoever holds the right to change the store as a whole.
+///
+/// The store's next generation is built beside the current one: contents first, while others write; then, while they wait,
+/// the database. It becomes the store's with the rename of MANIFEST, which is the only thing about it that cannot be taken
+/// back. docs/DURABILITY.md has the order of syncs and why each is there.
+struct KeyChange {
+    private let storage: Storage
+    private let request: KeyChangeRequest
+    private let monitor: KeyChangeMonitor
+    private let start = ContinuousClock.now
+
+    init(_ storage: Storage, _ request: KeyChangeRequest, _ monitor: KeyChangeMonitor) {
+        self.storage = storage
+        self.request = request
+        self.monitor = monitor
+    }
+
+    func run() throws(CofferError) -> KeyChangeResult {
+        do throws(CofferError) {
+            return try changed()
+        } catch {
+            throw error.about(storage.subject)
+        }
+    }
+
+    private func changed() throws(CofferError) -> KeyChangeResult {
+        guard !storage.hub.calls.isInCall else {
+            throw CofferError(.invalidArgument, of: storage.subject, "a listener can't change the key")
+        }
+        let old = storage.manifest
+        let keptSlots = try keptSlots(of: old)
+        let new = try old.nextGeneration(
+            openedBy: keys, cost: storage.settings.passwordCost, attachmentNames: attachmentNames(after: old.manifest))
+        if new.manifest.isEncrypted { try Library.load().requireEncryption() }
+        try monitor.checkCancelled()
+        let needed = try checkSpace()
+
+        let next = try NextGeneration(storage.store, new)
+        let copy: DatabaseCopy.Outcome
+        var isUncertain = false
+        do throws(CofferError) {
+            monitor.begin(.attachments, byteCount: needed.contents.byteCount, itemCount: needed.contents.count)
+            try ContentCopying(storage, next, monitor).run()
+            try next.synchronizeContents()
+            monitor.begin(.database, byteCount: needed.databaseByteCount, itemCount: 1)
+            copy = try storage.alone { (writer) throws(CofferError) in
+                try copyDatabase(beside: writer, into: next, &isUncertain)
+            }
+        } catch {
+            if !isUncertain { next.abandon() }
+            throw error
+        }
+        // Nothing that was opened in it is held here any more.
+        let isGone = copy.oldAttachments.retire()
+        return KeyChangeResult(
+            oldGeneration: Int(clamping: old.manifest.generation),
+            newGeneration: Int(clamping: new.manifest.generation),
+            keys: new.manifest.slots.map(StoreInfo.KeySlot.init),
+            endedKeys: old.manifest.slots.filter { !keptSlots.contains($0.id) }.map(StoreInfo.KeySlot.init),
+            documentCount: copy.documentCount, attachmentCount: copy.contents.count,
+            attachmentByteCount: copy.contents.byteCount, databaseByteCount: copy.databaseByteCount,
+            duration: .now - start, oldGenerationIsGone: isGone, formerKey: try fate(ofKeyOf: old))
+    }
+
+    // MARK: Before
+
+    /// The keys of the next generation, the new one first.
+    private var keys: [SymmetricKey] {
+        guard let newKey = request.newKey else { return [] }
+        return request.keptKeys.reduce(into: [newKey]) { keys, kept in
+            if !keys.contains(kept) { keys.append(kept) }
+        }
+    }
+
+    /// The slots whose keys were given to be kept.
+    ///
+    /// - Throws: `otherKeysExist` (409) when there are some that were neither given nor may be dropped.
+    private func keptSlots(of old: UnlockedManifest) throws(CofferError) -> Set<KeySlot.ID> {
+        guard request.newKey != nil || request.keptKeys.isEmpty else {
+            throw CofferError(.invalidArgument, "keys can't be kept where encryption ends")
+        }
+        var kept: Set<KeySlot.ID> = []
+        for key in request.keptKeys {
+            // The manifest that the disk has: what a slot is made of is not kept in memory otherwise.
+            if let slot = try old.manifest.unlock(with: key).openedSlot { kept.insert(slot) }
+        }
+        let others = old.manifest.slots.filter { $0.id != old.openedSlot && !kept.contains($0.id) }
+        guard others.isEmpty || request.dropsOtherKeys else {
+            throw CofferError(
+                .otherKeysExist, "\(others.count) other keys open it, which were neither kept nor dropped")
+        }
+        return kept
+    }
+
+    private func attachmentNames(after old: Manifest) -> Manifest.AttachmentNames {
+        if let keyed = request.keyedNames { return keyed ? .keyed : .sha1 }
+        return request.newKey == nil ? .sha1 : old.attachmentNames
+    }
+
+    /// - Throws: `noSpace` (507) unless another copy of everything fits beside the first.
+    private func checkSpace() throws(CofferError) -> (contents: ContentSum, databaseByteCount: Int) {
+        let contents = try storage.readCommitted { (tables) throws(CofferError) in try tables.attachments.contentSum() }
+        let file = storage.databaseFile
+        let databaseByteCount = file.byteCount + file.logByteCount
+        // Each content has a header and tags, and each file its own last block.
+        let needed = contents.byteCount + contents.byteCount / 1000 + contents.count * 8192 + databaseByteCount + 65536
+        let free = try storage.store.freeByteCount()
+        guard free >= needed else {
+            throw CofferError(.noSpace, "\(needed) bytes are needed for a second copy, and \(free) are free")
+        }
+        return (contents, databaseByteCount)
+    }
+
+    // MARK: While others wait to write
+
+    private func copyDatabase(
+        beside writer: Writer, into next: NextGeneration, _ isUncertain: inout Bool
+    ) throws(CofferError) -> DatabaseCopy.Outcome {
+        let key = try next.manifest.key(for: .database)
+        let target = DatabaseFile(path: next.databasePath, subject: storage.subject, key: key)
+        let copy = DatabaseCopy(from: storage.databaseFile, to: target, next.manifest.manifest, monitor)
+        try copy.export(cacheByteCount: storage.settings.cacheByteCount / 4)
+        let late = ContentCopying(storage, next, monitor)
+        let contents = try copy.finish { (row) throws(CofferError) in try late.header(for: row) }
+        let documentCount = try copy.verify()
+        try next.seal()
+
+        let successor = try storage.openSuccessor(next.manifest, target, after: writer)
+        do throws(CofferError) {
+            try monitor.checkCancelled()
+            try next.commit()
+        } catch {
+            try? successor.writer.connection.close()
+            if error.code == .reopenRequired {
+                isUncertain = true
+                storage.refuseMoreWork()
+            }
+            throw error
+        }
+        let oldAttachments = storage.attachments
+        storage.exchange(with: successor, next.manifest, target)
+        monitor.advance(itemCount: 1)
+        return DatabaseCopy.Outcome(
+            oldAttachments: oldAttachments, contents: contents, documentCount: documentCount,
+            databaseByteCount: target.byteCount)
+    }
+
+    // MARK: Afterwards
+
+    /// Tries the former key on the manifest that the disk has now.
+    private func fate(ofKeyOf old: UnlockedManifest) throws(CofferError) -> KeyChangeResult.FormerKey {
+        do throws(CofferError) {
+            _ = try storage.store.readManifest().unlock(with: old.unlockingKey)
+            return .stillOpens
+        } catch {
+            guard error.status == CofferError.Code.wrongKey.status else { throw error }
+            return .refused
+        }
+    }
+}

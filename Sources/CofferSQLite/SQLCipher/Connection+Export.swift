@@ -1,0 +1,82 @@
+internal import CSQLCipher
+package import CofferSealing
+
+extension Connection {
+    /// Copies everything that is in this database into the empty file at `path`, encrypted under `key`, or readable
+    /// without one. For a connection that was opened for ``Access/exporting``.
+    ///
+    /// Made with `sqlcipher_export`, the one way that crosses from and to encryption on all versions, and inside of a
+    /// transaction: on its own it would copy a page that fails its check as zeros and report success. What it leaves out
+    /// is set here (`auto_vacuum`) or by the caller (`user_version`). The file is not made durable.
+    ///
+    /// - Parameters:
+    ///   - goesOn: asked every few milliseconds; false ends the copying with `cancelled` (499).
+    ///   - check: run before the copy ends, in the snapshot that was copied.
+    /// - Throws: what `check` throws; `damaged`, `ioFailed` (500), `noSpace` (507). The connection is good for nothing but
+    ///   to be closed then.
+    package func export(
+        to path: String, key: SymmetricKey?, cacheByteCount: Int, while goesOn: @escaping () -> Bool,
+        check: () throws(CofferError) -> Void
+    ) throws(CofferError) {
+        try attach(path, key: key)
+        if key != nil {
+            try execute("PRAGMA next.cipher_page_size = 4096")
+            try execute("PRAGMA next.cipher_hmac_algorithm = HMAC_SHA1")
+            try execute("PRAGMA next.cipher_kdf_algorithm = PBKDF2_HMAC_SHA1")
+        } else {
+            try execute("PRAGMA next.page_size = 4096")
+        }
+        try execute("PRAGMA next.auto_vacuum = INCREMENTAL")
+        // Whoever made the file makes it durable as a whole, and throws it away when anything fails before.
+        try execute("PRAGMA next.synchronous = OFF")
+        try execute("PRAGMA next.journal_mode = OFF")
+        try setCache(byteCount: cacheByteCount, of: "next")
+
+        ask(goesOn)
+        try execute("BEGIN")
+        let export = Statement(self, "SELECT sqlcipher_export('next')")
+        _ = try export.step()
+        export.finalize()
+        try check()
+        try execute("COMMIT")
+        ask(nil)
+        try execute("DETACH next")
+    }
+
+    /// Asks `goesOn` every few milliseconds while a statement runs; false ends the statement with `cancelled` (499).
+    package func ask(_ goesOn: (() -> Bool)?) {
+        question = goesOn.map(ProgressQuestion.init)
+        let answer = unsafe question == nil ? nil : ProgressQuestion.answer
+        let context = unsafe question.map { unsafe Unmanaged.passUnretained($0).toOpaque() }
+        unsafe sqlcipher_progress_handler(handle, 10_000, answer, context)
+    }
+
+    /// The key goes by value and never as SQL text. None is a blob without bytes: NULL would mean the key of this database.
+    private func attach(_ path: String, key: SymmetricKey?) throws(CofferError) {
+        let attach = Statement(self, "ATTACH ?1 AS next KEY ?2")
+        defer { attach.finalize() }
+        try attach.bind(1, path)
+        guard let key else {
+            try attach.bind(2, [])
+            return try attach.run()
+        }
+        let specification = key.hexSpecification()
+        try unsafe specification.withBytes { (bytes) throws(CofferError) in
+            try unsafe attach.bindUncopied(2, bytes)
+            try attach.run()
+            try attach.bind(2, [])
+        }
+    }
+}
+
+/// What a long statement asks while it runs.
+final class ProgressQuestion {
+    private let goesOn: () -> Bool
+
+    init(_ goesOn: @escaping () -> Bool) { self.goesOn = goesOn }
+
+    static let answer: @convention(c) (UnsafeMutableRawPointer?) -> Int32 = { context in
+        guard let context = unsafe context else { return 0 }
+        return unsafe Unmanaged<ProgressQuestion>.fromOpaque(context).takeUnretainedValue().goesOn() ? 0 : 1
+    }
+}
