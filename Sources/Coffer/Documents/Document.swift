@@ -60,7 +60,7 @@ public final class Document: Sendable {
         let document = try checkedID
         let stored: StoredRevision? = try database.storage.read { (tables) throws(CofferError) in
             guard let row = try tables.document(document),
-                let sequence = try tables.sequence(of: id, inDocument: row.number)
+                let sequence = try tables.trees.sequence(of: id, inDocument: row.number)
             else { return nil }
             return try tables.revision(sequence: sequence, of: document)
         }

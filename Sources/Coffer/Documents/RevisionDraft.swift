@@ -54,31 +54,27 @@ extension Writer {
     /// - Throws: `documentNotFound` (404), `conflict` (409). Nothing was changed then.
     func save(_ draft: RevisionDraft) throws(CofferError) -> StoredRevision {
         let subject = draft.document.subject
+        // Most documents without a parent are new: no need to look first.
+        if case .none = draft.parent, let new = try saveFirst(draft) { return new }
+        guard let row = try tables.document(draft.documentID) else {
+            if case .winner = draft.parent, let new = try saveFirst(draft) { return new }
+            throw CofferError(.documentNotFound, of: subject)
+        }
         switch draft.parent {
+        case .none where row.flags.contains(.isDeleted), .winner:
+            return try add(draft, to: row, parent: winner(of: row))
         case .none:
-            if let new = try saveFirst(draft) { return new }
-            guard let row = try tables.document(draft.documentID) else {
-                throw CofferError(.documentNotFound, of: subject)
-            }
-            guard row.flags.contains(.isDeleted) else {
+            guard draft.allowsConflict, !draft.isDeletion else {
                 throw CofferError(.conflict, of: subject, "there is such a document already")
             }
-            return try add(draft, to: row, parent: try tables.revisionID(sequence: row.winner), row.winner)
-        case .winner:
-            guard let row = try tables.document(draft.documentID) else {
-                if let new = try saveFirst(draft) { return new }
-                throw CofferError(.documentNotFound, of: subject)
-            }
-            return try add(draft, to: row, parent: try tables.revisionID(sequence: row.winner), row.winner)
+            return try add(draft, to: row, parent: nil)
         case .revision(let parent):
-            guard let row = try tables.document(draft.documentID) else {
-                throw CofferError(.documentNotFound, of: subject)
-            }
-            guard let sequence = try sequence(ofParent: parent, draft.allowsConflict, row) else {
-                throw CofferError(.conflict, of: subject, "revision \(parent) has been replaced")
-            }
-            return try add(draft, to: row, parent: parent, sequence)
+            return try add(draft, to: row, parent: self.parent(parent, of: draft, row))
         }
+    }
+
+    private func winner(of row: DocumentRow) throws(CofferError) -> KnownRevision {
+        KnownRevision(sequence: row.winner, id: try tables.revisionID(sequence: row.winner))
     }
 
     /// Saves the first revision of a document that is not there; nil when it is, or when there is nothing to delete.
@@ -87,11 +83,12 @@ extension Writer {
         let id = try makeRevisionID(parent: nil, draft, draft.body)
         let content = try RevisionContent(draft.body, subject: draft.document.subject)
         try checkContents(content, of: draft, generation: id.generation)
-        guard let sequence = try insertNewDocument(draft.documentID, revisionID: id, content) else { return nil }
+        let new = NewRevision(id: id, isDeletion: false, content: content)
+        guard let sequence = try insertNewDocument(draft.documentID, new) else { return nil }
         try useContents(content, by: sequence)
         noteSaved(
             id, sequence, isDeletion: false, of: draft.documentID, before: nil,
-            after: DocumentRow(number: sequence, winner: sequence, flags: []), isInConflict: false)
+            after: DocumentRow(number: sequence, winner: sequence, flags: []))
         return StoredRevision(
             sequence: sequence, document: sequence, parent: nil, isDeletion: false, id: id, body: draft.body.bytes)
     }
@@ -103,75 +100,56 @@ extension Writer {
     }
 
     /// The draft's body, with the attachments that it has from its parent.
-    private func body(of draft: RevisionDraft, parent: Int64) throws(CofferError) -> CanonicalBody {
-        guard draft.inheritsAttachments, try tables.flags(sequence: parent).contains(.hasAttachments),
-            let parentBody = try tables.revision(sequence: parent, of: draft.documentID).body
+    private func body(of draft: RevisionDraft, parent: KnownRevision?) throws(CofferError) -> CanonicalBody {
+        guard draft.inheritsAttachments, let parent,
+            try tables.flags(sequence: parent.sequence).contains(.hasAttachments),
+            let parentBody = try tables.revision(sequence: parent.sequence, of: draft.documentID).body
         else { return draft.body }
         var object = try JSONObject(draft.body)
         object["_attachments"] = try JSONObject(canonical: parentBody.span)["_attachments"]
         return try DocumentBody(object).body
     }
 
-    /// Where the parent is, if it may have a child now: a leaf, or, where conflicts are allowed, any revision.
-    private func sequence(
-        ofParent parent: RevisionID, _ allowsConflict: Bool, _ row: DocumentRow
-    ) throws(CofferError) -> Int64? {
+    /// The parent, if it may have a child now: a leaf, or, where conflicts are allowed, any revision.
+    ///
+    /// - Throws: `conflict` (409) where it was replaced; where conflicts are allowed, `revisionNotFound` (404) for none.
+    private func parent(
+        _ id: RevisionID, of draft: RevisionDraft, _ row: DocumentRow
+    ) throws(CofferError) -> KnownRevision {
         // Most often it is the winner.
-        if try tables.revisionID(sequence: row.winner) == parent { return row.winner }
-        guard allowsConflict || row.flags.contains(.isBranched),
-            let sequence = try tables.sequence(of: parent, inDocument: row.number)
-        else { return nil }
-        if allowsConflict { return sequence }
-        return try tables.hasChild(sequence, inDocument: row.number) ? nil : sequence
+        if try tables.revisionID(sequence: row.winner) == id { return KnownRevision(sequence: row.winner, id: id) }
+        let subject = draft.document.subject
+        if draft.allowsConflict || row.flags.contains(.isBranched),
+            let sequence = try tables.trees.sequence(of: id, inDocument: row.number)
+        {
+            let parent = KnownRevision(sequence: sequence, id: id)
+            if draft.allowsConflict { return parent }
+            if try tables.trees.isLeaf(parent, ofDocument: row.number) { return parent }
+        } else if draft.allowsConflict {
+            throw CofferError(.revisionNotFound, of: subject, "there is no revision \(id) to follow")
+        }
+        throw CofferError(.conflict, of: subject, "revision \(id) has been replaced")
     }
 
     private func add(
-        _ draft: RevisionDraft, to row: DocumentRow, parent: RevisionID, _ parentSequence: Int64
+        _ draft: RevisionDraft, to row: DocumentRow, parent: KnownRevision?
     ) throws(CofferError) -> StoredRevision {
-        let body = try body(of: draft, parent: parentSequence)
-        let id = try makeRevisionID(parent: parent, draft, body)
-        let extendsWinner = parentSequence == row.winner && !row.flags.contains(.isBranched)
-        if !extendsWinner, let twin = try tables.sequence(of: id, inDocument: row.number) {
+        let body = try body(of: draft, parent: parent)
+        let id = try makeRevisionID(parent: parent?.id, draft, body)
+        let extendsWinner = parent?.sequence == row.winner && !row.flags.contains(.isBranched)
+        if !extendsWinner, let twin = try tables.trees.sequence(of: id, inDocument: row.number) {
             // The same edit of the same revision is the same revision.
             return try tables.revision(sequence: twin, of: draft.documentID)
         }
         let content = try RevisionContent(body, subject: draft.document.subject)
         try checkContents(content, of: draft, generation: id.generation)
-        var after = row
-        var isInConflict = false
-        let sequence = try insertRevision(
-            of: draft.documentID, number: row.number, parent: parentSequence, isDeletion: draft.isDeletion, id: id,
-            content
-        ) { (sequence) throws(CofferError) in
-            if extendsWinner {
-                after = DocumentRow(
-                    number: row.number, winner: sequence, flags: draft.isDeletion ? .isDeleted : [])
-            } else {
-                (after, isInConflict) = try rowOfTree(row.number)
-            }
-            return after
-        }
+        let new = NewRevision(id: id, isDeletion: draft.isDeletion, content: content)
+        let (sequence, after) = try insertRevision(new, of: draft.documentID, row, after: parent)
         try useContents(content, by: sequence)
         noteSaved(
-            id, sequence, isDeletion: draft.isDeletion, of: draft.documentID, before: row.flags, after: after,
-            isInConflict: isInConflict)
+            id, sequence, isDeletion: draft.isDeletion, of: draft.documentID, before: row.flags, after: after)
         return StoredRevision(
-            sequence: sequence, document: row.number, parent: parentSequence, isDeletion: draft.isDeletion, id: id,
+            sequence: sequence, document: row.number, parent: parent?.sequence, isDeletion: draft.isDeletion, id: id,
             body: body.bytes)
-    }
-
-    /// The row that a document with this tree has, and whether two leaves of it are no deletions: its leaves decide.
-    private func rowOfTree(_ number: Int64) throws(CofferError) -> (DocumentRow, isInConflict: Bool) {
-        let all = try tables.revisions(ofDocument: number)
-        let parents = Set(all.compactMap(\.parent))
-        let leaves = all.filter { !parents.contains($0.sequence) }
-        let winner = leaves.max { RevisionID.isWinner(($1.id, $1.isDeletion), over: ($0.id, $0.isDeletion)) }
-        guard let winner else { preconditionFailure("a tree without leaves") }
-        var flags: DocumentFlags = winner.isDeletion ? .isDeleted : []
-        if leaves.count > 1 { flags.insert(.isBranched) }
-        return (
-            DocumentRow(number: number, winner: winner.sequence, flags: flags),
-            leaves.filter { !$0.isDeletion }.count > 1
-        )
     }
 }

@@ -77,7 +77,8 @@ public final class SavedRevision: Sendable {
         get throws(CofferError) { try properties[key] }
     }
 
-    /// Whether the properties are still there. Compaction drops those of revisions that were replaced.
+    /// Whether the properties are there. Compaction drops those of revisions that were replaced, and those of an ancestor of
+    /// which another database told only the id were never here.
     public var propertiesAvailable: Bool {
         get throws(CofferError) { try loadedBody != nil }
     }
@@ -89,25 +90,20 @@ public final class SavedRevision: Sendable {
         get throws(CofferError) {
             guard let parent = stored.parent else { return nil }
             let id = try document.checkedID
-            let found = try read { (tables) throws(CofferError) in try tables.revision(sequence: parent, of: id) }
-            return SavedRevision(document: document, found)
+            let found = try read { (tables) throws(CofferError) in try tables.revision(ifThere: parent, of: id) }
+            return found.map { SavedRevision(document: document, $0) }
         }
     }
 
     /// This revision and those it was made from, the oldest first. Their properties are read when they are asked for.
+    ///
+    /// Goes back as far as the database remembers.
     public var history: [SavedRevision] {
         get throws(CofferError) {
-            let all = try read { (tables) throws(CofferError) in
-                try tables.revisions(ofDocument: stored.document)
+            let history = try read { (tables) throws(CofferError) in
+                try tables.trees.history(from: stored.sequence, inDocument: stored.document)
             }
-            let bySequence = Dictionary(uniqueKeysWithValues: all.map { ($0.sequence, $0) })
-            var history: [SavedRevision] = []
-            var next = bySequence[stored.sequence]
-            while let revision = next, history.count <= all.count {
-                history.append(SavedRevision(document: document, revision))
-                next = revision.parent.flatMap { bySequence[$0] }
-            }
-            return history.reversed()
+            return history.reversed().map { SavedRevision(document: document, $0) }
         }
     }
 
@@ -139,7 +135,8 @@ public final class SavedRevision: Sendable {
         try document.database.storage.read { (tables) throws(CofferError) in
             guard try tables.hasRevision(sequence: stored.sequence) else {
                 throw CofferError(
-                    .revisionNotFound, of: document.subject, "the transaction that saved \(revisionID) was rolled back")
+                    .revisionNotFound, of: document.subject,
+                    "revision \(revisionID) was forgotten, or the transaction that saved it was rolled back")
             }
             return try body(tables)
         }
@@ -176,7 +173,8 @@ public final class SavedRevision: Sendable {
     var body: [UInt8] {
         get throws(CofferError) {
             guard let body = try loadedBody else {
-                throw CofferError(.revisionNotFound, of: document.subject, "its properties were compacted away")
+                throw CofferError(
+                    .revisionNotFound, of: document.subject, "its properties were compacted away, or never here")
             }
             return body
         }

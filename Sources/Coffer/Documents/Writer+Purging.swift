@@ -4,7 +4,7 @@ internal import CofferSQLite
 
 /// The statements that remove a document without a trace.
 final class PurgeTables {
-    private let uses, revisions, document, expiration, keepSequence: Statement
+    private let uses, revisions, leaves, document, expiration, keepSequence: Statement
 
     init(_ connection: Connection) {
         uses = Statement(
@@ -15,13 +15,14 @@ final class PurgeTables {
             """)
         revisions = Statement(
             connection, "DELETE FROM revisions WHERE sequence = ?1 OR (document = ?1 AND document <> sequence)")
+        leaves = Statement(connection, "DELETE FROM leaves WHERE document = ?1")
         document = Statement(connection, "DELETE FROM documents WHERE id = ?1")
         expiration = Statement(connection, "DELETE FROM expirations WHERE id = ?1")
         keepSequence = Statement(connection, "INSERT OR REPLACE INTO info (key, value) VALUES ('last_sequence', ?1)")
     }
 
     func purge(_ id: DocumentID, number: Int64, lastSequence: Int64) throws(CofferError) {
-        for statement in [uses, revisions] {
+        for statement in [uses, revisions, leaves] {
             try statement.bind(1, number)
             try statement.run()
         }
@@ -29,7 +30,11 @@ final class PurgeTables {
             try statement.bind(1, id.text)
             try statement.run()
         }
-        // The last revision may be among them, and no number is given twice.
+        try keep(lastSequence)
+    }
+
+    /// Keeps the last number in mind where its revision may go: no number is given twice.
+    func keep(_ lastSequence: Int64) throws(CofferError) {
         try keepSequence.bind(1, lastSequence)
         try keepSequence.run()
     }
@@ -46,5 +51,41 @@ extension Writer {
         }
         notePurged(id, before: row.flags)
         return true
+    }
+    /// Removes leaves of a document, and their ancestors that no other leaf has, as if they had never been there; the
+    /// document too, when nothing stays.
+    ///
+    /// Takes time in proportion to its revisions.
+    ///
+    /// - Returns: what was removed, the latest generation first; nil where there is no such document.
+    func purge(_ ids: [RevisionID], of document: DocumentID) throws(CofferError) -> [RevisionID]? {
+        guard let row = try tables.document(document) else { return nil }
+        var tree = try tree(row.number)
+        let removed = tree.purge(ids)
+        guard !removed.isEmpty else { return [] }
+        let leaves = tree.leaves
+        guard let winner = leaves.first else {
+            _ = try purge(document)
+            return removed.map(\.id)
+        }
+        let after = try change { () throws(CofferError) in
+            try purging.keep(lastSequence)
+            for revision in removed { try treeChanges.deleteRevision(revision.tag) }
+            try treeChanges.deleteLeaves(ofDocument: row.number)
+            var after = DocumentRow(
+                number: row.number, winner: winner.tag, flags: winner.isDeletion ? .isDeleted : [])
+            if leaves.count > 1 {
+                for leaf in leaves {
+                    let rank = LeafRank(leaf.id, isDeletion: leaf.isDeletion)
+                    try treeChanges.insert(StoredLeaf(rank: rank, sequence: leaf.tag), ofDocument: row.number)
+                }
+                after = try rowOfLeaves(row.number)
+            }
+            try update(after, of: document)
+            return after
+        }
+        noteSaved(
+            winner.id, winner.tag, isDeletion: winner.isDeletion, of: document, before: row.flags, after: after)
+        return removed.map(\.id)
     }
 }

@@ -63,14 +63,22 @@ private struct Compactor {
     func run() throws(CofferError) -> CompactionResult {
         var result = CompactionResult()
         let connection = writer.connection
-        // Every revision with a child has an entry here, through the child; no row has to be read to find it.
+        try writer.change { () throws(CofferError) in try writer.pruneBranchedDocuments() }
+        // All revisions of documents with more than one, but for the leaves. Where a document has one leaf, it is the
+        // revision of the latest generation; where it has more, that is one of them. No row has to be read for it.
         try connection.execute(
             """
             CREATE TEMP TABLE IF NOT EXISTS replaced (sequence INTEGER PRIMARY KEY);
             DELETE FROM temp.replaced;
             INSERT OR IGNORE INTO temp.replaced
-                SELECT parent FROM main.revisions INDEXED BY later_revisions
-                WHERE document <> sequence AND parent IS NOT NULL;
+                SELECT document FROM main.revisions INDEXED BY later_revisions WHERE document <> sequence;
+            INSERT OR IGNORE INTO temp.replaced
+                SELECT sequence FROM main.revisions INDEXED BY later_revisions WHERE document <> sequence;
+            DELETE FROM temp.replaced WHERE sequence IN (SELECT sequence FROM main.leaves);
+            DELETE FROM temp.replaced WHERE sequence IN (
+                SELECT sequence FROM (
+                    SELECT sequence, max(generation) FROM main.revisions INDEXED BY later_revisions
+                    WHERE document <> sequence GROUP BY document));
             """)
         try connection.execute(
             "DELETE FROM attachment_uses WHERE revision IN (SELECT sequence FROM temp.replaced)")

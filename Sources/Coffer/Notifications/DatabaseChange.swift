@@ -1,6 +1,7 @@
 internal import CofferModel
 
-/// One revision that a commit added to the database, or one document that it purged.
+/// One revision that a commit added to the database, or that counts since it purged others, or one document that it
+/// purged.
 public struct DatabaseChange: Sendable {
     /// The document's id.
     public let documentID: String

@@ -6,15 +6,15 @@ extension Writer {
     /// - Parameters:
     ///   - before: the flags that the document had; nil when it is new.
     ///   - after: what the document's row says with the revision.
-    ///   - isInConflict: whether two or more leaves are no deletions now.
     func noteSaved(
         _ revisionID: RevisionID, _ sequence: Int64, isDeletion: Bool, of document: DocumentID,
-        before: DocumentFlags?, after: DocumentRow, isInConflict: Bool, isFromPeer: Bool = false
+        before: DocumentFlags?, after: DocumentRow, isFromPeer: Bool = false
     ) {
         changes.note(
             DatabaseChange(
                 documentID: document.text, revisionID: revisionID, sequence: sequence, isDeletion: isDeletion,
-                isCurrentRevision: after.winner == sequence, isInConflict: isInConflict, isFromPeer: isFromPeer),
+                isCurrentRevision: after.winner == sequence, isInConflict: after.flags.contains(.isInConflict),
+                isFromPeer: isFromPeer),
             documentDelta: after.flags.documentCount - (before?.documentCount ?? 0))
     }
 

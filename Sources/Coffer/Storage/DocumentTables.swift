@@ -15,11 +15,43 @@ struct DocumentRow: Equatable, Sendable {
 struct StoredRevision: Sendable {
     var sequence: Int64
     var document: Int64
-    /// The parent's sequence; nil at the root, and where the parent was pruned.
+    /// The parent's sequence; nil at the root. There is no such revision where the parent was pruned.
     var parent: Int64?
     var isDeletion: Bool
     var id: RevisionID
     var body: [UInt8]?
+}
+
+extension StoredRevision {
+    /// The revision in the statement's first columns: sequence, document, parent, flags, generation, suffix.
+    init(bodiless statement: Statement, subject: String) throws(CofferError) {
+        sequence = statement.integer(0)
+        document = statement.integer(1)
+        parent = statement.isNull(2) ? nil : statement.integer(2)
+        isDeletion = RevisionFlags(rawValue: statement.integer(3)).contains(.isDeletion)
+        id = try statement.revisionID(4, sequence: sequence, subject: subject)
+    }
+}
+
+extension Statement {
+    /// Binds what stands after the hyphen of a revision id, as it is stored.
+    func bind(_ index: Int32, _ suffix: RevisionID.Suffix) throws(CofferError) {
+        switch suffix {
+        case .digest(let digest): try bind(index, digest.bytes)
+        case .text(let text): try bind(index, text)
+        }
+    }
+
+    /// The revision id in this column and the next.
+    func revisionID(_ column: Int32, sequence: Int64, subject: String) throws(CofferError) -> RevisionID {
+        let suffix: RevisionID.Suffix? =
+            isBlob(column + 1)
+            ? RevisionDigest(bytes: bytes(column + 1).span).map { .digest($0) } : .text(text(column + 1))
+        guard let suffix, let id = try? RevisionID(generation: integer(column), suffix: suffix) else {
+            throw CofferError(.damaged, of: subject, "revision \(sequence) has no revision id")
+        }
+        return id
+    }
 }
 
 /// The reading statements of one connection, prepared once.
@@ -29,22 +61,22 @@ final class DocumentTables {
     private let findWinner: Statement
     private let findRevision: Statement
     private let findRevisionID: Statement
-    private let findRevisionInDocument: Statement
-    private let findChild: Statement
-    private let listRevisions: Statement
     private let listDocuments: Statement
     private let countDocuments: Statement
     private let findLastSequence: Statement
+    private let findDepth: Statement
     private let probe: Statement
     let attachments: AttachmentTables
     let local: LocalTables
     let expirations: ExpirationTables
+    let trees: TreeTables
 
     init(_ connection: Connection) {
         self.connection = connection
         attachments = AttachmentTables(connection)
         local = LocalTables(connection)
         expirations = ExpirationTables(connection)
+        trees = TreeTables(connection)
         findDocument = Statement(connection, "SELECT number, winner, flags FROM documents WHERE id = ?1")
         // A winner that is not there must show as damage, not as a document that is not there. So must one that is another
         // document's: whoever can write the disk can put an older page back, in which the sequence meant something else.
@@ -64,20 +96,6 @@ final class DocumentTables {
             FROM revisions WHERE sequence = ?1 AND id = ?2
             """)
         findRevisionID = Statement(connection, "SELECT generation, suffix, flags FROM revisions WHERE sequence = ?1")
-        findRevisionInDocument = Statement(
-            connection,
-            """
-            SELECT sequence FROM revisions
-            WHERE (sequence = ?1 OR (document = ?1 AND document <> sequence)) AND generation = ?2 AND suffix = ?3
-            """)
-        findChild = Statement(
-            connection, "SELECT 1 FROM revisions WHERE document = ?1 AND parent = ?2 AND document <> sequence LIMIT 1")
-        listRevisions = Statement(
-            connection,
-            """
-            SELECT sequence, document, parent, flags, generation, suffix
-            FROM revisions WHERE sequence = ?1 OR (document = ?1 AND document <> sequence) ORDER BY sequence
-            """)
         listDocuments = Statement(
             connection, "SELECT id FROM documents WHERE id > ?1 AND flags & 1 = 0 ORDER BY id LIMIT ?2")
         countDocuments = Statement(connection, "SELECT count(*) FROM documents WHERE flags & 1 = 0")
@@ -89,6 +107,7 @@ final class DocumentTables {
                 coalesce((SELECT max(sequence) FROM revisions), 0),
                 coalesce((SELECT value FROM info WHERE key = 'last_sequence'), 0))
             """)
+        findDepth = Statement(connection, "SELECT value FROM info WHERE key = 'depth'")
         probe = Statement(connection, "SELECT 1 FROM info LIMIT 1")
     }
 
@@ -115,13 +134,17 @@ final class DocumentTables {
 
     /// The document's revision with its body, which must be there.
     func revision(sequence: Int64, of document: DocumentID) throws(CofferError) -> StoredRevision {
+        guard let found = try revision(ifThere: sequence, of: document) else { throw missing("revision \(sequence)") }
+        return found
+    }
+
+    /// The document's revision with its body; nil where it was pruned or purged.
+    func revision(ifThere sequence: Int64, of document: DocumentID) throws(CofferError) -> StoredRevision? {
         try findRevision.bind(1, sequence)
         try findRevision.bind(2, document.text)
-        let found = try findRevision.first { (statement) throws(CofferError) in
+        return try findRevision.first { (statement) throws(CofferError) in
             try revision(statement, bodyColumns: (6, 7))
         }
-        guard let found else { throw missing("revision \(sequence)") }
-        return found
     }
 
     /// The id of a document that uses this content, and the body of the latest of its revisions that does.
@@ -141,7 +164,7 @@ final class DocumentTables {
     func revisionID(sequence: Int64) throws(CofferError) -> RevisionID {
         try findRevisionID.bind(1, sequence)
         let found = try findRevisionID.first { (statement) throws(CofferError) in
-            try revisionID(statement, from: 0, sequence: sequence)
+            try statement.revisionID(0, sequence: sequence, subject: connection.subject)
         }
         guard let found else { throw missing("revision \(sequence)") }
         return found
@@ -162,33 +185,6 @@ final class DocumentTables {
         return flags
     }
 
-    /// The sequence of the document's revision with this id, if there is one.
-    func sequence(of id: RevisionID, inDocument number: Int64) throws(CofferError) -> Int64? {
-        try findRevisionInDocument.bind(1, number)
-        try findRevisionInDocument.bind(2, Int64(id.generation))
-        switch id.suffix {
-        case .digest(let digest): try findRevisionInDocument.bind(3, digest.bytes)
-        case .text(let text): try findRevisionInDocument.bind(3, text)
-        }
-        return try findRevisionInDocument.first { $0.integer(0) }
-    }
-
-    /// Whether the revision has a child: whether it is not a leaf.
-    func hasChild(_ sequence: Int64, inDocument number: Int64) throws(CofferError) -> Bool {
-        try findChild.bind(1, number)
-        try findChild.bind(2, sequence)
-        return try findChild.first { _ in true } ?? false
-    }
-
-    /// All revisions of a document without their bodies, in the order of their arrival.
-    func revisions(ofDocument number: Int64) throws(CofferError) -> [StoredRevision] {
-        defer { listRevisions.reset() }
-        try listRevisions.bind(1, number)
-        var all: [StoredRevision] = []
-        while try listRevisions.step() { all.append(try revision(listRevisions, bodyColumns: nil)) }
-        return all
-    }
-
     /// The ids of up to `limit` documents that are not deleted, in the order of their bytes, from the first after `id`.
     func documentIDs(after id: String, limit: Int) throws(CofferError) -> [String] {
         defer { listDocuments.reset() }
@@ -204,9 +200,14 @@ final class DocumentTables {
         try countDocuments.first { Int($0.integer(0)) } ?? 0
     }
 
-    /// The highest sequence in use, 0 in an empty database.
+    /// The highest sequence that was ever used, 0 in a database where nothing was saved.
     func lastSequence() throws(CofferError) -> Int64 {
         try findLastSequence.first { $0.integer(0) } ?? 0
+    }
+
+    /// How many revisions of one line are kept.
+    func revisionTreeDepth() throws(CofferError) -> Int {
+        try findDepth.first { Int($0.integer(0)) } ?? Schema.defaultRevisionTreeDepth
     }
 
     // MARK: Rows
@@ -218,36 +219,20 @@ final class DocumentTables {
     }
 
     private func revision(
-        _ statement: Statement, bodyColumns: (digest: Int32, body: Int32)?
+        _ statement: Statement, bodyColumns: (digest: Int32, body: Int32)
     ) throws(CofferError) -> StoredRevision {
         let sequence = statement.integer(0)
-        let id = try revisionID(statement, from: 4, sequence: sequence)
-        var body: [UInt8]?
-        if let bodyColumns, !statement.isNull(bodyColumns.body) {
-            body = statement.bytes(bodyColumns.body)
+        var found = try StoredRevision(bodiless: statement, subject: connection.subject)
+        if !statement.isNull(bodyColumns.body) {
+            let body = statement.bytes(bodyColumns.body)
             let digest = statement.isNull(bodyColumns.digest) ? nil : statement.bytes(bodyColumns.digest)
-            guard BodyDigest.matches(digest, of: body ?? []) else {
+            guard BodyDigest.matches(digest, of: body) else {
                 throw CofferError(
                     .damaged, of: connection.subject, "the body of revision \(sequence) is not what was written")
             }
+            found.body = body
         }
-        return StoredRevision(
-            sequence: sequence, document: statement.integer(1),
-            parent: statement.isNull(2) ? nil : statement.integer(2),
-            isDeletion: RevisionFlags(rawValue: statement.integer(3)).contains(.isDeletion), id: id, body: body)
-    }
-
-    private func revisionID(
-        _ statement: Statement, from column: Int32, sequence: Int64
-    ) throws(CofferError) -> RevisionID {
-        let suffix: RevisionID.Suffix? =
-            statement.isBlob(column + 1)
-            ? RevisionDigest(bytes: statement.bytes(column + 1).span).map { .digest($0) }
-            : .text(statement.text(column + 1))
-        guard let suffix, let id = try? RevisionID(generation: statement.integer(column), suffix: suffix) else {
-            throw CofferError(.damaged, of: connection.subject, "revision \(sequence) has no revision id")
-        }
-        return id
+        return found
     }
 
     private func missing(_ what: String) -> CofferError {

@@ -13,11 +13,15 @@ enum Schema {
     /// A body longer than this carries its digest. Rows with shorter ones fit their page, which SQLCipher checks whole.
     static let longestBodyWithoutDigest = 2048
 
+    /// How many revisions of one line are kept, unless the database says otherwise.
+    static let defaultRevisionTreeDepth = 20
+
     /// `documents` finds a document's winning revision by id. `revisions` holds the tree: a row a revision, in the order
     /// of their arrival, each complete enough to find its place again without `documents`. A document's number is the
-    /// sequence of its first revision, so that a document with one revision needs no entry in the index. `attachments` has
-    /// a row for each content, and `attachment_uses` one for each revision that names it. `local_documents` holds what has no
-    /// revisions, and `expirations` when documents are to be purged.
+    /// sequence of its first revision, so that a document with one revision needs no entry in the index. `leaves` has the
+    /// leaves of documents with more than one, so that neither a save nor a read goes through a whole tree. `attachments`
+    /// has a row for each content, and `attachment_uses` one for each revision that names it. `local_documents` holds what
+    /// has no revisions, and `expirations` when documents are to be purged.
     static let creation: StaticString = """
         BEGIN;
         CREATE TABLE info (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -38,7 +42,13 @@ enum Schema {
             id TEXT NOT NULL,
             body BLOB
         );
-        CREATE INDEX later_revisions ON revisions (document, parent) WHERE document <> sequence;
+        CREATE UNIQUE INDEX later_revisions ON revisions (document, generation, suffix) WHERE document <> sequence;
+        CREATE TABLE leaves (
+            document INTEGER NOT NULL,
+            rank BLOB NOT NULL,
+            sequence INTEGER NOT NULL,
+            PRIMARY KEY (document, rank)
+        ) WITHOUT ROWID;
         CREATE TABLE attachments (
             number INTEGER PRIMARY KEY,
             digest NOT NULL UNIQUE,
@@ -74,6 +84,7 @@ enum Schema {
     /// How many rows each table has, as a copy has them too.
     static let rowCounts: [StaticString] = [
         "SELECT count(*) FROM info", "SELECT count(*) FROM documents", "SELECT count(*) FROM revisions",
+        "SELECT count(*) FROM leaves",
         "SELECT count(*) FROM attachments", "SELECT count(*) FROM attachment_uses",
         "SELECT count(*) FROM local_documents", "SELECT count(*) FROM expirations",
     ]
@@ -102,8 +113,10 @@ struct DocumentFlags: OptionSet {
     let rawValue: Int64
     /// The winning revision is a deletion.
     static let isDeleted = DocumentFlags(rawValue: 1)
-    /// The tree has, or had, more than one leaf. Without it the winner is the only one.
+    /// The tree has more than one leaf, and they are in `leaves`. Without it the winner is the only one.
     static let isBranched = DocumentFlags(rawValue: 2)
+    /// More than one leaf is no deletion.
+    static let isInConflict = DocumentFlags(rawValue: 4)
 }
 
 /// Bits of `revisions.flags`.
@@ -112,4 +125,6 @@ struct RevisionFlags: OptionSet {
     static let isDeletion = RevisionFlags(rawValue: 1)
     /// The body has `_attachments`.
     static let hasAttachments = RevisionFlags(rawValue: 2)
+    /// Another database gave the revision its id, which need not follow from parent and content.
+    static let isForeign = RevisionFlags(rawValue: 4)
 }

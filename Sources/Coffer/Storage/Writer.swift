@@ -11,6 +11,7 @@ final class Writer {
     private let beginning, committing, rollingBack: Statement
     private let saving, releasing, rollingBackToSave: Statement
     private let insertDocument, updateDocument, insertRevision: Statement
+    let treeChanges: TreeChanges
     let insertAttachment, updateAttachment, insertUse: Statement
 
     /// How many transactions are nested, 0 outside of one.
@@ -23,6 +24,9 @@ final class Writer {
     var nextCheckpoint = 0
 
     private(set) var lastSequence: Int64
+
+    /// How many revisions of one line are kept, once it was asked for.
+    var knownDepth: Int?
 
     /// Where content files belong that it has rows for.
     let attachments: AttachmentStore
@@ -62,7 +66,7 @@ final class Writer {
         releasing = Statement(connection, "RELEASE nested")
         rollingBackToSave = Statement(connection, "ROLLBACK TO nested")
         insertDocument = Statement(
-            connection, "INSERT OR IGNORE INTO documents (id, number, winner, flags) VALUES (?1, ?2, ?2, ?3)")
+            connection, "INSERT OR IGNORE INTO documents (id, number, winner, flags) VALUES (?1, ?2, ?3, ?4)")
         updateDocument = Statement(connection, "UPDATE documents SET winner = ?2, flags = ?3 WHERE id = ?1")
         insertRevision = Statement(
             connection,
@@ -70,6 +74,7 @@ final class Writer {
             INSERT INTO revisions (sequence, document, parent, flags, generation, suffix, digest, id, body)
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
             """)
+        treeChanges = TreeChanges(connection)
         insertAttachment = Statement(
             connection, "INSERT INTO attachments (digest, length, sha256, header) VALUES (?1, ?2, ?3, ?4)")
         updateAttachment = Statement(
@@ -202,71 +207,77 @@ final class Writer {
         }
     }
 
-    // MARK: Changes
+    // MARK: Rows
 
-    /// Adds a document with its first revision, unless there is one with this id, deleted or not.
+    /// Adds a document's row, unless there is a document with this id, deleted or not.
     ///
-    /// - Returns: the new revision's sequence, or nil when there is such a document.
-    func insertNewDocument(
-        _ document: DocumentID, revisionID: RevisionID, _ content: RevisionContent
-    ) throws(CofferError) -> Int64? {
-        try change { () throws(CofferError) in
-            let sequence = lastSequence + 1
-            try insertDocument.bind(1, document.text)
-            try insertDocument.bind(2, sequence)
-            try insertDocument.bind(3, 0)
-            try insertDocument.run()
-            guard connection.changedRowCount == 1 else { return nil }
-            return try insertRevision(
-                of: document, number: sequence, parent: nil, isDeletion: false, id: revisionID, content)
-        }
+    /// - Returns: whether it was added.
+    func insert(_ row: DocumentRow, of document: DocumentID) throws(CofferError) -> Bool {
+        try insertDocument.bind(1, document.text)
+        try insertDocument.bind(2, row.number)
+        try insertDocument.bind(3, row.winner)
+        try insertDocument.bind(4, row.flags.rawValue)
+        try insertDocument.run()
+        return connection.changedRowCount == 1
     }
 
-    /// Adds a revision to a document that is there, and makes `row` what it says then.
-    ///
-    /// - Parameter row: given the new revision's sequence, the document's row.
-    /// - Returns: the new revision's sequence.
-    func insertRevision(
-        of document: DocumentID, number: Int64, parent: Int64, isDeletion: Bool, id: RevisionID,
-        _ content: RevisionContent, row: (Int64) throws(CofferError) -> DocumentRow
-    ) throws(CofferError) -> Int64 {
-        try change { () throws(CofferError) in
-            let sequence = try insertRevision(
-                of: document, number: number, parent: parent, isDeletion: isDeletion, id: id, content)
-            let row = try row(sequence)
-            try updateDocument.bind(1, document.text)
-            try updateDocument.bind(2, row.winner)
-            try updateDocument.bind(3, row.flags.rawValue)
-            try updateDocument.run()
-            return sequence
-        }
+    /// Makes a document's row say this.
+    func update(_ row: DocumentRow, of document: DocumentID) throws(CofferError) {
+        try updateDocument.bind(1, document.text)
+        try updateDocument.bind(2, row.winner)
+        try updateDocument.bind(3, row.flags.rawValue)
+        try updateDocument.run()
     }
 
-    private func insertRevision(
-        of document: DocumentID, number: Int64, parent: Int64?, isDeletion: Bool, id: RevisionID,
-        _ content: RevisionContent
+    /// The sequence that the next revision gets.
+    var nextSequence: Int64 { lastSequence + 1 }
+
+    /// Adds a revision's row.
+    ///
+    /// - Parameter number: the document's; nil for its first revision.
+    /// - Returns: the revision's sequence.
+    func insert(
+        _ revision: NewRevision, of document: DocumentID, number: Int64?, parent: Int64?
     ) throws(CofferError) -> Int64 {
-        let sequence = lastSequence + 1
+        let sequence = nextSequence
         try insertRevision.bind(1, sequence)
-        try insertRevision.bind(2, number)
+        try insertRevision.bind(2, number ?? sequence)
         try insertRevision.bind(3, parent)
-        var flags: RevisionFlags = isDeletion ? .isDeletion : []
-        if content.hasAttachments { flags.insert(.hasAttachments) }
-        try insertRevision.bind(4, flags.rawValue)
-        try insertRevision.bind(5, Int64(id.generation))
-        switch id.suffix {
-        case .digest(let digest): try insertRevision.bind(6, digest.bytes)
-        case .text(let text): try insertRevision.bind(6, text)
-        }
-        if let digest = BodyDigest.of(content.body.bytes) {
-            try insertRevision.bind(7, digest)
+        try insertRevision.bind(4, revision.flags.rawValue)
+        try insertRevision.bind(5, Int64(revision.id.generation))
+        try insertRevision.bind(6, revision.id.suffix)
+        if let body = revision.content?.body.bytes {
+            if let digest = BodyDigest.of(body) {
+                try insertRevision.bind(7, digest)
+            } else {
+                try insertRevision.bindNull(7)
+            }
+            try insertRevision.bind(9, body)
         } else {
             try insertRevision.bindNull(7)
+            try insertRevision.bindNull(9)
         }
         try insertRevision.bind(8, document.text)
-        try insertRevision.bind(9, content.body.bytes)
         try insertRevision.run()
         lastSequence = sequence
         return sequence
+    }
+}
+
+/// A revision that is to get a row.
+struct NewRevision {
+    let id: RevisionID
+    let isDeletion: Bool
+    /// Nil for an ancestor of which only the id is known.
+    let content: RevisionContent?
+    /// Whether another database gave it its id.
+    var isForeign = false
+
+    fileprivate var flags: RevisionFlags {
+        var flags: RevisionFlags = []
+        if isDeletion { flags.insert(.isDeletion) }
+        if content?.hasAttachments == true { flags.insert(.hasAttachments) }
+        if isForeign { flags.insert(.isForeign) }
+        return flags
     }
 }

@@ -1,0 +1,53 @@
+internal import CofferModel
+internal import CofferSealing
+internal import CofferSQLite
+
+/// The writing statements for a document's tree, prepared once. Belongs to the writer.
+final class TreeChanges {
+    private let connection: Connection
+    private let insertLeaf, deleteLeaf, deleteLeaves: Statement
+    private let deleteRevision, deleteUses, noteDepth: Statement
+
+    init(_ connection: Connection) {
+        self.connection = connection
+        insertLeaf = Statement(connection, "INSERT INTO leaves (document, rank, sequence) VALUES (?1, ?2, ?3)")
+        deleteLeaf = Statement(connection, "DELETE FROM leaves WHERE document = ?1 AND rank IN (?2, ?3)")
+        deleteLeaves = Statement(connection, "DELETE FROM leaves WHERE document = ?1")
+        deleteRevision = Statement(connection, "DELETE FROM revisions WHERE sequence = ?1")
+        deleteUses = Statement(connection, "DELETE FROM attachment_uses WHERE revision = ?1")
+        noteDepth = Statement(connection, "INSERT OR REPLACE INTO info (key, value) VALUES ('depth', ?1)")
+    }
+
+    func insert(_ leaf: StoredLeaf, ofDocument number: Int64) throws(CofferError) {
+        try insertLeaf.bind(1, number)
+        try insertLeaf.bind(2, leaf.rank.bytes)
+        try insertLeaf.bind(3, leaf.sequence)
+        try insertLeaf.run()
+    }
+
+    /// - Returns: whether the revision was among the leaves.
+    func deleteLeaf(_ id: RevisionID, ofDocument number: Int64) throws(CofferError) -> Bool {
+        try deleteLeaf.bind(1, number)
+        try deleteLeaf.bind(2, LeafRank(id, isDeletion: true).bytes)
+        try deleteLeaf.bind(3, LeafRank(id, isDeletion: false).bytes)
+        try deleteLeaf.run()
+        return connection.changedRowCount > 0
+    }
+
+    func deleteLeaves(ofDocument number: Int64) throws(CofferError) {
+        try deleteLeaves.bind(1, number)
+        try deleteLeaves.run()
+    }
+
+    func deleteRevision(_ sequence: Int64) throws(CofferError) {
+        try deleteRevision.bind(1, sequence)
+        try deleteRevision.run()
+        try deleteUses.bind(1, sequence)
+        try deleteUses.run()
+    }
+
+    func note(depth: Int) throws(CofferError) {
+        try noteDepth.bind(1, Int64(depth))
+        try noteDepth.run()
+    }
+}

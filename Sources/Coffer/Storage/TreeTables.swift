@@ -1,0 +1,203 @@
+internal import CofferModel
+internal import CofferSealing
+internal import CofferSQLite
+
+/// A leaf of a document that has more than one.
+struct StoredLeaf: Sendable {
+    var rank: LeafRank
+    var sequence: Int64
+}
+
+/// The reading statements of one connection that go through a document's revisions, prepared once.
+///
+/// Each takes about the same time however many revisions the document has, but for those that return them.
+final class TreeTables {
+    private let connection: Connection
+    private let find: Statement
+    private let findBodiless: Statement
+    private let list: Statement
+    private let findLeaf: Statement
+    private let listBestLeaves: Statement
+    private let listLeaves: Statement
+    private let listLeavesOfGenerations: Statement
+    private let listOfGeneration: Statement
+    private let listUpToGeneration: Statement
+
+    init(_ connection: Connection) {
+        self.connection = connection
+        // The first revision of a document is not in the index.
+        find = Statement(
+            connection,
+            """
+            SELECT sequence FROM revisions WHERE sequence = ?1 AND generation = ?2 AND suffix = ?3
+            UNION ALL
+            SELECT sequence FROM revisions INDEXED BY later_revisions
+            WHERE document = ?1 AND document <> sequence AND generation = ?2 AND suffix = ?3
+            """)
+        findBodiless = Statement(
+            connection,
+            "SELECT sequence, document, parent, flags, generation, suffix FROM revisions WHERE sequence = ?1")
+        list = Statement(
+            connection,
+            """
+            SELECT sequence, document, parent, flags, generation, suffix FROM revisions WHERE sequence = ?1
+            UNION ALL
+            SELECT sequence, document, parent, flags, generation, suffix FROM revisions INDEXED BY later_revisions
+            WHERE document = ?1 AND document <> sequence
+            """)
+        findLeaf = Statement(connection, "SELECT sequence FROM leaves WHERE document = ?1 AND rank = ?2")
+        listBestLeaves = Statement(
+            connection, "SELECT rank, sequence FROM leaves WHERE document = ?1 ORDER BY rank DESC LIMIT 2")
+        listLeaves = Statement(
+            connection, "SELECT rank, sequence FROM leaves WHERE document = ?1 ORDER BY rank DESC")
+        listLeavesOfGenerations = Statement(
+            connection,
+            """
+            SELECT sequence FROM leaves WHERE document = ?1 AND rank >= ?2 AND rank < ?3
+            UNION ALL
+            SELECT sequence FROM leaves WHERE document = ?1 AND rank >= ?4 AND rank < ?5
+            LIMIT ?6
+            """)
+        listOfGeneration = Statement(
+            connection,
+            """
+            SELECT sequence FROM revisions WHERE sequence = ?1 AND generation = ?2
+            UNION ALL
+            SELECT sequence FROM revisions INDEXED BY later_revisions
+            WHERE document = ?1 AND document <> sequence AND generation = ?2
+            LIMIT ?3
+            """)
+        listUpToGeneration = Statement(
+            connection,
+            """
+            SELECT sequence FROM revisions WHERE sequence = ?1 AND generation <= ?2
+            UNION ALL
+            SELECT sequence FROM revisions INDEXED BY later_revisions
+            WHERE document = ?1 AND document <> sequence AND generation <= ?2
+            """)
+    }
+
+    /// The sequence of the document's revision with this id, if there is one.
+    func sequence(of id: RevisionID, inDocument number: Int64) throws(CofferError) -> Int64? {
+        try find.bind(1, number)
+        try find.bind(2, Int64(id.generation))
+        try find.bind(3, id.suffix)
+        return try find.first { $0.integer(0) }
+    }
+
+    /// The document's revision without its body; nil where it was pruned.
+    func revision(sequence: Int64, inDocument number: Int64) throws(CofferError) -> StoredRevision? {
+        try findBodiless.bind(1, sequence)
+        let found = try findBodiless.first { (statement) throws(CofferError) in
+            try StoredRevision(bodiless: statement, subject: connection.subject)
+        }
+        guard found.map({ $0.document == number }) ?? true else {
+            throw CofferError(.damaged, of: connection.subject, "revision \(sequence) is another document's")
+        }
+        return found
+    }
+
+    /// The revision and its ancestors without their bodies, the newest first, as far back as they are there.
+    ///
+    /// - Parameter limit: how many at most.
+    func history(
+        from sequence: Int64, inDocument number: Int64, limit: Int = .max
+    ) throws(CofferError) -> [StoredRevision] {
+        var history: [StoredRevision] = []
+        var next: Int64? = sequence
+        while history.count < limit, let sequence = next,
+            let revision = try revision(sequence: sequence, inDocument: number)
+        {
+            // A parent was there before its children, and is of the generation before: else this could go on for ever.
+            if let child = history.last,
+                revision.sequence >= child.sequence || revision.id.generation != child.id.generation - 1
+            {
+                throw CofferError(
+                    .damaged, of: connection.subject, "revision \(child.sequence) has a parent that can't be one")
+            }
+            history.append(revision)
+            next = revision.parent
+        }
+        return history
+    }
+
+    /// All revisions of a document without their bodies, parents before their children.
+    func revisions(ofDocument number: Int64) throws(CofferError) -> [StoredRevision] {
+        defer { list.reset() }
+        try list.bind(1, number)
+        var all: [StoredRevision] = []
+        while try list.step() { all.append(try StoredRevision(bodiless: list, subject: connection.subject)) }
+        return all.sorted { $0.sequence < $1.sequence }
+    }
+
+    // MARK: Leaves of documents that have more than one
+
+    /// Whether nothing follows the revision.
+    func isLeaf(_ revision: KnownRevision, ofDocument number: Int64) throws(CofferError) -> Bool {
+        for isDeletion in [false, true] {
+            try findLeaf.bind(1, number)
+            try findLeaf.bind(2, LeafRank(revision.id, isDeletion: isDeletion).bytes)
+            if try findLeaf.first({ $0.integer(0) }) == revision.sequence { return true }
+        }
+        return false
+    }
+
+    /// All leaves, the winner first.
+    func leaves(ofDocument number: Int64) throws(CofferError) -> [StoredLeaf] { try leaves(listLeaves, number) }
+
+    /// The two best leaves, the winner first.
+    func bestLeaves(ofDocument number: Int64) throws(CofferError) -> [StoredLeaf] { try leaves(listBestLeaves, number) }
+
+    private func leaves(_ statement: Statement, _ number: Int64) throws(CofferError) -> [StoredLeaf] {
+        defer { statement.reset() }
+        try statement.bind(1, number)
+        var leaves: [StoredLeaf] = []
+        while try statement.step() {
+            guard let rank = LeafRank(bytes: statement.bytes(0)) else {
+                throw CofferError(.damaged, of: connection.subject, "a leaf of document \(number) has no revision id")
+            }
+            leaves.append(StoredLeaf(rank: rank, sequence: statement.integer(1)))
+        }
+        return leaves
+    }
+
+    /// The sequences of up to `limit` leaves of these generations.
+    func leaves(
+        ofDocument number: Int64, generations: Range<Int>, limit: Int
+    ) throws(CofferError) -> [Int64] {
+        let statement = listLeavesOfGenerations
+        defer { statement.reset() }
+        try statement.bind(1, number)
+        try statement.bind(2, LeafRank.lowest(isDeletion: true, generation: generations.lowerBound))
+        try statement.bind(3, LeafRank.lowest(isDeletion: true, generation: generations.upperBound))
+        try statement.bind(4, LeafRank.lowest(isDeletion: false, generation: generations.lowerBound))
+        try statement.bind(5, LeafRank.lowest(isDeletion: false, generation: generations.upperBound))
+        try statement.bind(6, Int64(limit))
+        return try sequences(statement)
+    }
+
+    // MARK: Revisions by generation
+
+    /// The sequences of up to `limit` of the document's revisions of that generation.
+    func sequences(ofDocument number: Int64, generation: Int, limit: Int) throws(CofferError) -> [Int64] {
+        defer { listOfGeneration.reset() }
+        try listOfGeneration.bind(1, number)
+        try listOfGeneration.bind(2, Int64(generation))
+        try listOfGeneration.bind(3, Int64(limit))
+        return try sequences(listOfGeneration)
+    }
+
+    /// The sequences of the document's revisions of that generation and those before.
+    func sequences(ofDocument number: Int64, upToGeneration generation: Int) throws(CofferError) -> [Int64] {
+        defer { listUpToGeneration.reset() }
+        try listUpToGeneration.bind(1, number)
+        try listUpToGeneration.bind(2, Int64(generation))
+        return try sequences(listUpToGeneration)
+    }
+
+    private func sequences(_ statement: Statement) throws(CofferError) -> [Int64] {
+        var sequences: [Int64] = []
+        while try statement.step() { sequences.append(statement.integer(0)) }
+        return sequences
+    }
+}

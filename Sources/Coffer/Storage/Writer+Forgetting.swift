@@ -1,0 +1,140 @@
+internal import CofferModel
+internal import CofferSealing
+internal import CofferSQLite
+
+// Old revisions are forgotten as new ones are added: each that is as many generations before every leaf after it as the
+// tree's depth says. Their children keep the numbers of parents that are not there any more.
+
+extension Writer {
+    /// How many revisions of one line are kept.
+    func revisionTreeDepth() throws(CofferError) -> Int {
+        if let depth = knownDepth { return depth }
+        let depth = try tables.revisionTreeDepth()
+        knownDepth = depth
+        return depth
+    }
+
+    /// Forgets what is too old in a document that is one line, whose leaf is of this generation.
+    func pruneLine(_ number: Int64, upTo generation: Int) throws(CofferError) {
+        let last = try generation - revisionTreeDepth()
+        guard last >= 1 else { return }
+        for sequence in try tables.trees.sequences(ofDocument: number, upToGeneration: last) {
+            try treeChanges.deleteRevision(sequence)
+        }
+    }
+
+    /// More leaves than that are not looked at to find out whether an ancestor is still needed by one of them.
+    static let leafLimit = 64
+
+    /// Forgets what is too old since a leaf of a branched document took the place of another.
+    ///
+    /// Only ancestors of both can be: everything else is as far from a leaf as it was. What has very many leaves near by may
+    /// be kept longer than it has to, until the database is compacted: so this takes about the same time however many there
+    /// are.
+    func pruneBranch(
+        _ number: Int64, of leaf: RevisionID, after replaced: KnownRevision
+    ) throws(CofferError) {
+        let depth = try revisionTreeDepth()
+        let newest = min(leaf.generation - depth, replaced.id.generation)
+        let oldest = max(1, replaced.id.generation - depth + 1)
+        guard newest >= oldest else { return }
+        var line: [StoredRevision] = []
+        for generation in stride(from: newest, through: oldest, by: -1) {
+            let there = try tables.trees.sequences(ofDocument: number, generation: generation, limit: 2)
+            guard var candidate = there.first else { continue }
+            if there.count > 1 {
+                if line.isEmpty {
+                    line = try tables.trees.history(
+                        from: replaced.sequence, inDocument: number, limit: replaced.id.generation - oldest + 1)
+                }
+                let distance = replaced.id.generation - generation
+                guard distance < line.count else { return }
+                candidate = line[distance].sequence
+            }
+            let isNeeded = try isNeeded(candidate, generation: generation, number, depth: depth)
+            if !isNeeded { try treeChanges.deleteRevision(candidate) }
+        }
+    }
+
+    /// Whether the revision is a leaf, or fewer than `depth` generations before one that comes after it.
+    private func isNeeded(
+        _ sequence: Int64, generation: Int, _ number: Int64, depth: Int
+    ) throws(CofferError) -> Bool {
+        let leaves = try tables.trees.leaves(
+            ofDocument: number, generations: generation..<(generation + depth), limit: Self.leafLimit + 1)
+        for leaf in leaves.prefix(Self.leafLimit) {
+            if leaf == sequence { return true }
+            guard let id = try tables.trees.revision(sequence: leaf, inDocument: number)?.id else { continue }
+            let line = try tables.trees.history(
+                from: leaf, inDocument: number, limit: id.generation - generation + 1)
+            if line.last?.sequence == sequence { return true }
+        }
+        return leaves.count > Self.leafLimit
+    }
+
+    /// Forgets what is too old in a document, whatever its tree.
+    ///
+    /// Takes time in proportion to its revisions.
+    func pruneTree(_ number: Int64) throws(CofferError) {
+        var tree = try tree(number)
+        for revision in tree.prune(to: try revisionTreeDepth()) { try treeChanges.deleteRevision(revision.tag) }
+    }
+
+    /// A document's whole tree. The tags of its revisions are their sequences.
+    func tree(_ number: Int64) throws(CofferError) -> RevisionTree {
+        var tree = RevisionTree()
+        var ids: [Int64: RevisionID] = [:]
+        do throws(CofferError) {
+            for revision in try tables.trees.revisions(ofDocument: number) {
+                ids[revision.sequence] = revision.id
+                try tree.add(
+                    revision.id, parent: revision.parent.flatMap { ids[$0] }, isDeletion: revision.isDeletion,
+                    tag: revision.sequence)
+            }
+        } catch  where error.code == .invalidArgument {
+            throw CofferError(.damaged, of: connection.subject, "document \(number) is no tree", cause: error)
+        }
+        return tree
+    }
+
+    // MARK: Depth
+
+    /// Makes this the depth, and forgets what is too old then in all documents.
+    func setRevisionTreeDepth(_ depth: Int) throws(CofferError) {
+        try change { () throws(CofferError) in
+            let before = try revisionTreeDepth()
+            try treeChanges.note(depth: depth)
+            knownDepth = depth
+            whenRolledBack { [weak self] in self?.knownDepth = before }
+            guard depth < before else { return }
+            for (number, generation) in try latestGenerations() where generation > depth {
+                try pruneLine(number, upTo: generation)
+            }
+            try pruneBranchedDocuments()
+        }
+    }
+
+    /// Forgets exactly what is too old in documents with more than one leaf.
+    func pruneBranchedDocuments() throws(CofferError) {
+        let list = Statement(connection, "SELECT DISTINCT document FROM leaves")
+        defer { list.finalize() }
+        var numbers: [Int64] = []
+        while try list.step() { numbers.append(list.integer(0)) }
+        list.reset()
+        for number in numbers { try pruneTree(number) }
+    }
+
+    /// The documents that have one leaf and more than one revision, and the generations of their leaves.
+    private func latestGenerations() throws(CofferError) -> [(number: Int64, generation: Int)] {
+        let list = Statement(
+            connection,
+            """
+            SELECT document, max(generation) FROM revisions INDEXED BY later_revisions
+            WHERE document <> sequence AND document NOT IN (SELECT document FROM leaves) GROUP BY document
+            """)
+        defer { list.finalize() }
+        var found: [(number: Int64, generation: Int)] = []
+        while try list.step() { found.append((list.integer(0), Int(list.integer(1)))) }
+        return found
+    }
+}
