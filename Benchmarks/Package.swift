@@ -18,7 +18,7 @@ let package = Package(
     ],
     targets: [
         // The same work by hand, in C: what Coffer is compared with.
-        .target(name: "CByHand", linkerSettings: [.linkedLibrary("crypto")]),
+        .target(name: "CByHand", linkerSettings: [.linkedLibrary("crypto"), .linkedLibrary("sqlcipher")]),
         .executableTarget(
             name: "Benchmarks",
             dependencies: ["CByHand", .product(name: "Coffer", package: "coffer")],

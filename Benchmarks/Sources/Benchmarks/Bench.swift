@@ -56,6 +56,9 @@ final class Bench {
     /// A new directory for files by hand.
     func newFolder() throws -> Folder { try Folder(directory.appending(path: newName("files"))) }
 
+    /// A path for a new file by hand.
+    func newPath(_ kind: String) -> String { directory.appending(path: newName(kind)).path }
+
     /// Writes what is still to be written, so that nobody pays for what was done before.
     func settle() throws {
         let folder = try Folder(directory)
@@ -68,7 +71,7 @@ final class Bench {
 }
 
 /// A directory that is open.
-final class Folder {
+final class Folder: Sendable {
     let descriptor: Int32
 
     init(_ url: URL) throws {
@@ -98,7 +101,8 @@ struct Contents {
 }
 
 /// The work by hand on files, and the owner of what it keeps between them.
-@safe final class ByHand {
+@safe final class ByHand: @unchecked Sendable {
+    // Sendable: used by one thread at a time.
     private let context: OpaquePointer
 
     init() throws {
@@ -120,6 +124,18 @@ struct Contents {
             unsafe by_hand_read(context, folder.descriptor, name, bytes.baseAddress, bytes.count)
         }
         try expect(isFine, "reading by hand failed: \(errno)")
+    }
+
+    /// Another one, for another thread, that reads what this one wrote.
+    func forAnotherThread() throws -> ByHand {
+        let other = try ByHand()
+        try expect(unsafe by_hand_read_files_of(other.context, context), "OpenSSL can't take a key")
+        return other
+    }
+
+    func recode(_ name: String, in folder: Folder, to other: Folder, byteCount: Int) throws {
+        let isFine = unsafe by_hand_recode(context, folder.descriptor, name, other.descriptor, byteCount)
+        try expect(isFine, "encrypting anew by hand failed: \(errno)")
     }
 
     func syncAll(_ folder: Folder) throws {

@@ -38,6 +38,12 @@ enum Main {
             let attachments = ManyAttachments(bench, count: bench.size(2_000, quick: 300), byteCount: 10_000)
             report.rows.append(try attachments.writingShort())
         }
+        if wants("key change") {
+            bench.say("changing keys …")
+            let change = try KeyChangeRow(
+                bench, documentCount: bench.size(400_000, quick: 20_000), attachmentCount: bench.size(1_000, quick: 60))
+            report.rows += try change.rows()
+        }
         let (memory, oneByte) = (wants("memory"), wants("one byte"))
         if memory || oneByte {
             bench.say("a large attachment …")

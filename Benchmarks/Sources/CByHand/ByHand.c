@@ -137,6 +137,35 @@ bool by_hand_read(by_hand *b, int directory, const char *name, void *content, si
     return fine;
 }
 
+bool by_hand_recode(by_hand *b, int directory, const char *name, int new_directory, size_t count) {
+    int in = openat(directory, name, O_RDONLY | O_CLOEXEC);
+    int out = openat(new_directory, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    uint8_t old_nonce[NONCE], nonce[NONCE], plain[PIECE], sha256[EVP_MAX_MD_SIZE];
+    bool fine = in >= 0 && out >= 0 && read(in, old_nonce, NONCE) == NONCE && RAND_bytes(nonce, NONCE) == 1 &&
+                EVP_DigestInit_ex2(b->sha256_context, b->sha256, NULL) == 1 && write_all(out, nonce, NONCE);
+    for (uint64_t piece = 0; fine && count > 0;) {
+        ssize_t filled = read(in, b->buffer, PIECES_AT_ONCE * SEALED);
+        fine = filled > TAG;
+        for (ssize_t start = 0; fine && start < filled && count > 0; start += SEALED, piece++) {
+            size_t taken = smaller(count, PIECE);
+            uint8_t *place = b->buffer + start;
+            fine = start + (ssize_t)taken + TAG <= filled &&
+                   open_piece(b, old_nonce, piece, place, (int)taken, plain) &&
+                   EVP_DigestUpdate(b->sha256_context, plain, taken) == 1 &&
+                   seal(b, nonce, piece, plain, (int)taken, place);
+            count -= taken;
+        }
+        fine = fine && write_all(out, b->buffer, (size_t)filled);
+    }
+    fine = fine && EVP_DigestFinal_ex(b->sha256_context, sha256, NULL) == 1;
+    if (in >= 0) close(in);
+    return out >= 0 && close(out) == 0 && fine;
+}
+
+bool by_hand_read_files_of(by_hand *b, const by_hand *other) {
+    return EVP_DecryptInit_ex2(b->open, b->aes, other->key, NULL, NULL) == 1;
+}
+
 bool by_hand_sync_all(int directory) {
 #ifdef __linux__
     if (syncfs(directory) != 0) return false;

@@ -22,6 +22,13 @@ bool by_hand_write(by_hand *, int directory, const char *name, const void *conte
 // Reads such a file about 1 MiB at a time and opens its pieces into `content`, which holds `count` bytes. No digest.
 bool by_hand_read(by_hand *, int directory, const char *name, void *content, size_t count);
 
+// Reads such a file and writes its content into another one, encrypted with the nonces of that: decrypts, digests with
+// SHA-256, encrypts. Both are read and written about 1 MiB at a time. Each thread has a context of its own.
+bool by_hand_recode(by_hand *, int directory, const char *name, int new_directory, size_t count);
+
+// Lets a context read what another one wrote. What it writes stays under a key of its own.
+bool by_hand_read_files_of(by_hand *, const by_hand *other);
+
 // Makes all that was written to the file system of `directory` durable: syncfs, where there is one, and fsync of it.
 bool by_hand_sync_all(int directory);
 
