@@ -12,7 +12,7 @@ package struct UnlockedManifest: Sendable {
     package let unlockingKey: SymmetricKey?
 
     /// Random, made for this generation; nil when the store is not encrypted.
-    private let masterKey: SymmetricKey?
+    let masterKey: SymmetricKey?
 
     /// What a key of the store is for.
     package enum KeyPurpose: String, Sendable, CaseIterable {
