@@ -110,7 +110,8 @@ extension CofferError {
         public static let notAStore = Code(.notAStore)
         /// The storage engine asked for is not part of this build. Status 406.
         public static let storageTypeUnavailable = Code(.storageTypeUnavailable)
-        /// The parent revision is not a leaf any more, or the document exists already. Status 409.
+        /// The parent revision is not a leaf any more, or the document exists already. Of keys: there are eight, the key
+        /// opens the database already, or it is the only one. Status 409.
         public static let conflict = Code(.conflict)
         /// Another content with the same SHA-1 is in the store. Status 409.
         public static let digestCollision = Code(.digestCollision)

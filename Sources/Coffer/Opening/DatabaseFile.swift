@@ -1,5 +1,6 @@
 internal import CofferSealing
 internal import CofferSQLite
+internal import CofferVault
 internal import Foundation
 
 /// The database file of a generation, and the files that SQLite keeps beside it.
@@ -33,6 +34,8 @@ struct DatabaseFile: Sendable {
         var lastSequence: Int64
         /// When the first document expires, in milliseconds since 1970; nil when none does.
         var nextExpiration: Int64?
+        /// The keys that have a label.
+        var labeledKeys: Set<KeySlot.ID>
     }
 
     /// Looks into the file through a connection that can't write: whose it is, and whether it is whole where the writer
@@ -63,8 +66,10 @@ struct DatabaseFile: Sendable {
         let tables = DocumentTables(connection)
         let lastSequence = try tables.lastSequence()
         let nextExpiration = try tables.expirations.next()
+        let labeledKeys = try Set(KeyLabels.read(from: connection).keys)
         try tables.confirmReads()
-        return Inspection(binding: binding, lastSequence: lastSequence, nextExpiration: nextExpiration)
+        return Inspection(
+            binding: binding, lastSequence: lastSequence, nextExpiration: nextExpiration, labeledKeys: labeledKeys)
     }
 
     /// - Throws: `readOnly` (403) where the file or its directory can't be written. SQLite would open it for reading then.

@@ -83,6 +83,9 @@ struct StoreOpener {
                     try Binding.update(sequence: sequence, in: connection)
                 })
         }
+        if !inspection.labeledKeys.isSubset(of: manifest.manifest.slots.map(\.id)) {
+            try KeyLabels.removeOrphans(of: manifest.manifest, in: connection)
+        }
         let clock = CommitClock()
         let generation = try OpenGeneration(store, manifest, database, beside: clock, settings)
         let identity = store.identity

@@ -56,7 +56,7 @@ extension Statement {
 
 /// The reading statements of one connection, prepared once.
 final class DocumentTables {
-    private let connection: Connection
+    let connection: Connection
     private let findDocument: Statement
     private let findWinner: Statement
     private let findRevision: Statement

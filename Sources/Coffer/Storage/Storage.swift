@@ -81,6 +81,9 @@ final class Storage: Sendable {
     /// The manifest as it is now.
     var manifest: UnlockedManifest { state.withLock(\.manifest) }
 
+    /// Notes that the store has this manifest now, of the same generation.
+    func didReplaceManifest(by next: UnlockedManifest) { state.withLock { $0.manifest = next } }
+
     /// The attachment files of the generation that is the store's now.
     var attachments: AttachmentStore { state.withLock(\.generation.attachments) }
 

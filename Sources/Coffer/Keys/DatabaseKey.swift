@@ -1,0 +1,19 @@
+public import Foundation
+
+/// One of the keys that open a database, as ``Database/keys`` lists them. It holds no secret.
+public struct DatabaseKey: Sendable, Equatable, Identifiable {
+    /// The key's name in its database: 16 lower-case hex digits.
+    public let id: String
+
+    /// What kind of key it is, and what it costs to use it.
+    public let kind: StoreInfo.KeySlot.Kind
+
+    /// What it was called when it was added; nil when it wasn't.
+    public let label: String?
+
+    /// When it was added or took another's place, in whole seconds.
+    public let created: Date
+
+    /// Whether the database was opened by it in this process.
+    public let isCurrent: Bool
+}

@@ -1,0 +1,145 @@
+internal import CofferSealing
+internal import CofferSQLite
+internal import CofferVault
+internal import Foundation
+
+extension Storage {
+    /// The keys with their labels. What one look finds belongs together, whoever changes them meanwhile.
+    func keys() throws(CofferError) -> [DatabaseKey] {
+        while true {
+            let manifest = manifest
+            let labels = try read { (tables) throws(CofferError) in try KeyLabels.read(from: tables.connection) }
+            if self.manifest.manifest.sequence == manifest.manifest.sequence {
+                return manifest.manifest.slots.map { manifest.describe($0, labels[$0.id]) }
+            }
+        }
+    }
+
+    func addKey(_ key: SymmetricKey, _ label: String?) throws(CofferError) -> DatabaseKey {
+        try key.checkUsable()
+        return try changeSlots { (manifest) throws(CofferError) in
+            // What can be known without a derivation, before one.
+            try manifest.checkHasRoom()
+            let slot = try newSlot(openedBy: key, besides: nil, in: manifest)
+            let change = SlotChange(next: try manifest.adding(slot), slot: slot, label: label)
+            return (change, change.next.describe(slot, label))
+        }
+    }
+
+    func removeKey(_ id: DatabaseKey.ID) throws(CofferError) {
+        try changeSlots { (manifest) throws(CofferError) in
+            (SlotChange(next: try manifest.removing(manifest.slot(id).id)), ())
+        }
+    }
+
+    /// - Parameter label: nil to keep the label.
+    func replaceKey(
+        _ id: DatabaseKey.ID?, with key: SymmetricKey, _ label: String??
+    ) throws(CofferError) -> DatabaseKey {
+        try key.checkUsable()
+        return try changeSlots { (manifest) throws(CofferError) in
+            let old = try manifest.slot(id)
+            let slot = try newSlot(openedBy: key, besides: old.id, in: manifest)
+            let kept = try read { (tables) throws(CofferError) in try KeyLabels.read(from: tables.connection)[old.id] }
+            let label = label ?? kept
+            let change = SlotChange(
+                next: try manifest.replacing(old.id, with: slot, openedBy: key), slot: slot, label: label)
+            return (change, change.next.describe(slot, label))
+        }
+    }
+
+    private func newSlot(
+        openedBy key: SymmetricKey, besides replaced: KeySlot.ID?, in manifest: UnlockedManifest
+    ) throws(CofferError) -> KeySlot {
+        if let slot = try manifest.slot(openedBy: key, skipping: replaced) {
+            throw CofferError(.conflict, "the key opens it already: it is the one with the id \(slot.id)")
+        }
+        return try manifest.newSlot(openedBy: key, cost: settings.passwordCost)
+    }
+
+    // MARK: Changing the manifest
+
+    /// Another manifest for the same generation, and what is to be noted of it in the database.
+    private struct SlotChange {
+        var next: UnlockedManifest
+        /// The slot that is new.
+        var slot: KeySlot?
+        var label: String?
+    }
+
+    /// Has `make` find out what shall be, which may take a derivation, while others read and write; then makes it so.
+    private func changeSlots<Value>(
+        _ make: (UnlockedManifest) throws(CofferError) -> (SlotChange, Value)
+    ) throws(CofferError) -> Value {
+        do throws(CofferError) {
+            return try maintain { () throws(CofferError) in
+                let (change, value) = try make(manifest)
+                try alone { (writer) throws(CofferError) in try commit(change, writer) }
+                return value
+            }
+        } catch {
+            throw error.about(subject)
+        }
+    }
+
+    /// In this order, each step durable before the next: the new slot's label, the manifest, its sequence in the binding
+    /// row together with what labels must go.
+    private func commit(_ change: SlotChange, _ writer: Writer) throws(CofferError) {
+        try writer.connection.execute("PRAGMA synchronous = FULL")
+        defer {
+            if settings.durability == .relaxed { try? writer.connection.execute("PRAGMA synchronous = NORMAL") }
+        }
+        if let slot = change.slot, let label = change.label {
+            try write(in: writer) { (writer) throws(CofferError) in
+                try KeyLabels.insert(label, of: slot.id, in: writer.connection)
+            }
+        }
+        do throws(CofferError) {
+            try store.replaceSlots(by: change.next)
+        } catch {
+            if error.code == .reopenRequired {
+                refuseMoreWork()
+            } else if change.label != nil {
+                try? write(in: writer) { (writer) throws(CofferError) in
+                    try KeyLabels.removeOrphans(of: manifest.manifest, in: writer.connection)
+                }
+            }
+            throw error
+        }
+        // Before the rows change: who reads both sees that one of them has.
+        didReplaceManifest(by: change.next)
+        do throws(CofferError) {
+            try write(in: writer) { (writer) throws(CofferError) in
+                try Binding.update(sequence: change.next.manifest.sequence, in: writer.connection)
+                try KeyLabels.removeOrphans(of: change.next.manifest, in: writer.connection)
+            }
+        } catch {
+            // Only an open for writing brings the row up to date.
+            refuseMoreWork()
+            throw CofferError(.reopenRequired, of: subject, "its keys were changed, and a write failed", cause: error)
+        }
+    }
+}
+
+extension UnlockedManifest {
+    fileprivate func describe(_ slot: KeySlot, _ label: String?) -> DatabaseKey {
+        let known = StoreInfo.KeySlot(slot)
+        return DatabaseKey(
+            id: known.id, kind: known.kind, label: label, created: known.created, isCurrent: slot.id == openedSlot)
+    }
+
+    /// The slot with that id; without one, the slot that the store was opened by.
+    fileprivate func slot(_ id: DatabaseKey.ID?) throws(CofferError) -> KeySlot {
+        guard manifest.isEncrypted else { throw CofferError(.notEncrypted, "it has no keys") }
+        if let id {
+            guard let slot = manifest.slots.first(where: { $0.id.description == id }) else {
+                throw CofferError(.invalidArgument, "it has no key with that id")
+            }
+            return slot
+        }
+        guard let slot = manifest.slots.first(where: { $0.id == openedSlot }) else {
+            throw CofferError(.invalidArgument, "the key that it was opened by is gone: say which one is meant")
+        }
+        return slot
+    }
+}
