@@ -83,6 +83,10 @@ extension Writer {
         let id = try makeRevisionID(parent: nil, draft, draft.body)
         let content = try RevisionContent(draft.body, subject: draft.document.subject)
         try checkContents(content, of: draft, generation: id.generation)
+        // A save that is about to be refused is nothing to look at.
+        if draft.document.database.storage.functions.hasValidations, try tables.document(draft.documentID) == nil {
+            try validate(id, draft.body, isDeletion: false, of: draft.document, number: nil, parent: nil)
+        }
         let new = NewRevision(id: id, isDeletion: false, content: content)
         guard let sequence = try insertNewDocument(draft.documentID, new) else { return nil }
         try useContents(content, by: sequence)
@@ -143,6 +147,8 @@ extension Writer {
         }
         let content = try RevisionContent(body, subject: draft.document.subject)
         try checkContents(content, of: draft, generation: id.generation)
+        try validate(
+            id, body, isDeletion: draft.isDeletion, of: draft.document, number: row.number, parent: parent?.sequence)
         let new = NewRevision(id: id, isDeletion: draft.isDeletion, content: content)
         let (sequence, after) = try insertRevision(new, of: draft.documentID, row, after: parent)
         try useContents(content, by: sequence)

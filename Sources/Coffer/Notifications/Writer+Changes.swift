@@ -15,7 +15,9 @@ extension Writer {
                 documentID: document.text, revisionID: revisionID, sequence: sequence, isDeletion: isDeletion,
                 isCurrentRevision: after.winner == sequence, isInConflict: after.flags.contains(.isInConflict),
                 isFromPeer: isFromPeer),
-            documentDelta: after.flags.documentCount - (before?.documentCount ?? 0))
+            documentDelta: after.flags.documentCount - (before?.documentCount ?? 0),
+            // A revision that was there before counts now: another one was purged.
+            isPurge: sequence != lastSequence)
     }
 
     /// Notes a document that was purged.

@@ -67,6 +67,7 @@ final class DocumentTables {
     private let findDepth: Statement
     private let probe: Statement
     let attachments: AttachmentTables
+    let lists: ListTables
     let local: LocalTables
     let expirations: ExpirationTables
     let trees: TreeTables
@@ -74,6 +75,7 @@ final class DocumentTables {
     init(_ connection: Connection) {
         self.connection = connection
         attachments = AttachmentTables(connection)
+        lists = ListTables(connection)
         local = LocalTables(connection)
         expirations = ExpirationTables(connection)
         trees = TreeTables(connection)
@@ -218,7 +220,7 @@ final class DocumentTables {
             flags: DocumentFlags(rawValue: statement.integer(column + 2)))
     }
 
-    private func revision(
+    func revision(
         _ statement: Statement, bodyColumns: (digest: Int32, body: Int32)
     ) throws(CofferError) -> StoredRevision {
         let sequence = statement.integer(0)

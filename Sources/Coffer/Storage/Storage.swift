@@ -46,6 +46,9 @@ final class Storage: Sendable {
 
     private let counter: DocumentCounter
 
+    /// The functions that the app has given the database.
+    let functions = DatabaseFunctions()
+
     /// Has documents purged when they expire.
     let expirationTimer = ExpirationTimer()
 

@@ -43,6 +43,9 @@ final class Writer {
     /// The statements of purges, which are rare.
     private(set) lazy var purging = PurgeTables(connection)
 
+    /// Whether a validation is looking at what is about to be changed: nothing else is changed meanwhile.
+    var isValidating = false
+
     /// Whether the transaction under way, or one that it took back, has changed when documents expire.
     var hasChangedExpirations = false
 
@@ -199,12 +202,18 @@ final class Writer {
     /// Runs `change`; should it fail, the innermost transaction around it can only be rolled back.
     func change<Value>(_ change: () throws(CofferError) -> Value) throws(CofferError) -> Value {
         if let failure { throw failure.error }
+        try checkNotValidating()
         do throws(CofferError) {
             return try change()
         } catch {
             failure = (error, depth: connection.isInTransaction ? depth : 1)
             throw error
         }
+    }
+
+    /// - Throws: `invalidArgument` (400) in a validation, which can't write.
+    func checkNotValidating() throws(CofferError) {
+        if isValidating { throw CofferError(.invalidArgument, of: connection.subject, "a validation can't write") }
     }
 
     // MARK: Rows

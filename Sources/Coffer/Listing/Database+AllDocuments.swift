@@ -1,0 +1,211 @@
+internal import CofferModel
+internal import CofferSealing
+
+/// Which documents ``Database/allDocuments(_:)`` lists, and in which order.
+public struct AllDocumentsOptions: Sendable {
+    /// What documents are sorted by.
+    public enum Order: Sendable {
+        /// The bytes of their ids.
+        case id
+        /// When their current revisions came into the database.
+        case sequence
+    }
+
+    /// What they are sorted by. Default: ``Order/id``.
+    public var order = Order.id
+
+    /// Whether the last comes first. Default: false. Starts and ends are where the listing starts and ends, either way.
+    public var isDescending = false
+
+    /// Where it starts, in the order of ids. Default: nil, at the first document.
+    public var startID: String?
+
+    /// Where it ends, in the order of ids. Default: nil, at the last document.
+    public var endID: String?
+
+    /// Where it starts, in the order of sequences. Default: nil, at the first document.
+    public var startSequence: Int?
+
+    /// Where it ends, in the order of sequences. Default: nil, at the last document.
+    public var endSequence: Int?
+
+    /// Whether the document at the start is listed. Default: true.
+    public var includesStart = true
+
+    /// Whether the document at the end is listed. Default: true.
+    public var includesEnd = true
+
+    /// The ids of the documents to list, in the order to list them in; those that are not there are left out. Default: nil,
+    /// all documents. With it, order and bounds mean nothing.
+    public var ids: [String]?
+
+    /// How many documents are passed over before the first. Default: 0. Passing over them takes as long as listing them.
+    public var skip = 0
+
+    /// How many documents are listed at most. Default: nil, all.
+    public var limit: Int?
+
+    /// Whether deleted documents are listed too, by the revisions that delete them. Default: false.
+    public var includesDeleted = false
+
+    /// Whether properties are read together with the documents. Default: true. Otherwise each revision reads its own when it
+    /// is asked for them.
+    public var loadsProperties = true
+
+    /// The options that are their defaults.
+    public init() {}
+}
+
+extension Database {
+    // MARK: Listing
+
+    /// All documents, each by its current revision, sorted by the bytes of their ids unless `options` say otherwise.
+    public func allDocuments(_ options: AllDocumentsOptions = AllDocumentsOptions()) -> Rows<SavedRevision> {
+        Rows { [self] in
+            var reader = AllDocumentsReader(self, options)
+            return { () throws(CofferError) in try reader.nextBatch() }
+        }
+    }
+}
+
+/// Reads the documents of a listing, a batch at a time.
+private struct AllDocumentsReader {
+    private let database: Database
+    private let options: AllDocumentsOptions
+    private var limit = BatchLimit()
+    private var skipCount: Int
+    private var remainingCount: Int
+    /// The last that was read.
+    private var lastID: String?
+    private var lastSequence: Int64?
+    private var keyCount = 0
+    private var isOver = false
+
+    init(_ database: Database, _ options: AllDocumentsOptions) {
+        self.database = database
+        self.options = options
+        skipCount = max(0, options.skip)
+        remainingCount = max(0, options.limit ?? .max)
+    }
+
+    mutating func nextBatch() throws(CofferError) -> [SavedRevision] {
+        while !isOver && remainingCount > 0 {
+            var batch: [ListedDocument] = []
+            var next = self
+            try database.storage.read { (tables) throws(CofferError) in
+                // A snapshot that is given up and read again begins where the last batch ended.
+                next = self
+                batch = try next.read(tables)
+            }
+            self = next
+            if !batch.isEmpty {
+                return batch.map { SavedRevision(document: database.document(withID: $0.id.text), $0.winner) }
+            }
+        }
+        return []
+    }
+
+    private mutating func read(_ tables: DocumentTables) throws(CofferError) -> [ListedDocument] {
+        if options.ids != nil { return try readKeys(tables) }
+        var batch = Batch(limit: limit, skipCount: skipCount, remainingCount: remainingCount)
+        switch options.order {
+        case .id: try readByID(tables, &batch)
+        case .sequence: try readBySequence(tables, &batch)
+        }
+        (skipCount, remainingCount) = (batch.skipCount, batch.remainingCount)
+        return batch.documents
+    }
+
+    private mutating func readByID(_ tables: DocumentTables, _ batch: inout Batch) throws(CofferError) {
+        let start = lastID ?? options.startID
+        let (first, last) = options.isDescending ? (options.endID, start) : (start, options.endID)
+        var lastID = lastID
+        try tables.documents(
+            from: first, to: last, descending: options.isDescending, includesDeleted: options.includesDeleted,
+            loadsBodies: options.loadsProperties
+        ) { (document) throws(CofferError) in
+            let id = document.id.text
+            if let lastID, haveSameText(id, lastID) { return true }
+            if !options.includesStart, let start = options.startID, haveSameText(id, start) { return true }
+            if !options.includesEnd, let end = options.endID, haveSameText(id, end) { return true }
+            lastID = id
+            return batch.take(document)
+        }
+        isOver = !batch.isFull
+        self.lastID = lastID
+    }
+
+    private mutating func readBySequence(_ tables: DocumentTables, _ batch: inout Batch) throws(CofferError) {
+        var (first, last) = (options.startSequence.map { Int64($0) }, options.endSequence.map { Int64($0) })
+        if !options.includesStart { first = first.map { $0 + (options.isDescending ? -1 : 1) } }
+        if !options.includesEnd { last = last.map { $0 + (options.isDescending ? 1 : -1) } }
+        if let lastSequence { first = lastSequence + (options.isDescending ? -1 : 1) }
+        if options.isDescending { (first, last) = (last, first) }
+        var (lastSequence, visitCount) = (lastSequence, 0)
+        try tables.revisions(
+            from: first ?? 0, to: last ?? .max, descending: options.isDescending, loadsBodies: options.loadsProperties
+        ) { (revision, id, row) throws(CofferError) in
+            lastSequence = revision.sequence
+            visitCount += 1
+            if row.winner == revision.sequence && (options.includesDeleted || !revision.isDeletion) {
+                _ = batch.take(ListedDocument(id: id, row: row, winner: revision))
+            }
+            // Replaced revisions cost time, too.
+            if visitCount >= 20 * limit.rowCount { batch.isFull = true }
+            return !batch.isFull
+        }
+        isOver = !batch.isFull
+        self.lastSequence = lastSequence
+    }
+
+    private mutating func readKeys(_ tables: DocumentTables) throws(CofferError) -> [ListedDocument] {
+        let ids = options.ids ?? []
+        var batch = Batch(limit: limit, skipCount: skipCount, remainingCount: remainingCount)
+        while keyCount < ids.count && !batch.isFull {
+            let id = try database.document(withID: ids[keyCount]).checkedID
+            keyCount += 1
+            guard let (row, winner) = try tables.winner(of: id), options.includesDeleted || !winner.isDeletion else {
+                continue
+            }
+            _ = batch.take(ListedDocument(id: id, row: row, winner: winner))
+        }
+        isOver = keyCount == ids.count
+        (skipCount, remainingCount) = (batch.skipCount, batch.remainingCount)
+        return batch.documents
+    }
+}
+
+/// The documents of a batch, and how many more may come.
+private struct Batch {
+    var documents: [ListedDocument] = []
+    var isFull = false
+    var skipCount: Int
+    var remainingCount: Int
+    private let limit: BatchLimit
+    private var byteCount = 0
+    private var visitCount = 0
+
+    init(limit: BatchLimit, skipCount: Int, remainingCount: Int) {
+        self.limit = limit
+        self.skipCount = skipCount
+        self.remainingCount = remainingCount
+    }
+
+    /// - Returns: whether there is room for another one.
+    mutating func take(_ document: ListedDocument) -> Bool {
+        visitCount += 1
+        if skipCount > 0 {
+            skipCount -= 1
+        } else {
+            documents.append(document)
+            remainingCount -= 1
+            byteCount += document.winner.body?.count ?? 0
+        }
+        isFull =
+            documents.count >= limit.rowCount || byteCount >= limit.byteCount || remainingCount == 0
+            || visitCount >= 20 * limit.rowCount
+        return !isFull
+    }
+}
+
+private func haveSameText(_ left: String, _ right: String) -> Bool { left.utf8.elementsEqual(right.utf8) }

@@ -1,0 +1,191 @@
+internal import CofferModel
+package import CofferSealing
+
+/// A document that was changed, as ``Database/changes(since:options:)`` lists it.
+public struct ChangedDocument: Sendable {
+    /// The document.
+    public let document: Document
+
+    /// The sequence of the last revision that came into the document, be it the one that counts or not.
+    public let sequence: Int
+
+    /// The revision that counts, deletion or not. Where properties were not asked for, it reads them when it is.
+    public let revision: SavedRevision
+
+    /// The ids of the revision that counts and, where ``FeedOptions/includesAllLeaves`` asks for them, of all others that
+    /// nothing has replaced, deletions too, the best first. With a filter, of those that pass.
+    public let leafRevisionIDs: [RevisionID]
+
+    /// The document's id.
+    public var documentID: String { document.documentID }
+
+    /// Whether the document is deleted.
+    public var isDeletion: Bool { revision.isDeletion }
+}
+
+/// What ``Database/changes(since:options:)`` lists.
+public struct FeedOptions: Sendable {
+    /// How many documents are listed at most. Default: nil, all.
+    public var limit: Int?
+
+    /// Whether all leaves of documents with branches are listed, as a peer needs them. Default: false, the one that counts.
+    public var includesAllLeaves = false
+
+    /// Whether properties are read together with the documents. Default: false.
+    public var loadsProperties = false
+
+    /// The name of the filter that revisions must pass: see ``Database/setFilter(named:_:)``. Default: nil, all do.
+    public var filter: String?
+
+    /// What the filter is given. Default: nothing.
+    public var filterParameters: JSONObject = [:]
+
+    /// The options that are their defaults.
+    public init() {}
+}
+
+extension Database {
+    /// The documents that were changed after a sequence, in the order of their last changes, each of them once.
+    ///
+    /// Deleted documents are among them, purged ones and local ones are not. Goes on to what is committed while the rows are
+    /// taken: a document that is changed meanwhile moves to its new place.
+    ///
+    /// - Parameters:
+    ///   - sequence: ``lastSequenceNumber`` or ``ChangedDocument/sequence`` of an earlier time; 0 for all.
+    ///   - options: see there. A filter that is not known is `invalidArgument` (400) when rows are taken. An error that the
+    ///     filter throws ends the rows: as `rejected` (403), unless it is Coffer's.
+    public func changes(since sequence: Int, options: FeedOptions = FeedOptions()) -> Rows<ChangedDocument> {
+        Rows { [self] () throws(CofferError) in
+            var reader = try FeedReader(self, since: sequence, options)
+            return { () throws(CofferError) in try reader.nextBatch() }
+        }
+    }
+}
+
+/// Reads the documents of a feed, a batch at a time.
+package struct FeedReader {
+    /// The last sequence that was looked at: what to go on from, even where no document passed the filter.
+    package private(set) var position: Int
+
+    private let database: Database
+    private let options: FeedOptions
+    private let filter: RevisionFilter?
+    private var remainingCount: Int
+    private let limit = BatchLimit()
+
+    /// - Throws: `invalidArgument` (400) for a filter that is not known.
+    package init(_ database: Database, since sequence: Int, _ options: FeedOptions) throws(CofferError) {
+        self.database = database
+        self.options = options
+        position = max(0, sequence)
+        remainingCount = max(0, options.limit ?? .max)
+        filter = try options.filter.map { (name) throws(CofferError) in
+            guard let filter = database.filter(named: name) else {
+                throw CofferError(.invalidArgument, of: database.storage.subject, "there is no filter \(name)")
+            }
+            return filter
+        }
+    }
+
+    /// The next documents; none after the last one.
+    package mutating func nextBatch() throws(CofferError) -> [ChangedDocument] {
+        while remainingCount > 0 {
+            let (found, last) = try database.storage.read { (tables) throws(CofferError) in try read(tables) }
+            guard let last else { return [] }
+            var batch: [ChangedDocument] = []
+            for entry in found where remainingCount > 0 {
+                position = Int(entry.sequence)
+                guard let document = try passed(entry) else { continue }
+                batch.append(document)
+                remainingCount -= 1
+            }
+            if remainingCount > 0 { position = Int(last) }
+            if !batch.isEmpty { return batch }
+        }
+        return []
+    }
+
+    private struct Entry {
+        var id: DocumentID
+        var sequence: Int64
+        var winner: StoredRevision
+        /// More than the winner only where they are asked for.
+        var leaves: [StoredRevision]
+    }
+
+    /// What is known of a document with branches, so that its leaves are not read again for each of them.
+    private struct Branches {
+        var leaves: [StoredRevision]
+        var lastSequence: Int64
+    }
+
+    /// - Returns: what comes after `position`, and the last sequence that was looked at; nil where nothing comes.
+    private func read(_ tables: DocumentTables) throws(CofferError) -> ([Entry], last: Int64?) {
+        var entries: [Entry] = []
+        var known: [Int64: Branches] = [:]
+        var last: Int64?
+        var (byteCount, visitCount) = (0, 0)
+        let loadsBodies = options.loadsProperties || filter != nil
+        var first = Int64(position)
+        guard first < .max else { return ([], nil) }
+        first += 1
+        try tables.revisions(from: first, to: .max, descending: false, loadsBodies: loadsBodies) {
+            (revision, id, row) throws(CofferError) in
+            last = revision.sequence
+            visitCount += 1
+            var entry: Entry?
+            if !row.flags.contains(.isBranched) {
+                if row.winner == revision.sequence {
+                    entry = Entry(id: id, sequence: revision.sequence, winner: revision, leaves: [revision])
+                }
+            } else {
+                let branches: Branches
+                if let found = known[row.number] {
+                    branches = found
+                } else {
+                    let leaves = try tables.leaves(of: row)
+                    branches = Branches(leaves: leaves, lastSequence: leaves.map(\.sequence).max() ?? 0)
+                    known[row.number] = branches
+                    visitCount += leaves.count
+                }
+                if branches.lastSequence == revision.sequence {
+                    let winner = try tables.revision(sequence: row.winner, of: id)
+                    var leaves = options.includesAllLeaves ? branches.leaves : [winner]
+                    if filter != nil {
+                        leaves = try leaves.map { (leaf) throws(CofferError) in
+                            try tables.revision(sequence: leaf.sequence, of: id)
+                        }
+                    }
+                    entry = Entry(id: id, sequence: revision.sequence, winner: winner, leaves: leaves)
+                }
+            }
+            if let entry {
+                byteCount += entry.winner.body?.count ?? 0
+                entries.append(entry)
+            }
+            return entries.count < min(limit.rowCount, remainingCount) && byteCount < limit.byteCount
+                && visitCount < 20 * limit.rowCount
+        }
+        return (entries, last)
+    }
+
+    /// The entry as far as its revisions pass the filter; nil when none does.
+    private func passed(_ entry: Entry) throws(CofferError) -> ChangedDocument? {
+        let document = database.document(withID: entry.id.text)
+        let winner = SavedRevision(document: document, entry.winner)
+        var leaves = [winner] + entry.leaves.dropFirst().map { SavedRevision(document: document, $0) }
+        if let filter {
+            do {
+                leaves = try leaves.filter { try filter($0, options.filterParameters) }
+            } catch let error as CofferError {
+                throw error
+            } catch {
+                throw CofferError(.rejected, of: document.subject, "the filter failed", cause: error)
+            }
+        }
+        guard !leaves.isEmpty else { return nil }
+        return ChangedDocument(
+            document: document, sequence: Int(entry.sequence), revision: winner,
+            leafRevisionIDs: leaves.map(\.revisionID))
+    }
+}

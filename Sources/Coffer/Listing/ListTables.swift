@@ -1,0 +1,153 @@
+internal import CofferModel
+internal import CofferSealing
+internal import CofferSQLite
+
+/// A document's row with its winning revision.
+struct ListedDocument: Sendable {
+    var id: DocumentID
+    var row: DocumentRow
+    var winner: StoredRevision
+}
+
+/// How far a batch goes.
+struct BatchLimit {
+    var rowCount = 256
+    /// Bodies come to no more than that and one of them.
+    var byteCount = 1 << 20
+}
+
+/// The statements of one connection that go through many documents, prepared once.
+final class ListTables {
+    private let byID, byIDDescending, bySequence, bySequenceDescending: Statement
+    private let subject: String
+
+    init(_ connection: Connection) {
+        subject = connection.subject
+        // A winner that is not there, or is another document's, must show as damage: see DocumentTables. Nothing of a body
+        // is read where it is not asked for.
+        byID = Statement(
+            connection,
+            """
+            SELECT r.sequence, r.document, r.parent, r.flags, r.generation, r.suffix,
+                CASE WHEN ?3 THEN r.digest END, CASE WHEN ?3 THEN r.body END, d.number, d.winner, d.flags, d.id
+            FROM documents AS d LEFT JOIN revisions AS r
+                ON r.sequence = d.winner AND r.document = d.number AND r.id = d.id
+            WHERE d.id >= ?1 AND d.id <= ?2 AND (d.flags & 1 = 0 OR ?4) ORDER BY d.id
+            """)
+        byIDDescending = Statement(
+            connection,
+            """
+            SELECT r.sequence, r.document, r.parent, r.flags, r.generation, r.suffix,
+                CASE WHEN ?3 THEN r.digest END, CASE WHEN ?3 THEN r.body END, d.number, d.winner, d.flags, d.id
+            FROM documents AS d LEFT JOIN revisions AS r
+                ON r.sequence = d.winner AND r.document = d.number AND r.id = d.id
+            WHERE d.id >= ?1 AND d.id <= ?2 AND (d.flags & 1 = 0 OR ?4) ORDER BY d.id DESC
+            """)
+        // An id that was changed on the disk must not make its revision vanish.
+        bySequence = Statement(
+            connection,
+            """
+            SELECT r.sequence, r.document, r.parent, r.flags, r.generation, r.suffix,
+                CASE WHEN ?3 AND d.winner = r.sequence THEN r.digest END,
+                CASE WHEN ?3 AND d.winner = r.sequence THEN r.body END, d.number, d.winner, d.flags, d.id
+            FROM revisions AS r LEFT JOIN documents AS d ON d.id = r.id AND d.number = r.document
+            WHERE r.sequence >= ?1 AND r.sequence <= ?2 ORDER BY r.sequence
+            """)
+        bySequenceDescending = Statement(
+            connection,
+            """
+            SELECT r.sequence, r.document, r.parent, r.flags, r.generation, r.suffix,
+                CASE WHEN ?3 AND d.winner = r.sequence THEN r.digest END,
+                CASE WHEN ?3 AND d.winner = r.sequence THEN r.body END, d.number, d.winner, d.flags, d.id
+            FROM revisions AS r LEFT JOIN documents AS d ON d.id = r.id AND d.number = r.document
+            WHERE r.sequence >= ?1 AND r.sequence <= ?2 ORDER BY r.sequence DESC
+            """)
+    }
+
+    /// Documents from `first` to `last`, both included, in the order of their ids' bytes; nil is no bound.
+    fileprivate func documents(
+        from first: String?, to last: String?, descending: Bool, includesDeleted: Bool, loadsBodies: Bool,
+        _ tables: DocumentTables, _ visit: (ListedDocument) throws(CofferError) -> Bool
+    ) throws(CofferError) {
+        let statement = descending ? byIDDescending : byID
+        defer { statement.reset() }
+        try statement.bind(1, first ?? "")
+        // A blob comes after every text.
+        if let last { try statement.bind(2, last) } else { try statement.bind(2, [UInt8]()) }
+        try statement.bind(3, loadsBodies ? 1 : 0)
+        try statement.bind(4, includesDeleted ? 1 : 0)
+        while try statement.step() {
+            let id = try id(statement)
+            guard !statement.isNull(0) else {
+                throw CofferError(.damaged, of: subject, "the current revision of document \(id.text) is missing")
+            }
+            let listed = ListedDocument(
+                id: id, row: Self.row(statement), winner: try tables.revision(statement, bodyColumns: (6, 7)))
+            guard try visit(listed) else { return }
+        }
+    }
+
+    /// Revisions in the order of their sequences, both bounds included, each with its document's id and row; a body only
+    /// where it is the winner's.
+    fileprivate func revisions(
+        from first: Int64, to last: Int64, descending: Bool, loadsBodies: Bool, _ tables: DocumentTables,
+        _ visit: (StoredRevision, DocumentID, DocumentRow) throws(CofferError) -> Bool
+    ) throws(CofferError) {
+        let statement = descending ? bySequenceDescending : bySequence
+        defer { statement.reset() }
+        try statement.bind(1, first)
+        try statement.bind(2, last)
+        try statement.bind(3, loadsBodies ? 1 : 0)
+        while try statement.step() {
+            guard !statement.isNull(8) else {
+                throw CofferError(.damaged, of: subject, "the document of revision \(statement.integer(0)) is missing")
+            }
+            let revision = try tables.revision(statement, bodyColumns: (6, 7))
+            guard try visit(revision, try id(statement), Self.row(statement)) else { return }
+        }
+    }
+
+    private static func row(_ statement: Statement) -> DocumentRow {
+        DocumentRow(
+            number: statement.integer(8), winner: statement.integer(9),
+            flags: DocumentFlags(rawValue: statement.integer(10)))
+    }
+
+    private func id(_ statement: Statement) throws(CofferError) -> DocumentID {
+        do throws(CofferError) {
+            return try DocumentID(statement.text(11))
+        } catch {
+            throw CofferError(.damaged, of: subject, "a document has no id", cause: error)
+        }
+    }
+}
+
+extension DocumentTables {
+    /// Documents from `first` to `last`, both included, in the order of their ids' bytes; nil is no bound.
+    func documents(
+        from first: String?, to last: String?, descending: Bool, includesDeleted: Bool, loadsBodies: Bool,
+        visit: (ListedDocument) throws(CofferError) -> Bool
+    ) throws(CofferError) {
+        try lists.documents(
+            from: first, to: last, descending: descending, includesDeleted: includesDeleted, loadsBodies: loadsBodies,
+            self, visit)
+    }
+
+    /// Revisions in the order of their sequences: see above.
+    func revisions(
+        from first: Int64, to last: Int64, descending: Bool, loadsBodies: Bool,
+        visit: (StoredRevision, DocumentID, DocumentRow) throws(CofferError) -> Bool
+    ) throws(CofferError) {
+        try lists.revisions(
+            from: first, to: last, descending: descending, loadsBodies: loadsBodies, self, visit)
+    }
+
+    /// The leaves of a document that has more than one, the winner first, as far as they are known without their rows.
+    func leaves(of row: DocumentRow) throws(CofferError) -> [StoredRevision] {
+        try trees.leaves(ofDocument: row.number).map { (leaf) throws(CofferError) in
+            StoredRevision(
+                sequence: leaf.sequence, document: row.number, parent: nil, isDeletion: leaf.rank.isDeletion,
+                id: leaf.rank.id, body: nil)
+        }
+    }
+}

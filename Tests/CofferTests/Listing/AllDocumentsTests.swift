@@ -1,0 +1,216 @@
+import Foundation
+import Testing
+
+@testable import Coffer
+@testable import CofferSQLite
+
+@Suite("All documents")
+struct AllDocumentsTests {
+    let stores = TestStores()
+
+    /// `d000` and so on, saved backwards, each third one deleted.
+    private func fill(_ database: Database, _ count: Int, byteCount: Int = 0) throws {
+        try database.inTransaction {
+            for number in (0..<count).reversed() {
+                let id = Self.id(number)
+                try database.save(json: json(number, byteCount: byteCount), withID: id)
+                if number % 3 == 2 { try database.document(withID: id).delete() }
+            }
+        }
+    }
+
+    private static func id(_ number: Int) -> String { "d" + "\(1_000 + number)".dropFirst() }
+
+    private func numbers(_ database: Database, _ change: (inout AllDocumentsOptions) -> Void = { _ in }) throws -> [Int]
+    {
+        var options = AllDocumentsOptions()
+        change(&options)
+        return try database.allDocuments(options).all.map { revision in
+            let id = revision.document.documentID
+            let number = try #require(Int(id.dropFirst()))
+            if revision.isDeletion {
+                #expect(try revision.properties == [:])
+            } else {
+                #expect(try revision["n"] == .number(.init(Int64(number))))
+            }
+            return number
+        }
+    }
+
+    /// More than a batch, and less; batches that end with the last document, too.
+    @Test(
+        "come in the order of their ids, deleted ones only where asked for", arguments: [0, 1, 255, 256, 257, 384, 900])
+    func order(count: Int) throws {
+        let database = try stores.open { $0.durability = .relaxed }
+        try fill(database, count)
+        let live = (0..<count).filter { $0 % 3 != 2 }
+        #expect(try numbers(database) == live)
+        #expect(try numbers(database) { $0.isDescending = true } == live.reversed())
+        #expect(try numbers(database) { $0.includesDeleted = true } == Array(0..<count))
+        #expect(try numbers(database) { $0.loadsProperties = false } == live)
+        #expect(try numbers(database) { $0.order = .sequence } == live.reversed())
+        let bySequence = try numbers(database) {
+            $0.order = .sequence
+            $0.includesDeleted = true
+            $0.isDescending = true
+        }
+        #expect(bySequence == Array(0..<count))
+    }
+
+    @Test("end at their bounds, which are included or not", arguments: [false, true], [false, true])
+    func bounds(includesStart: Bool, includesEnd: Bool) throws {
+        let database = try stores.open { $0.durability = .relaxed }
+        try fill(database, 600)
+        for isDescending in [false, true] {
+            let found = try numbers(database) {
+                $0.isDescending = isDescending
+                $0.includesDeleted = true
+                ($0.startID, $0.endID) = (Self.id(isDescending ? 590 : 10), Self.id(isDescending ? 10 : 590))
+                ($0.includesStart, $0.includesEnd) = (includesStart, includesEnd)
+            }
+            var expected = Array(10...590)
+            if isDescending { expected.reverse() }
+            #expect(found == Array(expected.dropFirst(includesStart ? 0 : 1).dropLast(includesEnd ? 0 : 1)))
+        }
+        // Bounds that are no documents, one alone, and none that fits.
+        #expect(
+            try numbers(database) { $0.startID = "d590x" } == [591, 592, 594, 595, 597, 598].filter { $0 % 3 != 2 })
+        #expect(try numbers(database) { $0.endID = "d003x" } == [0, 1, 3])
+        #expect(try numbers(database) { ($0.startID, $0.endID) = ("d300", "d200") } == [])
+        #expect(try numbers(database) { $0.startID = "e" } == [])
+
+        let sequences = try database.allDocuments().all.map { ($0.sequence, $0.document.documentID) }.sorted {
+            $0.0 < $1.0
+        }
+        let ids = sequences.map { Int($0.1.dropFirst()) }
+        for isDescending in [false, true] {
+            let found = try numbers(database) {
+                ($0.order, $0.isDescending) = (.sequence, isDescending)
+                let (first, last) = (sequences[5].0, sequences[399].0)
+                ($0.startSequence, $0.endSequence) = isDescending ? (last, first) : (first, last)
+                ($0.includesStart, $0.includesEnd) = (includesStart, includesEnd)
+            }
+            var expected = Array(ids[5...399])
+            if isDescending { expected.reverse() }
+            #expect(found == Array(expected.dropFirst(includesStart ? 0 : 1).dropLast(includesEnd ? 0 : 1)))
+        }
+    }
+
+    @Test("are passed over and limited", arguments: [0, 1, 255, 256, 300, 10_000], [0, 1, 256, 257, 10_000])
+    func limits(skip: Int, limit: Int) throws {
+        let database = try stores.open { $0.durability = .relaxed }
+        try fill(database, 700)
+        let live = (0..<700).filter { $0 % 3 != 2 }
+        for order in [AllDocumentsOptions.Order.id, .sequence] {
+            let found = try numbers(database) { ($0.order, $0.skip, $0.limit) = (order, skip, limit) }
+            let all = order == .id ? live : live.reversed()
+            #expect(found == Array(all.dropFirst(skip).prefix(limit)))
+        }
+        #expect(try numbers(database) { ($0.skip, $0.limit) = (-1, -1) } == [])
+    }
+
+    @Test("of given ids come in that order; those that are not there are left out")
+    func keys() throws {
+        let database = try stores.open()
+        try fill(database, 10)
+        let ids = [9, 2, 0, 0, 77, 4].map { Self.id($0) }
+        #expect(try numbers(database) { $0.ids = ids } == [9, 0, 0, 4])
+        #expect(try numbers(database) { ($0.ids, $0.includesDeleted) = (ids, true) } == [9, 2, 0, 0, 4])
+        #expect(try numbers(database) { ($0.ids, $0.skip, $0.limit) = (ids, 1, 2) } == [0, 0])
+        #expect(try numbers(database) { $0.ids = [] } == [])
+        #expect(thrown { try numbers(database) { $0.ids = ["d001", ""] } }?.code == .invalidDocumentID)
+    }
+
+    @Test("may be changed while they are taken, and a database closed, without waiting")
+    func changing() async throws {
+        let database = try stores.open { $0.durability = .relaxed }
+        try fill(database, 600)
+        var count = 0
+        for try await revision in database.allDocuments() {
+            count += 1
+            try await revision.deleteDocument()
+        }
+        #expect(count == 400)
+        #expect(try database.documentCount == 0)
+        try fill(try stores.open("other"), 600)
+        let other = try stores.open("other")
+        var rows = other.allDocuments().makeIterator()
+        _ = try rows.next()
+        try await other.close()
+        // What was read is there; what was not is closed.
+        var codes: [CofferError.Code] = []
+        var taken = 1
+        do throws(CofferError) {
+            while try rows.next() != nil { taken += 1 }
+        } catch {
+            codes.append(error.code)
+        }
+        #expect(codes == [.closed] && taken == 256)
+        #expect(try rows.next() == nil)
+        #expect(thrown { try other.allDocuments().all }?.code == .closed)
+    }
+
+    @Test("inside a transaction are those that it sees")
+    func transaction() throws {
+        let database = try stores.open()
+        try fill(database, 3)
+        try? database.inTransaction {
+            try database.save(json: json(7), withID: "d007")
+            try database.document(withID: "d000").delete()
+            #expect(try numbers(database) == [1, 7])
+            throw CancellationError()
+        }
+        #expect(try numbers(database) == [0, 1])
+    }
+
+    @Test("with much in each come in more batches, and none is lost")
+    func large() throws {
+        let database = try stores.open { $0.durability = .relaxed }
+        try fill(database, 40, byteCount: 100_000)
+        #expect(try numbers(database) == (0..<40).filter { $0 % 3 != 2 })
+    }
+
+    @Test("compare ids as bytes")
+    func bytes() throws {
+        let database = try stores.open()
+        let ids = ["\u{E9}", "e\u{301}", "z", "\u{FFFF}", "\u{10000}", "A"]
+        for id in ids { try database.save(json: json(1), withID: id) }
+        let found = try database.allDocuments().all.map(\.document.documentID)
+        let sorted = ids.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
+        #expect(found.map { Array($0.utf8) } == sorted.map { Array($0.utf8) })
+        var options = AllDocumentsOptions()
+        (options.startID, options.includesStart) = ("\u{E9}", false)
+        #expect(try database.allDocuments(options).all.map(\.document.documentID) == ["\u{FFFF}", "\u{10000}"])
+    }
+
+    /// A row of `revisions` that names no document, and a document without its winner: either must show.
+    @Test("that are damaged are noticed in either order, and not left out")
+    func damage() throws {
+        let database = try stores.open(key: nil)
+        for id in ["a", "b", "c"] { try database.save(json: json(1), withID: id) }
+        try database.storage.alone { (writer) throws(CofferError) in
+            try writer.connection.execute("DELETE FROM revisions WHERE sequence = 2")
+        }
+        #expect(thrown { try database.allDocuments().all }?.code == .damaged)
+        try database.storage.alone { (writer) throws(CofferError) in
+            try writer.connection.execute("DELETE FROM documents WHERE id = 'c'")
+        }
+        var options = AllDocumentsOptions()
+        options.order = .sequence
+        #expect(thrown { try database.allDocuments(options).all }?.code == .damaged)
+        #expect(thrown { try database.changes(since: 0).all }?.code == .damaged)
+    }
+
+    @Test("stop when their task is cancelled")
+    func cancelled() async throws {
+        let database = try stores.open()
+        try fill(database, 10)
+        let task = Task {
+            for try await _ in database.allDocuments() {
+                while !Task.isCancelled { await Task.yield() }
+            }
+        }
+        task.cancel()
+        await #expect(throws: CofferError(.cancelled)) { try await task.value }
+    }
+}
