@@ -53,11 +53,16 @@ let package = Package(
             swiftSettings: strict
         ),
 
+        // What the tests of several targets share: a file system that counts, fails and forgets.
+        .target(
+            name: "CofferFaults", dependencies: ["CofferSealing", "CofferVault"], path: "Tests/CofferFaults",
+            swiftSettings: testing),
+
         .testTarget(name: "CofferSealingTests", dependencies: ["CofferSealing"], swiftSettings: testing),
         .testTarget(name: "CofferSQLiteTests", dependencies: ["CofferSQLite"], swiftSettings: testing),
-        .testTarget(name: "CofferVaultTests", dependencies: ["CofferVault"], swiftSettings: testing),
+        .testTarget(name: "CofferVaultTests", dependencies: ["CofferVault", "CofferFaults"], swiftSettings: testing),
         .testTarget(name: "CofferModelTests", dependencies: ["CofferModel"], swiftSettings: testing),
-        .testTarget(name: "CofferTests", dependencies: ["Coffer"], swiftSettings: testing),
+        .testTarget(name: "CofferTests", dependencies: ["Coffer", "CofferFaults"], swiftSettings: testing),
         .testTarget(name: "SourceTests", swiftSettings: testing),
     ]
 )

@@ -1,3 +1,4 @@
+import CofferFaults
 import CofferSealing
 import CofferVault
 import Foundation
@@ -8,7 +9,7 @@ import Testing
 /// The weakest file system there is: content is whole only after a sync of its file, and of the changes of a directory since
 /// its last sync any may have arrived without the others.
 private struct WeakDisk {
-    typealias Names = [Operation.Place: Int]
+    typealias Names = [DiskOperation.Place: Int]
 
     /// Each a change of names that arrives or doesn't.
     private var pending: [(directory: Int, change: (inout Names) -> Void)] = []
@@ -18,7 +19,7 @@ private struct WeakDisk {
     /// Where a name leads as the running process sees it.
     private var names: Names = [:]
 
-    mutating func apply(_ operation: Operation) {
+    mutating func apply(_ operation: DiskOperation) {
         switch operation {
         case .createFile(let place, let made):
             change(place.directory) { $0[place] = made }
@@ -74,18 +75,11 @@ private struct WeakDisk {
     func isWhole(_ file: Int) -> Bool { wholeFiles.contains(file) }
 }
 
-extension Operation.Place: Hashable {
-    func hash(into hasher: inout Hasher) {
-        hasher.combine(directory)
-        hasher.combine(name)
-    }
-}
-
 @Suite("A power cut while attachments are saved")
 struct AttachmentPowerCutTests {
     /// Cuts the power after each step of `log`, in every way, and lets recovery judge by `announced` names. Rows are there
     /// from step `commit` on.
-    private func check(_ log: [Operation], commit: Int?, _ comment: Comment) throws -> Int {
+    private func check(_ log: [DiskOperation], commit: Int?, _ comment: Comment) throws -> Int {
         guard
             let attachments = log.lazy.compactMap({ if case .link(_, let place) = $0 { place.directory } else { nil } })
                 .first
@@ -117,7 +111,7 @@ struct AttachmentPowerCutTests {
     /// Runs the transaction with `fault`, and returns the log and where in it the commit was.
     private func log(
         _ transaction: AttachmentTransaction, _ fault: Fault? = nil, reportsFailedWrites: Bool? = nil
-    ) throws -> (log: [Operation], commit: Int?) {
+    ) throws -> (log: [DiskOperation], commit: Int?) {
         let scratch = Scratch.inMemory
         try transaction.prepare(scratch.store)
         let recording = RecordingFileSystem(fault, reportsFailedWrites: reportsFailedWrites)

@@ -3,61 +3,23 @@ import CofferVault
 import Foundation
 import Synchronization
 
-/// One change of the file system, with all that a replay of it needs. Files and directories are numbered in the order in
-/// which they were first seen, since inodes are used again.
-enum Operation: Sendable, Equatable {
-    struct Place: Sendable, Equatable {
-        let directory: Int
-        let name: String
-    }
-
-    case makeDirectory(Place, made: Int)
-    case createFile(Place, made: Int)
-    case write([UInt8], to: Int)
-    case synchronizeFile(Int)
-    case synchronizeDirectory(Int)
-    case synchronizeFileSystem
-    case rename(Place, to: Place)
-    case renameWithoutReplacing(Place, to: Place)
-    case exchange(Place, with: Place)
-    case link(Place, to: Place)
-    case unlink(Place)
-    case removeDirectory(Place)
-    case setOwner(Place)
-    case setPermissions(Int)
-
-    /// Whether it takes space, so that a full disk refuses it.
-    var takesSpace: Bool {
-        switch self {
-        case .makeDirectory, .createFile, .write, .link: true
-        default: false
-        }
-    }
-}
-
-/// What happens at one numbered step, from 1. Each step is one changing call.
-enum Fault: Sendable, Codable, Equatable {
-    case killBefore(Int)
-    /// A write is torn: half of it arrives. Any other step is killed after its effect.
-    case killWithin(Int)
-    case killAfter(Int)
-    /// The step has no effect and fails.
-    case fail(Int, Int32)
-    /// The step has its effect and yet reports a failure.
-    case failAfter(Int, Int32)
-    /// Neither this step nor any later one has an effect: a kill as seen from the disk, without a process of its own.
-    case stopBefore(Int)
-    /// From this step on whatever takes space fails.
-    case fullFrom(Int)
-}
-
 /// The real file system, with every changing step numbered and logged, and a fault at one of them.
-final class RecordingFileSystem: FileSystem {
+package final class RecordingFileSystem: FileSystem {
     private struct State {
-        var log: [Operation] = []
+        var log: [DiskOperation] = []
         var stepNames: [String] = []
         var nodes: [FileIdentity: Int] = [:]
+        var nodeCount = 0
+        var watcher: DatabaseWatcher?
         var stepCount = 0
+
+        /// The number of what has this identity, from now on another than before if it `isNew`.
+        mutating func node(_ identity: FileIdentity, isNew: Bool = false) -> Int {
+            if !isNew, let node = nodes[identity] { return node }
+            nodes[identity] = nodeCount
+            nodeCount += 1
+            return nodeCount - 1
+        }
         var lockCount = 0
         var reads: [Range<Int>] = []
         var readError: Int32?
@@ -74,7 +36,7 @@ final class RecordingFileSystem: FileSystem {
 
     /// `beforeLock` is called with the number of the attempt at a lock that is about to be made, from 1, and `afterStep`
     /// after each step. Directories whose names start with `unopenable` can't be opened, for want of descriptors.
-    init(
+    package init(
         _ fault: Fault? = nil, network: String? = nil, unopenable: String? = nil, reportsFailedWrites: Bool? = nil,
         beforeLock: (@Sendable (Int) -> Void)? = nil,
         afterStep: (@Sendable (_ number: Int, _ name: String) -> Void)? = nil
@@ -88,49 +50,65 @@ final class RecordingFileSystem: FileSystem {
     }
 
     /// The steps that were attempted.
-    var stepCount: Int { state.withLock { $0.stepCount } }
+    package var stepCount: Int { state.withLock { $0.stepCount } }
 
     /// One line for each attempted step.
-    var stepNames: [String] { state.withLock { $0.stepNames } }
+    package var stepNames: [String] { state.withLock { $0.stepNames } }
 
     /// The steps that had their effect, as a model file system would replay them.
-    var log: [Operation] { state.withLock { $0.log } }
+    package var log: [DiskOperation] { state.withLock { $0.log } }
 
     /// Which bytes of a file were asked for, in order.
-    var reads: [Range<Int>] { state.withLock { $0.reads } }
+    package var reads: [Range<Int>] { state.withLock { $0.reads } }
 
-    func forgetReads() { state.withLock { $0.reads = [] } }
+    package func forgetReads() { state.withLock { $0.reads = [] } }
 
     /// Fails every reading of a file from now on.
-    func failReads(_ number: Int32?) { state.withLock { $0.readError = number } }
+    package func failReads(_ number: Int32?) { state.withLock { $0.readError = number } }
 
     // MARK: Numbering
 
-    private func node(_ identity: FileIdentity) -> Int {
-        state.withLock {
-            if let node = $0.nodes[identity] { return node }
-            $0.nodes[identity] = $0.nodes.count
-            return $0.nodes.count - 1
-        }
-    }
+    private func node(_ identity: FileIdentity) -> Int { state.withLock { $0.node(identity) } }
 
     /// A number of its own for what was just made, whatever had that inode before.
-    private func newNode(_ identity: FileIdentity) -> Int {
-        state.withLock { state in
-            let node = state.nodes.count + state.log.count
-            state.nodes[identity] = node
-            return node
+    private func newNode(_ identity: FileIdentity) -> Int { state.withLock { $0.node(identity, isNew: true) } }
+
+    /// Numbers all that is in the directory at `path`, and from here on also notes what is written there beside the steps:
+    /// by the database library, between one step and the next.
+    ///
+    /// Returns what is there, for the log to be replayed on.
+    package func watch(_ path: String) throws -> DiskTree {
+        try state.withLock { state in
+            let tree = try DiskTree(at: path) { state.node($0) }
+            state.watcher = DatabaseWatcher(path, tree)
+            return tree
         }
     }
 
-    private func place(_ name: String, _ directory: Directory) throws(CofferError) -> Operation.Place {
-        Operation.Place(directory: node(try system.status(of: directory).identity), name: name)
+    /// Notes in the log that something was promised: the number of what was acknowledged last.
+    package func acknowledge(_ number: Int) {
+        observe()
+        state.withLock { $0.log.append(.acknowledged(number)) }
+    }
+
+    /// Notes in the log what the database library did since the last step.
+    package func observe() {
+        state.withLock { state in
+            guard var watcher = state.watcher else { return }
+            state.log += watcher.changes { state.node($0) }
+            state.watcher = watcher
+        }
+    }
+
+    private func place(_ name: String, _ directory: Directory) throws(CofferError) -> DiskOperation.Place {
+        DiskOperation.Place(directory: node(try system.status(of: directory).identity), name: name)
     }
 
     private func step<Result>(
         _ name: String, takesSpace: Bool = false, torn: () throws(CofferError) -> Void = {},
-        _ effect: () throws(CofferError) -> (Result, Operation)
+        _ effect: () throws(CofferError) -> (Result, DiskOperation)
     ) throws(CofferError) -> Result {
+        observe()
         let number = state.withLock {
             $0.stepCount += 1
             $0.stepNames.append(name)
@@ -167,7 +145,7 @@ final class RecordingFileSystem: FileSystem {
 
     // MARK: Changes
 
-    func makeDirectory(_ name: String, in parent: Directory) throws(CofferError) {
+    package func makeDirectory(_ name: String, in parent: Directory) throws(CofferError) {
         try step("mkdir \(name)", takesSpace: true) { () throws(CofferError) in
             try system.makeDirectory(name, in: parent)
             let made = newNode(try system.status(of: system.openDirectory(name, in: parent)).identity)
@@ -175,14 +153,14 @@ final class RecordingFileSystem: FileSystem {
         }
     }
 
-    func createFile(_ name: String, in directory: Directory) throws(CofferError) -> File {
+    package func createFile(_ name: String, in directory: Directory) throws(CofferError) -> File {
         try step("create \(name)", takesSpace: true) { () throws(CofferError) in
             let file = try system.createFile(name, in: directory)
             return (file, .createFile(try place(name, directory), made: newNode(try system.status(of: file).identity)))
         }
     }
 
-    func write(_ bytes: borrowing RawSpan, to file: File) throws(CofferError) {
+    package func write(_ bytes: borrowing RawSpan, to file: File) throws(CofferError) {
         let copy = bytes.withUnsafeBytes { Array($0) }
         let torn = { () throws(CofferError) in
             try self.system.write(Array(copy.prefix(copy.count / 2)).span.bytes, to: file)
@@ -193,28 +171,28 @@ final class RecordingFileSystem: FileSystem {
         }
     }
 
-    func synchronize(_ file: File) throws(CofferError) {
+    package func synchronize(_ file: File) throws(CofferError) {
         try step("fsync file \(file.path.split(separator: "/").last ?? "")") { () throws(CofferError) in
             try system.synchronize(file)
             return ((), .synchronizeFile(node(try system.status(of: file).identity)))
         }
     }
 
-    func synchronize(_ directory: Directory) throws(CofferError) {
+    package func synchronize(_ directory: Directory) throws(CofferError) {
         try step("fsync directory \(directory.path.split(separator: "/").last ?? "")") { () throws(CofferError) in
             try system.synchronize(directory)
             return ((), .synchronizeDirectory(node(try system.status(of: directory).identity)))
         }
     }
 
-    func synchronizeFileSystem(of directory: Directory) throws(CofferError) {
+    package func synchronizeFileSystem(of directory: Directory) throws(CofferError) {
         try step("syncfs") { () throws(CofferError) in
             try system.synchronizeFileSystem(of: directory)
             return ((), .synchronizeFileSystem)
         }
     }
 
-    func rename(
+    package func rename(
         _ name: String, in directory: Directory, to newName: String, in newDirectory: Directory
     ) throws(CofferError) {
         try step("rename \(name)") { () throws(CofferError) in
@@ -223,7 +201,7 @@ final class RecordingFileSystem: FileSystem {
         }
     }
 
-    func renameWithoutReplacing(
+    package func renameWithoutReplacing(
         _ name: String, in directory: Directory, to newName: String, in newDirectory: Directory
     ) throws(CofferError) {
         try step("rename without replacing \(name)") { () throws(CofferError) in
@@ -232,7 +210,7 @@ final class RecordingFileSystem: FileSystem {
         }
     }
 
-    func exchange(
+    package func exchange(
         _ name: String, in directory: Directory, with otherName: String, in otherDirectory: Directory
     ) throws(CofferError) {
         try step("exchange \(name)") { () throws(CofferError) in
@@ -241,7 +219,7 @@ final class RecordingFileSystem: FileSystem {
         }
     }
 
-    func link(
+    package func link(
         _ name: String, in directory: Directory, to newName: String, in newDirectory: Directory
     ) throws(CofferError) {
         try step("link \(name)", takesSpace: true) { () throws(CofferError) in
@@ -250,28 +228,28 @@ final class RecordingFileSystem: FileSystem {
         }
     }
 
-    func unlink(_ name: String, in directory: Directory) throws(CofferError) {
+    package func unlink(_ name: String, in directory: Directory) throws(CofferError) {
         try step("unlink \(name)") { () throws(CofferError) in
             try system.unlink(name, in: directory)
             return ((), .unlink(try place(name, directory)))
         }
     }
 
-    func removeDirectory(_ name: String, in parent: Directory) throws(CofferError) {
+    package func removeDirectory(_ name: String, in parent: Directory) throws(CofferError) {
         try step("rmdir \(name)") { () throws(CofferError) in
             try system.removeDirectory(name, in: parent)
             return ((), .removeDirectory(try place(name, parent)))
         }
     }
 
-    func setOwner(_ owner: FileOwner, of name: String, in directory: Directory) throws(CofferError) {
+    package func setOwner(_ owner: FileOwner, of name: String, in directory: Directory) throws(CofferError) {
         try step("chown \(name)") { () throws(CofferError) in
             try system.setOwner(owner, of: name, in: directory)
             return ((), .setOwner(try place(name, directory)))
         }
     }
 
-    func setPermissions(_ permissions: UInt16, of file: File) throws(CofferError) {
+    package func setPermissions(_ permissions: UInt16, of file: File) throws(CofferError) {
         try step("chmod") { () throws(CofferError) in
             try system.setPermissions(permissions, of: file)
             return ((), .setPermissions(node(try system.status(of: file).identity)))
@@ -280,18 +258,18 @@ final class RecordingFileSystem: FileSystem {
 
     // MARK: What changes nothing
 
-    func openDirectory(path: String) throws(CofferError) -> Directory { try system.openDirectory(path: path) }
+    package func openDirectory(path: String) throws(CofferError) -> Directory { try system.openDirectory(path: path) }
 
-    func openDirectory(_ name: String, in parent: Directory) throws(CofferError) -> Directory {
+    package func openDirectory(_ name: String, in parent: Directory) throws(CofferError) -> Directory {
         if let unopenable, name.hasPrefix(unopenable) { throw Self.error(EMFILE, parent.path(of: name)) }
         return try system.openDirectory(name, in: parent)
     }
 
-    func openFile(_ name: String, in directory: Directory) throws(CofferError) -> File {
+    package func openFile(_ name: String, in directory: Directory) throws(CofferError) -> File {
         try system.openFile(name, in: directory)
     }
 
-    func read(
+    package func read(
         into buffer: UnsafeMutableRawBufferPointer, from file: File, at offset: Int
     ) throws(CofferError) -> Int {
         let readError = state.withLock {
@@ -302,27 +280,27 @@ final class RecordingFileSystem: FileSystem {
         return try system.read(into: buffer, from: file, at: offset)
     }
 
-    func reportsFailedWrites(_ directory: Directory) throws(CofferError) -> Bool {
+    package func reportsFailedWrites(_ directory: Directory) throws(CofferError) -> Bool {
         if let reportsFailedWrites { return reportsFailedWrites }
         return try system.reportsFailedWrites(directory)
     }
 
-    func names(in directory: Directory) throws(CofferError) -> [String] { try system.names(in: directory) }
+    package func names(in directory: Directory) throws(CofferError) -> [String] { try system.names(in: directory) }
 
-    func status(of name: String, in directory: Directory) throws(CofferError) -> FileStatus? {
+    package func status(of name: String, in directory: Directory) throws(CofferError) -> FileStatus? {
         try system.status(of: name, in: directory)
     }
 
-    func status(of file: File) throws(CofferError) -> FileStatus { try system.status(of: file) }
+    package func status(of file: File) throws(CofferError) -> FileStatus { try system.status(of: file) }
 
-    func status(of directory: Directory) throws(CofferError) -> FileStatus { try system.status(of: directory) }
+    package func status(of directory: Directory) throws(CofferError) -> FileStatus { try system.status(of: directory) }
 
-    func networkFileSystem(of directory: Directory) throws(CofferError) -> String? {
+    package func networkFileSystem(of directory: Directory) throws(CofferError) -> String? {
         if let network { return network }
         return try system.networkFileSystem(of: directory)
     }
 
-    func lock(_ directory: Directory, for use: LockUse) throws(CofferError) -> Bool {
+    package func lock(_ directory: Directory, for use: LockUse) throws(CofferError) -> Bool {
         let count = state.withLock {
             $0.lockCount += 1
             return $0.lockCount
@@ -331,5 +309,5 @@ final class RecordingFileSystem: FileSystem {
         return try system.lock(directory, for: use)
     }
 
-    func unlock(_ directory: Directory) { system.unlock(directory) }
+    package func unlock(_ directory: Directory) { system.unlock(directory) }
 }

@@ -1,0 +1,176 @@
+import Foundation
+
+/// What may be on a disk after a power cut, of what a log says was done to it.
+///
+/// The weakest file system that the assumptions allow: content is whole only after a sync of its file, and of the changes
+/// of a directory since its last sync any may have arrived without the others. The database library syncs its own files,
+/// and its word is taken for that, but only for a database that the vault has made durable once: before, what it wrote is
+/// like anything else.
+package struct PowerCutDisk {
+    /// As the running process sees it.
+    private var current: DiskTree
+    /// As it is for certain. A file that is not among the contents was never synced.
+    private var durable: DiskTree
+    private var pending: [Pending] = []
+    /// Files whose content was synced once, or was there before.
+    private var settledFiles: Set<Int>
+    private var dirtyFiles: Set<Int> = []
+    private var nextOwnNumber = -1
+
+    /// Names that change in one step, when and if the change arrives.
+    private struct Pending {
+        let directories: Set<Int>
+        let change: (inout [DiskOperation.Place: Int]) -> Void
+    }
+
+    /// A disk on which `base` is durable.
+    package init(_ base: DiskTree) {
+        current = base
+        durable = base
+        settledFiles = Set(base.contents.keys)
+    }
+
+    package mutating func apply(_ operation: DiskOperation) {
+        switch operation {
+        case .makeDirectory(let place, let made): change([place]) { $0[place] = made }
+        case .createFile(let place, let made):
+            current.contents[made] = Data()
+            dirtyFiles.insert(made)
+            change([place]) { $0[place] = made }
+        case .write(let bytes, let file):
+            current.contents[file]?.append(contentsOf: bytes)
+            dirtyFiles.insert(file)
+        case .synchronizeFile(let file): settleFile(file)
+        case .synchronizeDirectory(let directory): settleNames { $0.contains(directory) }
+        case .synchronizeFileSystem:
+            settleNames { _ in true }
+            for file in dirtyFiles { settleFile(file) }
+        case .rename(let place, let newPlace), .renameWithoutReplacing(let place, let newPlace):
+            let moved = current.names[place]
+            change([place, newPlace]) {
+                $0[place] = nil
+                $0[newPlace] = moved
+            }
+        case .exchange(let place, let other):
+            let (first, second) = (current.names[place], current.names[other])
+            change([place, other]) {
+                $0[place] = second
+                $0[other] = first
+            }
+        case .link(let place, let newPlace):
+            let linked = current.names[place]
+            change([newPlace]) { $0[newPlace] = linked }
+        case .unlink(let place), .removeDirectory(let place): change([place]) { $0[place] = nil }
+        case .databaseFile(let place, let content): writeDatabaseFile(place, content)
+        case .setOwner, .setPermissions, .acknowledged: break
+        }
+    }
+
+    private mutating func change(
+        _ places: [DiskOperation.Place], _ change: @escaping (inout [DiskOperation.Place: Int]) -> Void
+    ) {
+        change(&current.names)
+        pending.append(Pending(directories: Set(places.map(\.directory)), change: change))
+    }
+
+    private mutating func settleFile(_ file: Int) {
+        durable.contents[file] = current.contents[file]
+        settledFiles.insert(file)
+        dirtyFiles.remove(file)
+    }
+
+    private mutating func settleNames(_ isSettled: (Set<Int>) -> Bool) {
+        for one in pending where isSettled(one.directories) { one.change(&durable.names) }
+        pending.removeAll { isSettled($0.directories) }
+    }
+
+    private mutating func writeDatabaseFile(_ place: DiskOperation.Place, _ content: Data?) {
+        guard let content else {
+            // An emptied log is removed without a sync, and may come back.
+            if current.names[place] != nil { change([place]) { $0[place] = nil } }
+            return
+        }
+        let main = DiskOperation.Place(directory: place.directory, name: DatabaseWatcher.databaseName)
+        let isSettled = current.names[main].map(settledFiles.contains) ?? false
+        let file: Int
+        if let known = current.names[place] {
+            file = known
+        } else {
+            file = nextOwnNumber
+            nextOwnNumber -= 1
+            change([place]) { $0[place] = file }
+            // With the first sync of a log, its directory is synced too.
+            if isSettled { settleNames { $0.contains(place.directory) } }
+        }
+        current.contents[file] = content
+        dirtyFiles.insert(file)
+        if isSettled { settleFile(file) }
+    }
+
+    // MARK: Outcomes
+
+    /// What becomes of content that was not synced.
+    private enum Loss: CaseIterable {
+        /// It is as it was at the last sync, or empty.
+        case all
+        case nothing
+        /// Half of it arrived.
+        case half
+        /// Its length arrived without it.
+        case zeros
+    }
+
+    /// What may be there when the power is cut now: everything lost, everything arrived, each change alone or missing, and
+    /// beyond that all combinations where they are few, else `sampleCount` of them.
+    package func outcomes(sampleCount: Int, using generator: inout some RandomNumberGenerator) -> [DiskTree] {
+        let count = pending.count
+        let all = Array(repeating: true, count: count)
+        var arrivals = [all, all.map { !$0 }]
+        if count <= 3 {
+            arrivals += (0..<1 << count).map { choice in (0..<count).map { choice >> $0 & 1 == 1 } }
+        } else {
+            for index in 0..<count {
+                arrivals += [true, false].map { isAlone in (0..<count).map { ($0 == index) == isAlone } }
+            }
+        }
+        let losses: [Loss] = dirtyFiles.isEmpty ? [.nothing] : Loss.allCases
+        var outcomes = arrivals.flatMap { arrived in losses.map { loss in outcome(arrived) { loss } } }
+        if count > 3 || dirtyFiles.count > 1 {
+            for _ in 0..<sampleCount {
+                let arrived = (0..<count).map { _ in Bool.random(using: &generator) }
+                outcomes.append(outcome(arrived) { losses.randomElement(using: &generator) ?? .nothing })
+            }
+        }
+        return outcomes
+    }
+
+    private func outcome(_ arrived: [Bool], _ loss: () -> Loss) -> DiskTree {
+        var tree = durable
+        for (one, isThere) in zip(pending, arrived) where isThere { one.change(&tree.names) }
+        for file in dirtyFiles.sorted() {
+            let whole = current.contents[file] ?? Data()
+            switch loss() {
+            case .all: tree.contents[file] = durable.contents[file] ?? Data()
+            case .nothing: tree.contents[file] = whole
+            case .half: tree.contents[file] = Data(whole.prefix(whole.count / 2))
+            case .zeros: tree.contents[file] = Data(count: whole.count)
+            }
+        }
+        return tree
+    }
+}
+
+/// Random numbers that are the same each time (SplitMix64), so that a failure can be had again.
+package struct SeededGenerator: RandomNumberGenerator {
+    private var state: UInt64
+
+    package init(seed: UInt64) { state = seed }
+
+    package mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ mixed >> 30) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ mixed >> 27) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ mixed >> 31
+    }
+}

@@ -1,0 +1,100 @@
+import CSQLCipher
+import Foundation
+
+@testable import Coffer
+@testable import CofferSQLite
+@testable import CofferVault
+
+/// All that a store holds, so that two can be compared: every row of every table, every content byte for byte, and what the
+/// public classes say of the documents.
+///
+/// Without what differs between two stores that hold the same: who they are, their key, and how a file is encrypted.
+struct StoreContents: Equatable {
+    /// By table, each row as text.
+    var rows: [String: [String]] = [:]
+    /// By digest.
+    var contents: [String: Data] = [:]
+    var documents: [String: DocumentContents] = [:]
+
+    struct DocumentContents: Equatable {
+        var revision: String
+        var json: Data
+        var attachments: [String: Data?]
+    }
+
+    /// Columns that say how and not what.
+    private static let ignoredColumns: Set = ["attachments.header"]
+    private static let ignoredRows: Set = ["info.store", "info.generation", "info.sequence"]
+
+    /// Reads everything in `database`, which is open. Fails when anything can't be read.
+    init(of database: Database) throws {
+        try readRows(of: database)
+        for id in try database.documentIDs() {
+            guard let revision = try database.document(withID: id).currentRevision else { continue }
+            var attachments: [String: Data?] = [:]
+            for attachment in try revision.attachments { attachments[attachment.name] = .some(try attachment.content) }
+            documents[id] = DocumentContents(
+                revision: "\(revision.revisionID)", json: try revision.json, attachments: attachments)
+        }
+    }
+
+    private mutating func readRows(of database: Database) throws {
+        let storage = database.storage
+        let file = DatabaseFile(
+            path: try storage.store.generation(of: storage.manifest).databasePath, subject: storage.subject,
+            key: try storage.manifest.key(for: .database))
+        let connection = try file.connect(.readOnly, cacheByteCount: 1 << 20)
+        defer { try? connection.close() }
+        for table in try connection.texts("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name") {
+            let columns = try connection.texts("PRAGMA table_info(\(table))", column: 1)
+                .filter { !Self.ignoredColumns.contains("\(table).\($0)") }
+            let row = columns.map { "quote(\($0))" }.joined(separator: " || ', ' || ")
+            rows[table] = try connection.texts("SELECT \(row) FROM \(table)").filter { row in
+                !Self.ignoredRows.contains { row.hasPrefix("'\($0.split(separator: ".")[1])'") && table == "info" }
+            }.sorted()
+        }
+        for digest in try connection.texts("SELECT hex(digest) FROM attachments WHERE sha256 IS NOT NULL") {
+            let reader = try storage.openAttachment(.sha1(bytes(ofHex: digest)), subject: digest)
+            contents[digest.lowercased()] = try reader.map { Data(try $0.wholeContent()) }
+        }
+    }
+
+    /// Where the two differ, in a few words.
+    func difference(from other: StoreContents) -> String {
+        for table in Set(rows.keys).union(other.rows.keys).sorted() where rows[table] != other.rows[table] {
+            return "\(rows[table]?.count ?? 0) rows of \(table) and not \(other.rows[table]?.count ?? 0), or others"
+        }
+        if contents != other.contents { return "\(contents.count) contents and not \(other.contents.count), or others" }
+        return "documents \(documents.keys.sorted()) and not \(other.documents.keys.sorted()), or others"
+    }
+}
+
+private func bytes(ofHex text: String) -> [UInt8] {
+    let digits = text.compactMap(\.hexDigitValue)
+    return stride(from: 0, to: digits.count, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }
+}
+
+extension Connection {
+    /// One column of what a query returns, as text.
+    fileprivate func texts(_ sql: String, column: Int = 0) throws -> [String] {
+        var found = Found(column: column)
+        let code = withUnsafeMutablePointer(to: &found) { found in
+            sqlcipher_exec(
+                handle, sql,
+                { context, count, values, _ in
+                    guard let found = context?.assumingMemoryBound(to: Found.self), found.pointee.column < count else {
+                        return 1
+                    }
+                    found.pointee.texts.append(values?[found.pointee.column].map { String(cString: $0) } ?? "")
+                    return 0
+                }, found, nil)
+        }
+        try check(code)
+        return found.texts
+    }
+}
+
+private struct Found {
+    var column: Int
+    var texts: [String] = []
+}
