@@ -120,24 +120,24 @@ package struct PowerCutDisk {
         case zeros
     }
 
-    /// What may be there when the power is cut now: everything lost, everything arrived, each change alone or missing, and
-    /// beyond that all combinations where they are few, else `sampleCount` of them.
+    /// What may be there when the power is cut now: everything lost, everything arrived, and beyond that all combinations
+    /// where they are few; else, `sampleCount` times each, one change alone or missing, and any of them.
     package func outcomes(sampleCount: Int, using generator: inout some RandomNumberGenerator) -> [DiskTree] {
         let count = pending.count
-        let all = Array(repeating: true, count: count)
-        var arrivals = [all, all.map { !$0 }]
-        if count <= 3 {
-            arrivals += (0..<1 << count).map { choice in (0..<count).map { choice >> $0 & 1 == 1 } }
-        } else {
-            for index in 0..<count {
-                arrivals += [true, false].map { isAlone in (0..<count).map { ($0 == index) == isAlone } }
-            }
-        }
         let losses: [Loss] = dirtyFiles.isEmpty ? [.nothing] : Loss.allCases
-        var outcomes = arrivals.flatMap { arrived in losses.map { loss in outcome(arrived) { loss } } }
-        if count > 3 || dirtyFiles.count > 1 {
-            for _ in 0..<sampleCount {
-                let arrived = (0..<count).map { _ in Bool.random(using: &generator) }
+        let extremes = [true, false].map { Array(repeating: $0, count: count) }
+        var outcomes = extremes.flatMap { arrived in losses.map { loss in outcome(arrived) { loss } } }
+        if count <= 3 {
+            let combinations = (1..<max(1, 1 << count - 1)).map { choice in (0..<count).map { choice >> $0 & 1 == 1 } }
+            outcomes += combinations.flatMap { arrived in losses.map { loss in outcome(arrived) { loss } } }
+        }
+        guard count > 3 || dirtyFiles.count > 1 else { return outcomes }
+        for _ in 0..<sampleCount {
+            let one = Int.random(in: 0..<max(1, count), using: &generator)
+            for arrived in [
+                (0..<count).map { $0 == one }, (0..<count).map { $0 != one },
+                (0..<count).map { _ in Bool.random(using: &generator) },
+            ] {
                 outcomes.append(outcome(arrived) { losses.randomElement(using: &generator) ?? .nothing })
             }
         }

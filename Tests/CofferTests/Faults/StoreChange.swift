@@ -9,7 +9,7 @@ import Foundation
 /// It must do the same each time: fixed ids, fixed contents. To have a change proven, conform to this and add a case to
 /// ``NamedChange``.
 protocol StoreChange: Sendable {
-    /// The keys that the store may have before, meanwhile and after. At each time exactly one of them opens it.
+    /// The store's key before the change and after each part of it; the last one stays. At each time exactly one opens it.
     var keys: [SymmetricKey?] { get }
 
     /// Makes what is there before the change, and closes it.
@@ -25,6 +25,14 @@ protocol StoreChange: Sendable {
 
 extension StoreChange {
     func mayLeaveFiles(acknowledged: Int) -> Bool { false }
+
+    /// The store's key after so many parts.
+    func key(inState state: Int) -> SymmetricKey? { keys[min(state, keys.count - 1)] }
+
+    /// Each key once.
+    var differentKeys: [SymmetricKey?] {
+        keys.reduce(into: []) { all, key in if !all.contains(where: { $0 === key }) { all.append(key) } }
+    }
 }
 
 /// The changes to be proven, by a name that a process of its own can be given.

@@ -1,0 +1,53 @@
+import CofferFaults
+import Foundation
+import Testing
+
+@testable import Coffer
+@testable import CofferVault
+
+@Suite("A power cut at any time of a change", .timeLimit(.minutes(10)))
+struct PowerCutTests {
+    @Test("leaves what was acknowledged, whole, whatever had not been synced", arguments: NamedChange.all)
+    func cut(named: NamedChange) throws {
+        let rehearsed = try RehearsedChange(named)
+        var replay = PowerCutReplay(rehearsed)
+        if DamageTests.isExhaustive { (replay.sampleCount, replay.secondCutCount) = (50, 10) }
+        try replay.run()
+        #expect(replay.findings.isEmpty, "\(named): \(replay.findings.prefix(5))")
+        #expect(replay.coverage.disks > rehearsed.steps.count, "the replay did nothing")
+        print("\(named): \(replay.coverage)")
+    }
+
+    /// Syncs that nothing is found without, by their number in the order of the change, and why.
+    private static let withoutConsequence: [NamedChange.Name: [Int: (step: String, reason: String)]] = [
+        .savingMany: [
+            3: ("fsync directory attachments", "syncfs was before it, and says all but that the journal failed")
+        ],
+        .creating: [
+            2: ("fsync directory attachments", "it is empty, so no name in it can be lost"),
+            3: ("fsync directory incoming", "it is empty, so no name in it can be lost"),
+        ],
+        .recovering: [
+            3: ("fsync directory db.coffer", "what comes back is stale, and the next opening removes it again"),
+            5: ("fsync directory incoming", "what comes back is stale, and the next opening removes it again"),
+        ],
+    ]
+
+    @Test("would not, were any one of the syncs left out", arguments: NamedChange.all)
+    func omitted(named: NamedChange) throws {
+        let rehearsed = try RehearsedChange(named)
+        let synchronizations = PowerCutReplay(rehearsed).synchronizations
+        let exceptions = Self.withoutConsequence[named.name] ?? [:]
+        for (number, (index, step)) in zip(1..., synchronizations) {
+            var replay = PowerCutReplay(rehearsed)
+            replay.omitted = index
+            try replay.run(stopsAtFinding: true)
+            let exception = exceptions[number]
+            #expect(exception == nil || exception?.step == step, "\(named): sync \(number) is \(step)")
+            #expect(replay.findings.isEmpty == (exception != nil), "\(named), without \(step), the sync \(number)")
+        }
+        print(
+            "\(named): \(synchronizations.count - exceptions.count) of \(synchronizations.count) syncs are missed when left out"
+        )
+    }
+}
