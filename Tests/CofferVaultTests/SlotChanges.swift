@@ -1,3 +1,4 @@
+import CofferFaults
 import CofferSealing
 import CofferVault
 import Foundation
