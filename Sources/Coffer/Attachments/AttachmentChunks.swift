@@ -27,6 +27,9 @@ public struct AttachmentChunks: AsyncSequence, Sendable {
     init?(_ content: Content, subject: String) throws(CofferError) {
         if case .memory(let data) = content.place {
             origin = .memory(data)
+        } else if case .source = content.place {
+            guard let data = try content.data(subject: subject) else { return nil }
+            origin = .memory(data)
         } else {
             guard let reader = try content.reader(subject: subject) else { return nil }
             origin = .reader(reader)

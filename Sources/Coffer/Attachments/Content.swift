@@ -161,7 +161,12 @@ final class Content: BlobContent {
             try Self.check(range, data.count, subject)
             return data.subdata(in: (data.startIndex + range.lowerBound)..<(data.startIndex + range.upperBound))
         }
-        if case .source = place { return nil }
+        if case .source = place {
+            // Read again, which only what is read once and stays can't.
+            guard let data = try data(subject: subject) else { return nil }
+            try Self.check(range, data.count, subject)
+            return data.subdata(in: range)
+        }
         guard let reader = try reader(subject: subject) else { return nil }
         try Self.check(range, reader.byteCount, subject)
         return try unsafe Data(byteCount: range.count) { (bytes) throws(CofferError) in
