@@ -81,6 +81,8 @@ struct StoreCommandTests {
                 ["ls"], ["get", "a"], ["rm", "a"], ["put", "a"], ["import", "key"], ["info"],
                 ["attach", "a", "b", "key"],
                 ["cat", "a", "b"], ["rm", "a", "b"], ["import", "--attach", "key"],
+                ["rekey", "--new-key", "file:key"], ["encrypt", "--new-key", "file:key"],
+                ["decrypt", "--yes-remove-encryption"],
             ] {
                 var arguments = arguments
                 arguments.insert(contentsOf: [store, "--key", "raw+file:key", "--json"], at: 1)
@@ -153,9 +155,21 @@ struct WrongKeyCommandTests {
         for arguments in [
             ["ls"], ["get", "a"], ["rm", "a"], ["put", "a", "a.json"], ["import", "a.json"],
             ["attach", "a", "b", "a.json"], ["cat", "a", "b"], ["rm", "a", "b"], ["import", "--attach", "a.json"],
+            ["rekey", "--new-key", "file:a.json"], ["encrypt", "--new-key", "file:a.json"],
+            ["decrypt", "--yes-remove-encryption"],
         ] {
             let all = [arguments[0], store, "--json"] + options + arguments.dropFirst()
-            let outcome = try CofferProcess.run(all, in: work.folder, .init(environment: ["KEY": "swordfish"]))
+            try check(all)
+        }
+        for arguments in [
+            ["list"], ["add", "--new-key", "file:a.json"], ["replace", "--new-key", "file:a.json"],
+            ["remove", "0123456789abcdef"],
+        ] {
+            try check(["key", arguments[0], store, "--json"] + options + arguments.dropFirst())
+        }
+
+        func check(_ arguments: [String]) throws {
+            let outcome = try CofferProcess.run(arguments, in: work.folder, .init(environment: ["KEY": "swordfish"]))
             #expect(outcome.status == 12, "\(arguments)")
             #expect(outcome.output.isEmpty)
             #expect(try outcome.failure["status"] as? Int == 401)

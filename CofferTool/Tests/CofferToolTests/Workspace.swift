@@ -4,8 +4,12 @@ import Foundation
 final class Workspace {
     let folder: URL
 
-    init() throws {
-        folder = FileManager.default.temporaryDirectory.appending(path: "coffer-tool-\(UUID())")
+    /// - Parameter inMemory: for much data, where the system has a file system in memory.
+    init(inMemory: Bool = false) throws {
+        let memory = URL(filePath: "/dev/shm", directoryHint: .isDirectory)
+        let isThere = inMemory && FileManager.default.isWritableFile(atPath: memory.path(percentEncoded: false))
+        let parent = isThere ? memory : FileManager.default.temporaryDirectory
+        folder = parent.appending(path: "coffer-tool-\(UUID())")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
     }
 

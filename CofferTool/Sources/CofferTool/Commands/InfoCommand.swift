@@ -32,7 +32,7 @@ struct InfoCommand: StoreCommand {
             "sequence    \(info.sequence)",
         ]
         for slot in info.keySlots {
-            lines.append("key         \(slot.id)  \(slot.created.ISO8601Format())  \(slot.kind.text)")
+            lines.append("key         \(slot.text)")
         }
         if let documentCount { lines.append("documents   \(documentCount)") }
         return lines.joined(separator: "\n")
@@ -45,25 +45,8 @@ struct InfoCommand: StoreCommand {
         line.add("uuid", info.storeUUID.uuidString.lowercased())
         line.add("generation", info.generation)
         line.add("sequence", info.sequence)
-        let slots = info.keySlots.map { slot in
-            var key = JSONLine(type: "key")
-            key.add("id", slot.id)
-            key.add("created", slot.created.ISO8601Format())
-            key.add("kind", slot.kind.text)
-            return key.finished
-        }
-        line.add("keys", json: "[" + slots.joined(separator: ",") + "]")
+        line.add("keys", json: "[" + info.keySlots.map(\.json).joined(separator: ",") + "]")
         if let documentCount { line.add("documents", documentCount) }
         return line.finished
-    }
-}
-
-extension StoreInfo.KeySlot.Kind {
-    fileprivate var text: String {
-        switch self {
-        case .scryptPassword(let n, let r, let p): "password, scrypt N=\(n) r=\(r) p=\(p)"
-        case .pbkdf2Password(let iterations): "password, PBKDF2 \(iterations) iterations"
-        case .bytes: "32 bytes"
-        }
     }
 }

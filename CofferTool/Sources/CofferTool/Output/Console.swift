@@ -38,9 +38,10 @@ final class Console {
     }
 
     /// Writes a line to standard error that is neither a result nor a failure.
-    func printNote(_ text: String) {
-        try? Self.write(Array("coffer: \(text)\n".utf8), to: STDERR_FILENO)
-    }
+    func printNote(_ text: String) { Self.printProgress("coffer: \(text)") }
+
+    /// Writes a line to standard error that says how far the work is. Safe from any thread.
+    static func printProgress(_ line: String) { try? write(Array((line + "\n").utf8), to: STDERR_FILENO) }
 
     /// Writes why the command failed to standard error.
     func printFailure(_ failure: Failure) {
@@ -72,7 +73,10 @@ final class Console {
         return isPlain ? text : JSONLine.quoted(text)
     }
 
-    private static func write(_ bytes: some ContiguousBytes & Collection, to descriptor: Int32) throws(Failure) {
+    /// Writes all of `bytes`. `name` is what messages call the descriptor.
+    static func write(
+        _ bytes: some ContiguousBytes & Collection, to descriptor: Int32, named name: String? = nil
+    ) throws(Failure) {
         var written = 0
         while written < bytes.count {
             let count = unsafe bytes.withUnsafeBytes { all in
@@ -86,7 +90,8 @@ final class Console {
             if count >= 0 {
                 written += count
             } else if errno != EINTR {
-                throw Failure.system(errno, descriptor == STDOUT_FILENO ? "standard output" : "standard error")
+                let standard = descriptor == STDOUT_FILENO ? "standard output" : "standard error"
+                throw Failure.system(errno, name ?? standard)
             }
         }
     }

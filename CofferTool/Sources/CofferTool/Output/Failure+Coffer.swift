@@ -34,6 +34,7 @@ extension Failure {
         case .databaseNotFound: "coffer create makes a store"
         case .invalidDatabaseName:
             "NAME in NAME.coffer starts with a letter and holds lower-case letters, digits and _$()+-: with : for /"
+        case .otherKeysExist: "--keep-key SOURCE keeps one of them, --drop-other-keys drops them"
         case .busy: "another process has the store open: try again when it is done"
         case .encryptionUnavailable: "install SQLCipher's library: libsqlcipher-dev has it on Debian and Ubuntu"
         case .unsupportedFormat: "a newer coffer may open it"

@@ -6,9 +6,12 @@ internal import Darwin
 
 /// A line at the bottom of the terminal that says how far the work is. Without a terminal it is not there.
 struct ProgressLine {
-    private let isShown = isatty(STDERR_FILENO) == 1
+    private let isShown = Self.isOnTerminal
     private let clock = ContinuousClock()
     private var lastUpdate: ContinuousClock.Instant?
+
+    /// Whether standard error is a terminal.
+    static var isOnTerminal: Bool { isatty(STDERR_FILENO) == 1 }
 
     private static let width = 30
     private static let interval = Duration.milliseconds(100)

@@ -1,0 +1,38 @@
+internal import ArgumentParser
+internal import Coffer
+
+struct EncryptCommand: StoreCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "encrypt",
+        abstract: "Encrypt a store that was readable: all of it, or nothing.",
+        discussion: """
+            As coffer rekey. Old copies and backups stay readable, and so may be what the disk keeps of the files that were \
+            removed.
+            """
+    )
+
+    @OptionGroup var arguments: StoreArguments
+    @OptionGroup var newKey: NewKeyArguments
+    @OptionGroup var change: KeyChangeArguments
+
+    @Flag(help: "Give attachment files names that say nothing of their content, not even to who knows it.")
+    var keyedNames = false
+
+    func run(_ console: Console) throws {
+        try newKey.checkStandardInput(arguments)
+        Interruption.watch()
+        let path = try arguments.path()
+        let result = try arguments.withDatabase(readOnly: false) { database in
+            guard !database.isEncrypted else {
+                throw Failure(
+                    message: "\(arguments.store): it is encrypted already", hint: "coffer rekey changes its key",
+                    code: "invalidArgument", status: 400, exit: .failed)
+            }
+            let key = try newKey.key(of: path)
+            return try change.run(console) { progress in
+                try await database.changeEncryptionKey(to: key, keyedNames: keyedNames, progress: progress)
+            }
+        }
+        try change.print(result, of: arguments.store, console)
+    }
+}

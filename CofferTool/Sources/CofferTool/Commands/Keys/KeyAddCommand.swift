@@ -1,0 +1,23 @@
+internal import ArgumentParser
+internal import Coffer
+
+struct KeyAddCommand: StoreCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "add",
+        abstract: "Add a key that opens the store too.",
+        discussion: "The new key's id is the result."
+    )
+
+    @OptionGroup var arguments: StoreArguments
+    @OptionGroup var newKey: NewKeyArguments
+    @OptionGroup var label: LabelArguments
+
+    func run(_ console: Console) throws {
+        try newKey.checkStandardInput(arguments)
+        let added = try arguments.withDatabase(readOnly: false) { database in
+            try database.checkIsEncrypted(arguments.store)
+            return try database.addKey(newKey.key(of: arguments.path()), label: label.label)
+        }
+        try console.printResult(console.isJSON ? added.json : added.id)
+    }
+}

@@ -1,0 +1,57 @@
+internal import ArgumentParser
+internal import Coffer
+
+/// What the commands that encrypt a store anew have in common: how they tell how far they are, and what was done.
+struct KeyChangeArguments: ParsableArguments {
+    @Flag(help: "Tell how far it is on standard error, also where that is no terminal.")
+    var progress = false
+
+    /// Runs `change`, which ^C cancels, and shows how far it is.
+    func run(
+        _ console: Console,
+        _ change: @escaping @Sendable (@escaping @Sendable (KeyChangeProgress) -> Void) async throws -> KeyChangeResult
+    ) throws -> KeyChangeResult {
+        let meter = KeyChangeMeter(console, isAsked: progress)
+        defer { meter.clear() }
+        return try Interruptible.run { try await change { meter.show($0) } }
+    }
+
+    func print(_ result: KeyChangeResult, of store: String, _ console: Console) throws {
+        try console.printResult(console.isJSON ? result.json(store) : result.text)
+    }
+}
+
+extension KeyChangeResult {
+    fileprivate var text: String {
+        var lines = [
+            "generation   \(oldGeneration) to \(newGeneration)",
+            "documents    \(documentCount), in \(databaseByteCount) bytes",
+            "attachments  \(attachmentCount), in \(attachmentByteCount) bytes",
+        ]
+        lines += keys.map { "key          \($0.text)" }
+        lines += endedKeys.map { "ended        \($0.text)" }
+        switch formerKey {
+        case .refused: lines.append("old key      tried, and refused (401)")
+        case .stillOpens: lines.append("old key      still opens the store: it is one of the keys that were given")
+        }
+        lines.append("took         \(Int(duration / .milliseconds(1))) ms")
+        return lines.joined(separator: "\n")
+    }
+
+    fileprivate func json(_ store: String) -> String {
+        var line = JSONLine(type: "rekey")
+        line.add("path", store)
+        line.add("oldGeneration", oldGeneration)
+        line.add("generation", newGeneration)
+        line.add("keys", json: "[" + keys.map(\.json).joined(separator: ",") + "]")
+        line.add("endedKeys", json: "[" + endedKeys.map(\.json).joined(separator: ",") + "]")
+        line.add("documents", documentCount)
+        line.add("databaseBytes", databaseByteCount)
+        line.add("attachments", attachmentCount)
+        line.add("attachmentBytes", attachmentByteCount)
+        line.add("milliseconds", Int(duration / .milliseconds(1)))
+        line.add("oldGenerationIsGone", oldGenerationIsGone)
+        line.add("oldKeyOpens", formerKey == .stillOpens)
+        return line.finished
+    }
+}

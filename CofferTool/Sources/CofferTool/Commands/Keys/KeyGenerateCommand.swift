@@ -1,0 +1,68 @@
+internal import ArgumentParser
+internal import Coffer
+
+#if canImport(Glibc)
+internal import Glibc
+#else
+internal import Darwin
+#endif
+
+struct KeyGenerateCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "generate",
+        abstract: "Make a new key: 32 random bytes in hex.",
+        discussion: """
+            They are written to standard output, or into a new file that only its owner can read. A store is made with it, or \
+            opened, by --key hex+file:FILE.
+            """
+    )
+
+    @Argument(help: "The file, which must not exist.")
+    var file: String?
+
+    @Flag(help: "Write one object of JSON per line, errors too.")
+    var json = false
+
+    func run() throws {
+        let console = Console(isJSON: json)
+        let key = SymmetricKey()
+        if let file {
+            try write(key, to: file)
+            if json {
+                var line = JSONLine(type: "key")
+                line.add("file", file)
+                try console.printResult(line.finished)
+            }
+        } else if json {
+            var line = JSONLine(type: "key")
+            line.add("hex", Self.hex(key))
+            try console.printResult(line.finished)
+        } else {
+            try console.printResult(Self.hex(key))
+        }
+        try console.flush()
+    }
+
+    private static func hex(_ key: SymmetricKey) -> String {
+        let digits = Array("0123456789abcdef".utf8)
+        let text = unsafe key.withBytes { bytes in
+            unsafe bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }
+        }
+        return String(decoding: text, as: UTF8.self)
+    }
+
+    /// Writes the key so that it is there as a whole or not at all.
+    private func write(_ key: SymmetricKey, to path: String) throws(Failure) {
+        let descriptor = unsafe open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw Failure.system(errno, path) }
+        do throws(Failure) {
+            try Console.write(Array((Self.hex(key) + "\n").utf8), to: descriptor, named: path)
+            guard fsync(descriptor) == 0 else { throw Failure.system(errno, path) }
+        } catch {
+            close(descriptor)
+            unsafe unlink(path)
+            throw error
+        }
+        close(descriptor)
+    }
+}

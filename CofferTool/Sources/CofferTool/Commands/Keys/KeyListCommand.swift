@@ -1,0 +1,23 @@
+internal import ArgumentParser
+internal import Coffer
+
+struct KeyListCommand: StoreCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list",
+        abstract: "List the keys of a store.",
+        discussion: """
+            A line for each: its id, when it was made, its kind and its label. The one that was used for this has a * before \
+            its id. Labels are encrypted; coffer info lists the keys without them, and needs no key.
+            """
+    )
+
+    @OptionGroup var arguments: StoreArguments
+
+    func run(_ console: Console) throws {
+        let (keys, isEncrypted) = try arguments.withDatabase(readOnly: true) { (try $0.keys, $0.isEncrypted) }
+        for key in keys { try console.printResult(console.isJSON ? key.json : key.text) }
+        if !isEncrypted && !console.isJSON {
+            console.printNote("note: \(Console.printable(arguments.store)): not encrypted, it opens without a key")
+        }
+    }
+}

@@ -1,0 +1,31 @@
+internal import ArgumentParser
+internal import Coffer
+
+struct KeyRemoveCommand: StoreCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "remove",
+        abstract: "Remove a key: it does not open the store any more.",
+        discussion: """
+            The last one stays; coffer decrypt removes the encryption. Nothing is encrypted again: see coffer key --help.
+            """
+    )
+
+    @OptionGroup var arguments: StoreArguments
+
+    @Argument(help: "The id of the key, as coffer key list shows it.")
+    var id: String
+
+    func run(_ console: Console) throws {
+        try arguments.withDatabase(readOnly: false) { database in
+            try database.checkIsEncrypted(arguments.store)
+            try database.checkHasKey(id)
+            try database.removeKey(id)
+        }
+        if console.isJSON {
+            var line = JSONLine(type: "key")
+            line.add("id", id)
+            line.add("removed", true)
+            try console.printResult(line.finished)
+        }
+    }
+}

@@ -1,0 +1,31 @@
+internal import ArgumentParser
+internal import Coffer
+
+struct KeyReplaceCommand: StoreCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "replace",
+        abstract: "Put a new key in the place of another, in one step.",
+        discussion: """
+            Without an id that is the key that the store is opened with. The new key keeps the label, unless --label gives \
+            another. Its id is the result. Nothing is encrypted again: see coffer key --help.
+            """
+    )
+
+    @OptionGroup var arguments: StoreArguments
+
+    @Argument(help: "The id of the key that goes, as coffer key list shows it.")
+    var id: String?
+
+    @OptionGroup var newKey: NewKeyArguments
+    @OptionGroup var label: LabelArguments
+
+    func run(_ console: Console) throws {
+        try newKey.checkStandardInput(arguments)
+        let key = try arguments.withDatabase(readOnly: false) { database in
+            try database.checkIsEncrypted(arguments.store)
+            if let id { try database.checkHasKey(id) }
+            return try database.replaceKey(id, with: newKey.key(of: arguments.path()), label: label.label)
+        }
+        try console.printResult(console.isJSON ? key.json : key.id)
+    }
+}

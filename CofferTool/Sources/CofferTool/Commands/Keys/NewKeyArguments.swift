@@ -1,0 +1,37 @@
+internal import ArgumentParser
+internal import Coffer
+
+/// Where the new key comes from.
+struct NewKeyArguments: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "Where the new key comes from, as for --key. Without it you are asked, twice, if there is a terminal.",
+            valueName: "source"))
+    var newKey: String?
+
+    private func source() throws(Failure) -> KeySource {
+        if let newKey { return try KeySource(newKey) }
+        guard Terminal.isPresent else {
+            throw Failure.usage("there is no new key", hint: "--new-key SOURCE names where it comes from")
+        }
+        return KeySource(origin: .prompt)
+    }
+
+    /// Throws, before anything else happens, when the new key can't be had, or is to be read where another one is.
+    func checkStandardInput(_ arguments: StoreArguments, others: [KeySource] = []) throws(Failure) {
+        let sources = try [arguments.keySource(), source()].compactMap(\.self) + others
+        guard sources.count(where: \.usesStandardInput) < 2 else {
+            throw Failure.usage("standard input cannot be two keys")
+        }
+    }
+
+    func key(of path: StorePath) throws(Failure) -> SymmetricKey {
+        try source().key(for: "New key of \(Console.printable(path.fileName))", isNew: true)
+    }
+}
+
+/// What a key is called.
+struct LabelArguments: ParsableArguments {
+    @Option(help: "What the key is called: up to 200 bytes, kept encrypted in the store.")
+    var label: String?
+}

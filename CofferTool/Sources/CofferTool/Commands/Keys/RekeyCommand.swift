@@ -1,0 +1,50 @@
+internal import ArgumentParser
+internal import Coffer
+
+struct RekeyCommand: StoreCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "rekey",
+        abstract: "Encrypt a whole store anew, under another key: all of it, or nothing.",
+        discussion: """
+            The database and every attachment are encrypted under a fresh key that the new key opens. Killed at any instant, \
+            exactly one of the two keys opens the whole store; ^C leaves it as it was. It needs as much space again as the \
+            store takes. Other keys of the store are kept only where they are given: without them it must be said that they \
+            are dropped.
+            """
+    )
+
+    @OptionGroup var arguments: StoreArguments
+    @OptionGroup var newKey: NewKeyArguments
+    @OptionGroup var change: KeyChangeArguments
+
+    @Option(
+        help: ArgumentHelp(
+            "Another key of the store that shall still open it. May be given again.", valueName: "source"))
+    var keepKey: [String] = []
+
+    @Flag(help: "Drop the keys of the store that are not given.")
+    var dropOtherKeys = false
+
+    @Flag(
+        inversion: .prefixedNo,
+        help: "Give attachment files names that say nothing of their content, or no longer. Without it as before.")
+    var keyedNames: Bool?
+
+    func run(_ console: Console) throws {
+        let kept = try keepKey.map { (text) throws(Failure) in try KeySource(text) }
+        try newKey.checkStandardInput(arguments, others: kept)
+        Interruption.watch()
+        let path = try arguments.path()
+        let result = try arguments.withDatabase(readOnly: false) { database in
+            try database.checkIsEncrypted(arguments.store)
+            let keptKeys = try kept.map { try $0.key(for: "Another key of \(Console.printable(path.fileName))") }
+            let key = try newKey.key(of: path)
+            return try change.run(console) { progress in
+                try await database.changeEncryptionKey(
+                    to: key, keeping: keptKeys, droppingOtherKeys: dropOtherKeys, keyedNames: keyedNames,
+                    progress: progress)
+            }
+        }
+        try change.print(result, of: arguments.store, console)
+    }
+}

@@ -1,0 +1,31 @@
+internal import Coffer
+internal import Synchronization
+
+/// Shows how far a change of the encryption key is: on a terminal as a bar, elsewhere, where it was asked for, in lines.
+final class KeyChangeMeter: Sendable {
+    private let line = Mutex(ProgressLine())
+    private let writesLines: Bool
+    private let isJSON: Bool
+
+    init(_ console: Console, isAsked: Bool) {
+        writesLines = isAsked && !ProgressLine.isOnTerminal
+        isJSON = console.isJSON
+    }
+
+    func show(_ progress: KeyChangeProgress) {
+        let (done, total) = (progress.completedByteCount, progress.totalByteCount)
+        let text = "\(progress.phase): \(done >> 20) of \(max(done, total) >> 20) MiB"
+        guard writesLines else { return line.withLock { $0.update(done, of: total, text) } }
+        guard isJSON else { return Console.printProgress("coffer: \(text)") }
+        var line = JSONLine(type: "progress")
+        line.add("phase", progress.phase.description)
+        line.add("bytes", done)
+        line.add("totalBytes", total)
+        line.add("items", progress.completedItemCount)
+        line.add("totalItems", progress.totalItemCount)
+        Console.printProgress(line.finished)
+    }
+
+    /// Takes the bar away.
+    func clear() { line.withLock { $0.clear() } }
+}

@@ -1,0 +1,43 @@
+internal import Coffer
+internal import Foundation
+
+extension StoreInfo.KeySlot.Kind {
+    var text: String {
+        switch self {
+        case .scryptPassword(let n, let r, let p): "password, scrypt N=\(n) r=\(r) p=\(p)"
+        case .pbkdf2Password(let iterations): "password, PBKDF2 \(iterations) iterations"
+        case .bytes: "32 bytes"
+        }
+    }
+}
+
+extension StoreInfo.KeySlot {
+    /// One line for people.
+    var text: String { "\(id)  \(created.ISO8601Format())  \(kind.text)" }
+
+    var json: String {
+        var line = JSONLine(type: "key")
+        line.add("id", id)
+        line.add("created", created.ISO8601Format())
+        line.add("kind", kind.text)
+        return line.finished
+    }
+}
+
+extension DatabaseKey {
+    /// One line for people.
+    var text: String {
+        let label = label.map { "  " + Console.printable($0) } ?? ""
+        return "\(isCurrent ? "*" : " ") \(id)  \(created.ISO8601Format())  \(kind.text)\(label)"
+    }
+
+    var json: String {
+        var line = JSONLine(type: "key")
+        line.add("id", id)
+        line.add("created", created.ISO8601Format())
+        line.add("kind", kind.text)
+        if let label { line.add("label", label) }
+        line.add("current", isCurrent)
+        return line.finished
+    }
+}
