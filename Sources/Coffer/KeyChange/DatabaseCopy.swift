@@ -32,7 +32,20 @@ struct DatabaseCopy {
     }
 
     /// Copies everything as it is.
-    func export(cacheByteCount: Int) throws(CofferError) {
+    ///
+    /// - Returns: how many rows each table of the original has.
+    func export(cacheByteCount: Int) throws(CofferError) -> [Int] {
+        let counts = Mutex<[Int]>([])
+        try inParallel { () throws(CofferError) in
+            try copyTables(cacheByteCount: cacheByteCount)
+        } and: { () throws(CofferError) in
+            let found = try countRows()
+            counts.withLock { $0 = found }
+        }
+        return counts.withLock(\.self)
+    }
+
+    private func copyTables(cacheByteCount: Int) throws(CofferError) {
         let connection = try source.connect(.exporting, cacheByteCount: cacheByteCount)
         defer { try? connection.close() }
         let tables = DocumentTables(connection)
@@ -93,27 +106,56 @@ struct DatabaseCopy {
         return sum
     }
 
-    /// Opens the copy as anybody will who has only its key, and reads all of it.
-    ///
-    /// - Returns: how many documents there are, not counting deleted ones.
-    /// - Throws: `damaged` (500), naming a document whose body is not what its digest says.
-    func verify() throws(CofferError) -> Int {
-        let outcomes = Mutex<[Result<Int, CofferError>]>([])
-        // Two connections read the same pages, but each check keeps a core busy.
-        let checks: [@Sendable () -> Result<Int, CofferError>] = [
-            { Result { () throws(CofferError) in try checkStructure() } },
-            { Result { () throws(CofferError) in try checkContent() } },
-        ]
-        DispatchQueue.concurrentPerform(iterations: checks.count) { index in
-            let outcome = checks[index]()
-            outcomes.withLock { $0.append(outcome) }
-        }
-        var count = 0
-        for outcome in outcomes.withLock(\.self) { count += try outcome.get() }
-        return count
+    private func countRows() throws(CofferError) -> [Int] {
+        let connection = try source.connect(.readOnly, cacheByteCount: 8 << 20)
+        defer { try? connection.close() }
+        connection.ask { [monitor] in monitor.goesOn }
+        try connection.execute("BEGIN")
+        var counts: [Int] = []
+        for table in Schema.tables { counts.append(try rowCount(table, in: connection)) }
+        try DocumentTables(connection).confirmReads()
+        return counts
     }
 
-    private func checkStructure() throws(CofferError) -> Int {
+    private func rowCount(_ table: Schema.Table, in connection: Connection) throws(CofferError) -> Int {
+        let count = Statement(connection, table.count)
+        defer { count.finalize() }
+        return try count.first { Int($0.integer(0)) } ?? 0
+    }
+
+    /// Opens the copy as anybody will who has only its key, and reads all of it.
+    ///
+    /// - Parameter rowCounts: of the original's tables.
+    /// - Returns: how many documents there are, not counting deleted ones.
+    /// - Throws: `damaged` (500), naming a document whose body is not what its digest says.
+    func verify(rowCounts: [Int]) throws(CofferError) -> Int {
+        // Both read every page, and each keeps a core busy.
+        let documentCount = Mutex(0)
+        try inParallel { () throws(CofferError) in
+            try checkStructure()
+        } and: { () throws(CofferError) in
+            let count = try checkContent(rowCounts)
+            documentCount.withLock { $0 = count }
+        }
+        return documentCount.withLock(\.self)
+    }
+
+    /// Runs both at once, each with connections of its own.
+    private func inParallel(
+        _ first: @Sendable () throws(CofferError) -> Void, and second: @Sendable () throws(CofferError) -> Void
+    ) throws(CofferError) {
+        let failure = Mutex<CofferError?>(nil)
+        DispatchQueue.concurrentPerform(iterations: 2) { index in
+            do throws(CofferError) {
+                if index == 0 { try first() } else { try second() }
+            } catch {
+                failure.withLock { $0 = $0 ?? error }
+            }
+        }
+        if let failure = failure.withLock(\.self) { throw failure }
+    }
+
+    private func checkStructure() throws(CofferError) {
         let connection = try target.connect(.immutable, cacheByteCount: 8 << 20)
         defer { try? connection.close() }
         connection.ask { [monitor] in monitor.goesOn }
@@ -122,45 +164,46 @@ struct DatabaseCopy {
             throw CofferError(.damaged, of: target.subject, "a copy of the database is not well formed")
         }
         check.finalize()
-        return 0
     }
 
-    private func checkContent() throws(CofferError) -> Int {
-        let copy = try target.connect(.immutable, cacheByteCount: 8 << 20)
-        defer { try? copy.close() }
-        let original = try source.connect(.readOnly, cacheByteCount: 8 << 20)
-        defer { try? original.close() }
-        try original.execute("BEGIN")
-        guard try Binding.read(from: copy) == Binding(manifest) else {
+    private func checkContent(_ rowCounts: [Int]) throws(CofferError) -> Int {
+        let connection = try target.connect(.immutable, cacheByteCount: 8 << 20)
+        defer { try? connection.close() }
+        guard try Binding.read(from: connection) == Binding(manifest) else {
             throw CofferError(.damaged, of: target.subject, "a copy of the database says another store's name")
         }
-        for count in Schema.rowCounts {
-            let counts = (
-                try Statement(original, count).first { $0.integer(0) },
-                try Statement(copy, count).first { $0.integer(0) }
-            )
-            guard counts.0 == counts.1 else {
+        for (table, rowCount) in zip(Schema.tables, rowCounts) {
+            let count: Int
+            if let bodies = table.bodies {
+                count = try checkBodies(bodies, in: connection)
+            } else {
+                count = try self.rowCount(table, in: connection)
+            }
+            guard count == rowCount else {
                 throw CofferError(.damaged, of: target.subject, "a copy of the database has other rows")
             }
             try monitor.checkCancelled()
         }
-        for bodies in Schema.longBodies { try checkBodies(bodies, in: copy) }
-        let tables = DocumentTables(copy)
+        let tables = DocumentTables(connection)
         let count = try tables.documentCount()
         try tables.confirmReads()
-        try DocumentTables(original).confirmReads()
         return count
     }
 
-    private func checkBodies(_ bodies: StaticString, in connection: Connection) throws(CofferError) {
+    /// - Returns: how many rows there are, with or without a body.
+    private func checkBodies(_ bodies: StaticString, in connection: Connection) throws(CofferError) -> Int {
         let bodies = Statement(connection, bodies)
         defer { bodies.finalize() }
+        var count = 0
         while try bodies.step() {
-            try monitor.checkCancelled()
+            count += 1
+            guard !bodies.isNull(1) else { continue }
             guard BodyDigest.matches(bodies.isNull(0) ? nil : bodies.bytes(0), of: bodies.bytes(1)) else {
                 throw CofferError(
                     .damaged, of: "document \(bodies.text(2)) of \(target.subject)", "its body is not what was written")
             }
+            try monitor.checkCancelled()
         }
+        return count
     }
 }

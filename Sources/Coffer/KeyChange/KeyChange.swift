@@ -131,10 +131,10 @@ struct KeyChange {
         let key = try next.manifest.key(for: .database)
         let target = DatabaseFile(path: next.databasePath, subject: storage.subject, key: key)
         let copy = DatabaseCopy(from: storage.databaseFile, to: target, next.manifest.manifest, monitor)
-        try copy.export(cacheByteCount: storage.settings.cacheByteCount / 4)
+        let rowCounts = try copy.export(cacheByteCount: storage.settings.cacheByteCount / 4)
         let late = ContentCopying(storage, next, monitor)
         let contents = try copy.finish { (row) throws(CofferError) in try late.header(for: row) }
-        let documentCount = try copy.verify()
+        let documentCount = try copy.verify(rowCounts: rowCounts)
         try next.seal()
 
         let successor = try storage.openSuccessor(next.manifest, target, after: writer)

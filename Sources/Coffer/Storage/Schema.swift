@@ -81,18 +81,32 @@ enum Schema {
     /// What a copy that was made table by table lacks.
     static let versionStatement: StaticString = "PRAGMA user_version = 1"
 
-    /// How many rows each table has, as a copy has them too.
-    static let rowCounts: [StaticString] = [
-        "SELECT count(*) FROM info", "SELECT count(*) FROM documents", "SELECT count(*) FROM revisions",
-        "SELECT count(*) FROM leaves",
-        "SELECT count(*) FROM attachments", "SELECT count(*) FROM attachment_uses",
-        "SELECT count(*) FROM local_documents", "SELECT count(*) FROM expirations",
-    ]
+    /// A table, as whoever copies the database needs to check it.
+    struct Table: Sendable {
+        /// How many rows it has.
+        let count: StaticString
+        /// Of each row the digest, the body where it may overflow its page, and the document's id; nil without bodies.
+        var bodies: StaticString?
+    }
 
-    /// The bodies that overflow their page, with their digests and the ids of their documents.
-    static let longBodies: [StaticString] = [
-        "SELECT digest, body, id FROM revisions WHERE digest IS NOT NULL OR length(body) > 2048",
-        "SELECT digest, body, id FROM local_documents WHERE digest IS NOT NULL OR length(body) > 2048",
+    /// Every table there is.
+    static let tables = [
+        Table(count: "SELECT count(*) FROM info"),
+        Table(count: "SELECT count(*) FROM documents"),
+        Table(
+            count: "SELECT count(*) FROM revisions",
+            bodies: """
+                SELECT digest, CASE WHEN digest IS NOT NULL OR length(body) > 2048 THEN body END, id FROM revisions
+                """),
+        Table(count: "SELECT count(*) FROM leaves"),
+        Table(count: "SELECT count(*) FROM attachments"),
+        Table(count: "SELECT count(*) FROM attachment_uses"),
+        Table(
+            count: "SELECT count(*) FROM local_documents",
+            bodies: """
+                SELECT digest, CASE WHEN digest IS NOT NULL OR length(body) > 2048 THEN body END, id FROM local_documents
+                """),
+        Table(count: "SELECT count(*) FROM expirations"),
     ]
 
     /// Builds an empty database in the file at `path`, which exists and is empty, and binds it to its store.
