@@ -75,7 +75,8 @@ package struct PowerCutDisk {
 
     private mutating func settleFile(_ file: Int) {
         durable.contents[file] = current.contents[file]
-        settledFiles.insert(file)
+        // A file that is still empty is no database yet.
+        if current.contents[file]?.isEmpty == false { settledFiles.insert(file) }
         dirtyFiles.remove(file)
     }
 
@@ -99,9 +100,9 @@ package struct PowerCutDisk {
             file = nextOwnNumber
             nextOwnNumber -= 1
             change([place]) { $0[place] = file }
-            // With the first sync of a log, its directory is synced too.
-            if isSettled { settleNames { $0.contains(place.directory) } }
         }
+        // With the first sync of a log, its directory is synced too. An empty one was not synced.
+        if isSettled && !content.isEmpty { settleNames { $0.contains(place.directory) } }
         current.contents[file] = content
         dirtyFiles.insert(file)
         if isSettled { settleFile(file) }

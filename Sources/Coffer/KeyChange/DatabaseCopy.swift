@@ -68,14 +68,19 @@ struct DatabaseCopy {
     /// Makes the copy the next generation's: its binding, and the headers of its own content files. Closes it complete, with
     /// nothing beside it.
     ///
-    /// - Parameter header: what a content's row shall hold of its file.
+    /// - Parameters:
+    ///   - labels: what the next generation's keys are called.
+    ///   - header: what a content's row shall hold of its file.
     /// - Returns: how many contents there are.
-    func finish(header: (AttachmentRow) throws(CofferError) -> [UInt8]) throws(CofferError) -> ContentSum {
+    func finish(
+        _ labels: [(slot: KeySlot.ID, label: String)], header: (AttachmentRow) throws(CofferError) -> [UInt8]
+    ) throws(CofferError) -> ContentSum {
         let connection = try target.connect(.create, cacheByteCount: 8 << 20)
         defer { try? connection.close() }
         try connection.execute("PRAGMA journal_mode = MEMORY; BEGIN")
         let contents = try updateHeaders(in: connection, header)
         try Binding(manifest).update(in: connection)
+        try KeyLabels.replaceAll(in: connection, with: labels)
         try connection.execute(Schema.versionStatement)
         try connection.execute("COMMIT")
         try connection.switchToWriteAheadLog()

@@ -41,6 +41,9 @@ struct KeyChange {
         }
         let old = storage.manifest
         let keptSlots = try keptSlots(of: old)
+        let oldLabels = try storage.readCommitted { (tables) throws(CofferError) in
+            try KeyLabels.read(from: tables.connection)
+        }
         let new = try old.nextGeneration(
             openedBy: keys, cost: storage.settings.passwordCost, attachmentNames: attachmentNames(after: old.manifest))
         if new.manifest.isEncrypted { try Library.load().requireEncryption() }
@@ -56,7 +59,7 @@ struct KeyChange {
             try next.synchronizeContents()
             monitor.begin(.database, byteCount: needed.databaseByteCount, itemCount: 1)
             copy = try storage.alone { (writer) throws(CofferError) in
-                try copyDatabase(beside: writer, into: next, &isUncertain)
+                try copyDatabase(beside: writer, into: next, labels(oldLabels, of: new, keptSlots, old), &isUncertain)
             }
         } catch {
             if !isUncertain { next.abandon() }
@@ -68,7 +71,7 @@ struct KeyChange {
             oldGeneration: Int(clamping: old.manifest.generation),
             newGeneration: Int(clamping: new.manifest.generation),
             keys: new.manifest.slots.map(StoreInfo.KeySlot.init),
-            endedKeys: old.manifest.slots.filter { !keptSlots.contains($0.id) }.map(StoreInfo.KeySlot.init),
+            endedKeys: old.manifest.slots.filter { !keptSlots.values.contains($0.id) }.map(StoreInfo.KeySlot.init),
             documentCount: copy.documentCount, attachmentCount: copy.contents.count,
             attachmentByteCount: copy.contents.byteCount, databaseByteCount: copy.databaseByteCount,
             duration: .now - start, oldGenerationIsGone: isGone, formerKey: try fate(ofKeyOf: old))
@@ -84,24 +87,36 @@ struct KeyChange {
         }
     }
 
-    /// The slots whose keys were given to be kept.
+    /// The slots whose keys were given to be kept, by the places of these keys among ``keys``.
     ///
     /// - Throws: `otherKeysExist` (409) when there are some that were neither given nor may be dropped.
-    private func keptSlots(of old: UnlockedManifest) throws(CofferError) -> Set<KeySlot.ID> {
+    private func keptSlots(of old: UnlockedManifest) throws(CofferError) -> [Int: KeySlot.ID] {
         guard request.newKey != nil || request.keptKeys.isEmpty else {
             throw CofferError(.invalidArgument, "keys can't be kept where encryption ends")
         }
-        var kept: Set<KeySlot.ID> = []
+        let keys = keys
+        var kept: [Int: KeySlot.ID] = [:]
         for key in request.keptKeys {
-            // The manifest that the disk has: what a slot is made of is not kept in memory otherwise.
-            if let slot = try old.manifest.unlock(with: key).openedSlot { kept.insert(slot) }
+            let slot = try old.manifest.unlock(with: key).openedSlot
+            if let place = keys.firstIndex(of: key) { kept[place] = slot }
         }
-        let others = old.manifest.slots.filter { $0.id != old.openedSlot && !kept.contains($0.id) }
+        let others = old.manifest.slots.filter { $0.id != old.openedSlot && !kept.values.contains($0.id) }
         guard others.isEmpty || request.dropsOtherKeys else {
             throw CofferError(
                 .otherKeysExist, "\(others.count) other keys open it, which were neither kept nor dropped")
         }
         return kept
+    }
+
+    /// What the keys of the next generation are called: those that stay, as before.
+    private func labels(
+        _ labels: [KeySlot.ID: String], of new: UnlockedManifest, _ kept: [Int: KeySlot.ID], _ old: UnlockedManifest
+    ) -> [(slot: KeySlot.ID, label: String)] {
+        var places = kept
+        if places[0] == nil, let key = request.newKey, key == old.unlockingKey { places[0] = old.openedSlot }
+        return new.manifest.slots.enumerated().compactMap { place, slot in
+            places[place].flatMap { labels[$0] }.map { (slot.id, $0) }
+        }
     }
 
     private func attachmentNames(after old: Manifest) -> Manifest.AttachmentNames {
@@ -126,14 +141,15 @@ struct KeyChange {
     // MARK: While others wait to write
 
     private func copyDatabase(
-        beside writer: Writer, into next: NextGeneration, _ isUncertain: inout Bool
+        beside writer: Writer, into next: NextGeneration, _ labels: [(slot: KeySlot.ID, label: String)],
+        _ isUncertain: inout Bool
     ) throws(CofferError) -> DatabaseCopy.Outcome {
         let key = try next.manifest.key(for: .database)
         let target = DatabaseFile(path: next.databasePath, subject: storage.subject, key: key)
         let copy = DatabaseCopy(from: storage.databaseFile, to: target, next.manifest.manifest, monitor)
         let rowCounts = try copy.export(cacheByteCount: storage.settings.cacheByteCount / 4)
         let late = ContentCopying(storage, next, monitor)
-        let contents = try copy.finish { (row) throws(CofferError) in try late.header(for: row) }
+        let contents = try copy.finish(labels) { (row) throws(CofferError) in try late.header(for: row) }
         let documentCount = try copy.verify(rowCounts: rowCounts)
         try next.seal()
 

@@ -18,6 +18,16 @@ struct PowerCutTests {
         print("\(named): \(replay.coverage)")
     }
 
+    /// Of a key change that syncs the whole file system after the contents; ``NamedChange/Name/changingKeyFileByFile`` has
+    /// the same syncs without that one.
+    private static let afterAllWasSynced: [Int: (step: String, reason: String)] = [
+        3: ("fsync directory attachments", "syncfs was before it, and says all but that the journal failed"),
+        4: ("fsync directory incoming", "it is empty, so no name in it can be lost"),
+        5: ("fsync directory g0000000000000002", "syncfs was before it, and says all but that the journal failed"),
+        6: ("fsync directory db.coffer", "syncfs was before it, and says all but that the journal failed"),
+        9: ("fsync directory db.coffer", "what comes back is stale, and the next opening removes it"),
+    ]
+
     /// Syncs that nothing is found without, by their number in the order of the change, and why.
     private static let withoutConsequence: [NamedChange.Name: [Int: (step: String, reason: String)]] = [
         .savingMany: [
@@ -26,6 +36,11 @@ struct PowerCutTests {
         .creating: [
             2: ("fsync directory attachments", "it is empty, so no name in it can be lost"),
             3: ("fsync directory incoming", "it is empty, so no name in it can be lost"),
+        ],
+        .changingKey: afterAllWasSynced, .removingKey: afterAllWasSynced,
+        .changingKeyFileByFile: [
+            7: ("fsync directory incoming", "it is empty, so no name in it can be lost"),
+            12: ("fsync directory db.coffer", "what comes back is stale, and the next opening removes it"),
         ],
         .recovering: [
             3: ("fsync directory db.coffer", "what comes back is stale, and the next opening removes it again"),
@@ -43,7 +58,7 @@ struct PowerCutTests {
             replay.omitted = index
             try replay.run(stopsAtFinding: true)
             let exception = exceptions[number]
-            #expect(exception == nil || exception?.step == step, "\(named): sync \(number) is \(step)")
+            #expect(exception.map { step.hasPrefix($0.step) } != false, "\(named): sync \(number) is \(step)")
             #expect(replay.findings.isEmpty == (exception != nil), "\(named), without \(step), the sync \(number)")
         }
         print(

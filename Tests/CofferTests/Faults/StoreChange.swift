@@ -38,7 +38,9 @@ extension StoreChange {
 /// The changes to be proven, by a name that a process of its own can be given.
 struct NamedChange: Codable, Sendable, Hashable, CustomStringConvertible {
     enum Name: String, Codable, CaseIterable {
-        case saving, savingMany, compacting, creating, deleting, recovering
+        case saving, savingMany, compacting, creating, deleting, recovering, changingKey, removingKey
+        /// On a file system of which no sync of all files can be trusted.
+        case changingKeyFileByFile
     }
 
     var name: Name
@@ -46,8 +48,9 @@ struct NamedChange: Codable, Sendable, Hashable, CustomStringConvertible {
 
     /// Each, encrypted and not; the longest one only where there is time.
     static let all = Name.allCases.flatMap { name in
-        (name == .savingMany && !DamageTests.isExhaustive ? [true] : [true, false])
-            .map { NamedChange(name: name, isEncrypted: $0) }
+        let isLong = name == .savingMany && !DamageTests.isExhaustive
+        let needsKey = name == .removingKey || name == .changingKeyFileByFile
+        return (isLong || needsKey ? [true] : [true, false]).map { NamedChange(name: name, isEncrypted: $0) }
     }
 
     var change: any StoreChange {
@@ -59,7 +62,14 @@ struct NamedChange: Codable, Sendable, Hashable, CustomStringConvertible {
         case .creating: Creating(key: key)
         case .deleting: Deleting(key: key)
         case .recovering: Recovering(key: key)
+        case .changingKey, .changingKeyFileByFile: ChangingKey(keys: [key, testKey(8)])
+        case .removingKey: ChangingKey(keys: [key, nil])
         }
+    }
+
+    /// Where it runs.
+    func fileSystem(_ fault: Fault? = nil) -> RecordingFileSystem {
+        RecordingFileSystem(fault, reportsFailedWrites: name == .changingKeyFileByFile ? false : nil)
     }
 
     var description: String { "\(name), \(isEncrypted ? "encrypted" : "unencrypted")" }

@@ -32,7 +32,7 @@ final class RehearsedChange: Sendable {
         self.states = states
 
         let third = try Sandbox(copying: before)
-        let recording = RecordingFileSystem()
+        let recording = named.fileSystem()
         base = try recording.watch(third.path)
         var acknowledged = 0
         try change.run(third.stores(recording)) {

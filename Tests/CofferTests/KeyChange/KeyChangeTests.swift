@@ -98,6 +98,27 @@ struct KeyChangeTests {
         _ = try stores.existing(key: testKey(3))
     }
 
+    @Test("lets keys that stay keep their labels, and forgets those of others")
+    func labels() throws {
+        let database = try stores.open(key: testKey(1))
+        try database.addKey(testKey(2), label: "recovery")
+        try database.addKey(testKey(3), label: "third")
+        try database.replaceKey(with: testKey(4), label: "first")
+        try database.changeEncryptionKey(to: testKey(5), keeping: [testKey(2)], droppingOtherKeys: true)
+        #expect(try database.keys.map(\.label) == [nil, "recovery"])
+        #expect(try database.keys.map(\.isCurrent) == [true, false])
+        try database.replaceKey(with: testKey(5), label: "fifth")
+        try database.changeEncryptionKey(to: testKey(5), keeping: [testKey(2)])
+        #expect(try database.keys.map(\.label) == ["fifth", "recovery"])
+        #expect(thrown { try database.changeEncryptionKey(to: testKey(6)) }?.code == .otherKeysExist)
+        try database.close()
+        let again = try stores.existing(key: testKey(2))
+        #expect(try again.keys.map(\.label) == ["fifth", "recovery"])
+        try again.changeEncryptionKey(to: nil, droppingOtherKeys: true)
+        #expect(try again.keys.isEmpty)
+        #expect(try stores.files(containing: "recovery") == [])
+    }
+
     @Test("is refused where it makes no sense, and changes no byte then")
     func refused() throws {
         let database = try stores.open()
@@ -362,7 +383,7 @@ struct KeyChangeSchemaTests {
         while try list.step() {
             let (name, sql) = (list.text(0), list.text(1))
             count += 1
-            let table = try #require(Schema.tables.first { "\($0.count)".hasSuffix(" FROM \(name)") }, "\(name)")
+            let table = try #require(Schema.tables.first { "\($0.count) ".contains(" FROM \(name) ") }, "\(name)")
             let hasBodies = sql.contains("digest BLOB") && sql.contains("body BLOB")
             #expect(table.bodies.map { "\($0)".hasSuffix(" FROM \(name)") } == (hasBodies ? true : nil), "\(name)")
         }
