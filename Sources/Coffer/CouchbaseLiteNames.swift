@@ -1,6 +1,6 @@
 public import CofferSealing
 
-// The names that Couchbase Lite 1.x has in Swift, for code that is being moved over. Each says what it is called here.
+// The names that Couchbase Lite has in Swift, for code that is being moved over. Each says what it is called here.
 
 extension Manager {
     /// ``shared``.
@@ -28,6 +28,12 @@ extension Manager {
     /// ``databaseExists(named:)``.
     @available(*, deprecated, renamed: "databaseExists(named:)")
     public func databaseExistsNamed(_ name: String) -> Bool { databaseExists(named: name) }
+
+    /// ``backgroundTell(databaseNamed:_:onFailure:)``.
+    @available(*, deprecated, renamed: "backgroundTell(databaseNamed:_:)")
+    public func backgroundTellDatabaseNamed(_ name: String, to body: @escaping @Sendable (Database) throws -> Void) {
+        backgroundTell(databaseNamed: name, body)
+    }
 }
 
 extension Database {
@@ -42,6 +48,44 @@ extension Database {
     /// ``delete()``.
     @available(*, deprecated, renamed: "delete()")
     public func deleteDatabase() throws(CofferError) { try delete() }
+
+    /// ``localDocument(withID:)``.
+    @available(*, deprecated, renamed: "localDocument(withID:)")
+    public func existingLocalDocumentWithID(_ id: String) throws(CofferError) -> JSONObject? {
+        try localDocument(withID: id)
+    }
+
+    /// ``saveLocalDocument(_:withID:)``, or, for nil, ``deleteLocalDocument(withID:)``.
+    @available(*, deprecated, renamed: "saveLocalDocument(_:withID:)")
+    public func putLocalDocument(_ properties: JSONObject?, withID id: String) throws(CofferError) {
+        if let properties {
+            try saveLocalDocument(properties, withID: id)
+        } else {
+            try deleteLocalDocument(withID: id)
+        }
+    }
+
+    /// ``deleteLocalDocument(withID:)``.
+    @available(*, deprecated, renamed: "deleteLocalDocument(withID:)")
+    public func deleteLocalDocumentWithID(_ id: String) throws(CofferError) { try deleteLocalDocument(withID: id) }
+
+    /// ``setValidation(named:_:)``.
+    @available(*, deprecated, renamed: "setValidation(named:_:)")
+    public func setValidationNamed(_ name: String, asBlock body: (@Sendable (ProposedRevision) throws -> Void)?) {
+        setValidation(named: name, body)
+    }
+
+    /// ``setFilter(named:_:)``.
+    @available(*, deprecated, renamed: "setFilter(named:_:)")
+    public func setFilterNamed(_ name: String, asBlock filter: RevisionFilter?) { setFilter(named: name, filter) }
+
+    /// ``filter(named:)``.
+    @available(*, deprecated, renamed: "filter(named:)")
+    public func filterNamed(_ name: String) -> RevisionFilter? { filter(named: name) }
+
+    /// ``removeChangeListener(_:)``.
+    @available(*, deprecated, renamed: "removeChangeListener(_:)")
+    public func removeChangeListener(withToken token: ChangeListenerToken) { token.remove() }
 }
 
 extension Document {

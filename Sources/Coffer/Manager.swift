@@ -2,6 +2,7 @@ internal import CofferModel
 public import CofferSealing
 internal import CofferSQLite
 package import CofferVault
+internal import Dispatch
 public import Foundation
 internal import Synchronization
 
@@ -24,6 +25,8 @@ public final class Manager: Sendable {
     }
 
     private let storage = Mutex(StorageType.sqlite)
+    /// Where ``backgroundTell(databaseNamed:_:onFailure:)`` does what it is told.
+    let background = DispatchQueue(label: "coffer.background", qos: .utility)
     private let fileSystem: any FileSystem
     private let passwordCost: PasswordCost
     private let adjustDigest: @Sendable (ContentDigest) -> ContentDigest

@@ -46,6 +46,7 @@ extension Writer {
     /// - Returns: whether there was one.
     func purge(_ id: DocumentID) throws(CofferError) -> Bool {
         guard let row = try tables.document(id) else { return false }
+        try notePurged(row)
         try change { () throws(CofferError) in
             try purging.purge(id, number: row.number, lastSequence: lastSequence)
         }

@@ -3,104 +3,202 @@ internal import CofferSealing
 internal import CofferSQLite
 internal import CofferVault
 
-/// What a compaction removed.
-public struct CompactionResult: Sendable, Equatable {
-    /// Revisions whose properties were dropped.
-    public var revisionCount = 0
-    /// Contents of attachments and blobs that no revision uses any more.
-    public var attachmentCount = 0
-    /// The bytes of these contents.
-    public var attachmentByteCount = 0
-}
+/// One compaction, by whoever holds the right to change the store as a whole.
+///
+/// What there is to do is looked for beside all others, and done in short transactions, between which others write. Each
+/// leaves a store that is whole, so that a compaction may end anywhere.
+struct Compaction {
+    private let storage: Storage
+    private let monitor: CompactionMonitor
+    private var result = CompactionResult()
 
-extension Database {
-    /// Drops what replaced and deleted revisions keep: their properties, and the contents that no other revision uses.
-    ///
-    /// Revisions that count, and those in an unresolved conflict with them, keep everything, and so does what a draft has
-    /// written and not saved yet; history keeps the ids of all. Content that is being read stays readable to its end. Other
-    /// writes wait meanwhile; reads do not.
-    ///
-    /// - Returns: what was removed.
-    /// - Throws: `invalidArgument` (400) inside a transaction; `readOnly` (403), `damaged` and `closed` (500), `busy` (503).
-    @discardableResult
-    public func compact() throws(CofferError) -> CompactionResult { try storage.compact() }
+    /// Revisions whose properties are dropped in one transaction, and contents that are removed after one.
+    private static let revisionStep = 500
+    private static let attachmentStep = 64
+    /// Documents with branches that are pruned in one transaction.
+    private static let documentStep = 16
+    /// Sequences that are looked through in one snapshot.
+    private static let sequenceStep: Int64 = 10_000
 
-    /// Drops what replaced and deleted revisions keep: see the form without `async`.
-    @discardableResult
-    public func compact() async throws -> CompactionResult {
-        try await storage.inBackground { [storage] () throws(CofferError) in try storage.compact() }
+    init(_ storage: Storage, _ monitor: CompactionMonitor) {
+        self.storage = storage
+        self.monitor = monitor
+    }
+
+    func run() throws(CofferError) -> CompactionResult {
+        var compaction = self
+        do throws(CofferError) {
+            try compaction.pruneBranches()
+            try compaction.dropProperties()
+            try compaction.removeContents()
+            try compaction.removeFilesWithoutRows()
+            try compaction.giveBackPages()
+        } catch {
+            throw error.about(storage.subject)
+        }
+        return compaction.result
+    }
+
+    /// Runs one step, and lets others write before the next.
+    private func step<Value>(_ body: (Writer) throws(CofferError) -> Value) throws(CofferError) -> Value {
+        try monitor.check(storage)
+        defer { storage.letOthersWrite() }
+        return try storage.alone { (writer) throws(CofferError) in try storage.write(in: writer, body) }
+    }
+
+    // MARK: Revisions
+
+    private func pruneBranches() throws(CofferError) {
+        let documents = try storage.read { (tables) throws(CofferError) in try tables.compaction.branchedDocuments() }
+        for first in stride(from: 0, to: documents.count, by: Self.documentStep) {
+            let some = documents[first..<min(first + Self.documentStep, documents.count)]
+            try step { (writer) throws(CofferError) in
+                try writer.change { () throws(CofferError) in for number in some { try writer.pruneTree(number) } }
+            }
+        }
+    }
+
+    /// Drops what replaced revisions hold. Each was replaced by one that came later, so that those which came since the last
+    /// compaction name all of them.
+    private mutating func dropProperties() throws(CofferError) {
+        let (first, last) = try storage.read { (tables) throws(CofferError) in
+            (try tables.compaction.position(), try tables.lastSequence())
+        }
+        monitor.begin(.revisions, itemCount: Int(max(0, last - first)))
+        var position = first
+        while position < last {
+            let end = min(position + Self.sequenceStep, last)
+            let replaced = try storage.read { (tables) throws(CofferError) in
+                try tables.compaction.replaced(after: position, upTo: end)
+            }
+            for first in stride(from: 0, to: replaced.count, by: Self.revisionStep) {
+                let some = replaced[first..<min(first + Self.revisionStep, replaced.count)]
+                result.revisionCount += try step { (writer) throws(CofferError) in
+                    try writer.change { () throws(CofferError) in try writer.dropProperties(of: some) }
+                }
+            }
+            monitor.advance(itemCount: Int(end - position))
+            position = end
+        }
+        // A long way without anything to drop is not gone twice either.
+        guard result.revisionCount > 0 || last - first >= Self.sequenceStep else { return }
+        try step { (writer) throws(CofferError) in
+            try writer.change { () throws(CofferError) in try writer.compacting.note(position: last) }
+        }
+    }
+
+    // MARK: Contents
+
+    private mutating func removeContents() throws(CofferError) {
+        let unused = try storage.read { (tables) throws(CofferError) in try tables.attachments.unusedAttachments() }
+        monitor.begin(.attachments, itemCount: unused.count)
+        for first in stride(from: 0, to: unused.count, by: Self.attachmentStep) {
+            let some = unused[first..<min(first + Self.attachmentStep, unused.count)]
+            try removeContents(some.map(\.number))
+            monitor.advance(itemCount: some.count)
+        }
+    }
+
+    private mutating func removeContents(_ numbers: [Int64]) throws(CofferError) {
+        try monitor.check(storage)
+        defer { storage.letOthersWrite() }
+        let (sha1s, byteCount) = try storage.alone { (writer) throws(CofferError) in
+            let removed = try storage.durably(writer) { (writer) throws(CofferError) in
+                try writer.change { () throws(CofferError) in try writer.compacting.removeUnused(numbers) }
+            }
+            // The rows are gone from the disk, and nobody can add one before this is done.
+            try storage.attachments.remove(removed.sha1s)
+            return removed
+        }
+        result.attachmentCount += sha1s.count
+        result.attachmentByteCount += byteCount
+    }
+
+    /// Removes what a process left that was killed in the middle of the above, or whose last commits a power cut took back.
+    private func removeFilesWithoutRows() throws(CofferError) {
+        let names = try storage.attachments.allNames()
+        guard !names.isEmpty else { return }
+        let known = try storage.read { (tables) throws(CofferError) in
+            try tables.attachments.names(by: storage.attachments.naming)
+        }
+        let suspects = names.filter { !known.contains($0) }
+        guard !suspects.isEmpty else { return }
+        try monitor.check(storage)
+        try storage.alone { (writer) throws(CofferError) in
+            // Some may have got a row since. A file is removed for want of one, so none may be overlooked.
+            let kept = try storage.durably(writer) { (writer) throws(CofferError) in
+                try writer.tables.attachments.names(by: storage.attachments.naming)
+            }
+            try storage.attachments.remove(named: suspects.filter { !kept.contains($0) })
+        }
+    }
+
+    // MARK: Space
+
+    private mutating func giveBackPages() throws(CofferError) {
+        let start = try step { (writer) throws(CofferError) in
+            try writer.forgetReclaimable()
+            return try writer.compacting.pages()
+        }
+        monitor.begin(.space, itemCount: start.free)
+        var pages = start
+        while pages.free > 0 {
+            let before = pages
+            pages = try step { (writer) throws(CofferError) in
+                // 2 MiB at a time.
+                try writer.connection.execute("PRAGMA incremental_vacuum(512)")
+                return try writer.compacting.pages()
+            }
+            monitor.advance(itemCount: max(0, before.free - pages.free))
+            guard pages.free < before.free else { break }
+        }
+        result.databaseByteCount = max(0, start.all - pages.all) * Schema.pageByteCount
+        guard pages.all < start.all else { return }
+        // Only then does the file get shorter.
+        try storage.alone { (writer) throws(CofferError) in storage.emptyLog(writer) }
     }
 }
 
 extension Storage {
-    func compact() throws(CofferError) -> CompactionResult {
-        try maintain { () throws(CofferError) in try compactAlone() }
+    /// Compacts the store.
+    func compact(_ monitor: CompactionMonitor) throws(CofferError) -> CompactionResult {
+        try maintain { () throws(CofferError) in try Compaction(self, monitor).run() }
     }
 
-    private func compactAlone() throws(CofferError) -> CompactionResult {
-        try alone { (writer) throws(CofferError) in
-            // The commit has to be on the disk before a file goes, whatever other commits promise.
-            try writer.connection.execute("PRAGMA synchronous = FULL")
-            let (result, kept) = try write(in: writer) { (writer) throws(CofferError) in
-                (try Compactor(writer).run(), try writer.tables.attachments.names(by: attachments.naming))
-            }
-            if settings.durability == .relaxed { try writer.connection.execute("PRAGMA synchronous = NORMAL") }
-            // The rows are gone, and nobody can add one before this is done. Also goes what a process left that was killed
-            // right here, or whose last commits a power cut took back.
-            try attachments.remove(named: attachments.allNames().filter { !kept.contains($0) })
-            try writer.connection.execute("PRAGMA incremental_vacuum")
-            return result
+    /// Runs `body` in a transaction of the writer, which is on the disk when this returns, whatever others promise.
+    fileprivate func durably<Value>(
+        _ writer: Writer, _ body: (Writer) throws(CofferError) -> Value
+    ) throws(CofferError) -> Value {
+        guard settings.durability == .relaxed else { return try write(in: writer, body) }
+        try writer.connection.execute("PRAGMA synchronous = FULL")
+        // Where that fails commits stay more durable than was asked for.
+        defer { try? writer.connection.execute("PRAGMA synchronous = NORMAL") }
+        return try write(in: writer) { (writer) throws(CofferError) in
+            // Without a change there would be no commit, and what was committed before would stay where it is.
+            try writer.change { () throws(CofferError) in try writer.compacting.touch() }
+            return try body(writer)
         }
     }
 }
 
-/// The statements of a compaction.
-private struct Compactor {
-    let writer: Writer
-
-    init(_ writer: Writer) { self.writer = writer }
-
-    func run() throws(CofferError) -> CompactionResult {
-        var result = CompactionResult()
-        let connection = writer.connection
-        try writer.change { () throws(CofferError) in try writer.pruneBranchedDocuments() }
-        // All revisions of documents with more than one, but for the leaves. Where a document has one leaf, it is the
-        // revision of the latest generation; where it has more, that is one of them. No row has to be read for it.
-        try connection.execute(
-            """
-            CREATE TEMP TABLE IF NOT EXISTS replaced (sequence INTEGER PRIMARY KEY);
-            DELETE FROM temp.replaced;
-            INSERT OR IGNORE INTO temp.replaced
-                SELECT document FROM main.revisions INDEXED BY later_revisions WHERE document <> sequence;
-            INSERT OR IGNORE INTO temp.replaced
-                SELECT sequence FROM main.revisions INDEXED BY later_revisions WHERE document <> sequence;
-            DELETE FROM temp.replaced WHERE sequence IN (SELECT sequence FROM main.leaves);
-            DELETE FROM temp.replaced WHERE sequence IN (
-                SELECT sequence FROM (
-                    SELECT sequence, max(generation) FROM main.revisions INDEXED BY later_revisions
-                    WHERE document <> sequence GROUP BY document));
-            """)
-        try connection.execute(
-            "DELETE FROM attachment_uses WHERE revision IN (SELECT sequence FROM temp.replaced)")
-        let drop = Statement(
-            connection,
-            """
-            UPDATE revisions SET body = NULL, digest = NULL
-            WHERE sequence IN (SELECT sequence FROM temp.replaced) AND body IS NOT NULL
-            """)
-        defer { drop.finalize() }
-        try drop.run()
-        result.revisionCount = connection.changedRowCount
-
-        let delete = Statement(connection, "DELETE FROM attachments WHERE number = ?1")
-        defer { delete.finalize() }
-        for (number, byteCount) in try writer.tables.attachments.unusedAttachments() {
-            try delete.bind(1, number)
-            try delete.run()
-            result.attachmentCount += 1
-            result.attachmentByteCount += byteCount
+extension Writer {
+    /// Drops what revisions hold that were replaced, if they still are.
+    ///
+    /// - Returns: how many were.
+    fileprivate func dropProperties(of sequences: ArraySlice<Int64>) throws(CofferError) -> Int {
+        var count = 0
+        var leaves: [Int64: Set<Int64>] = [:]
+        for sequence in sequences {
+            guard let (number, row) = try compacting.document(of: sequence), row.winner != sequence else { continue }
+            if row.flags.contains(.isBranched) {
+                if leaves[number] == nil {
+                    leaves[number] = Set(try tables.trees.leaves(ofDocument: number).map(\.sequence))
+                }
+                if leaves[number]?.contains(sequence) == true { continue }
+            }
+            try compacting.drop(sequence)
+            count += 1
         }
-        try connection.execute("DELETE FROM temp.replaced")
-        return result
+        return count
     }
 }

@@ -85,7 +85,7 @@ extension Storage {
 
 extension AsyncStream where Element: Sendable {
     /// Calls `consumer` with each element, where it is isolated.
-    fileprivate func deliver(to consumer: (@isolated(any) @Sendable (Element) -> Void)?) async {
+    func deliver(to consumer: (@isolated(any) @Sendable (Element) -> Void)?) async {
         guard let consumer else { return }
         for await element in self { await consumer(element) }
     }

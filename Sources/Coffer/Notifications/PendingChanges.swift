@@ -16,8 +16,11 @@ struct PendingChanges {
     private var count = 0
     private var sequenceBefore: Int64 = 0
 
+    /// About how many bytes a compaction could give back that it could not before.
+    private(set) var reclaimableByteCount = 0
+
     /// What there was as each nested transaction began.
-    private var marks: [(count: Int, documentDelta: Int)] = []
+    private var marks: [(count: Int, documentDelta: Int, reclaimableByteCount: Int)] = []
 
     /// More changes than that in one transaction are not kept: its watchers are told to look themselves.
     private static var limit: Int { ChangeQueue.changeLimit }
@@ -30,8 +33,9 @@ struct PendingChanges {
             count = 0
             documentDelta = 0
             hasPurged = false
+            reclaimableByteCount = 0
         }
-        marks.append((count, documentDelta))
+        marks.append((count, documentDelta, reclaimableByteCount))
     }
 
     /// Called as the innermost transaction is committed.
@@ -39,7 +43,7 @@ struct PendingChanges {
 
     /// Called as the innermost transaction is rolled back.
     mutating func rollBack() {
-        (count, documentDelta) = marks.removeLast()
+        (count, documentDelta, reclaimableByteCount) = marks.removeLast()
         if changes.count > count { changes.removeSubrange(count...) }
     }
 
@@ -50,6 +54,8 @@ struct PendingChanges {
         self.documentDelta += documentDelta
         if isPurge { hasPurged = true }
     }
+
+    mutating func noteReclaimable(_ byteCount: Int) { reclaimableByteCount += byteCount }
 
     /// The commit of the outermost transaction; nil when it changed no document.
     mutating func takeCommit() -> Commit? {

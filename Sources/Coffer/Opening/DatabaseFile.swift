@@ -34,6 +34,8 @@ struct DatabaseFile: Sendable {
         var lastSequence: Int64
         /// When the first document expires, in milliseconds since 1970; nil when none does.
         var nextExpiration: Int64?
+        /// About how many bytes a compaction would give back.
+        var reclaimable: Int
         /// The keys that have a label.
         var labeledKeys: Set<KeySlot.ID>
     }
@@ -66,10 +68,12 @@ struct DatabaseFile: Sendable {
         let tables = DocumentTables(connection)
         let lastSequence = try tables.lastSequence()
         let nextExpiration = try tables.expirations.next()
+        let reclaimable = try tables.compaction.reclaimable()
         let labeledKeys = try Set(KeyLabels.read(from: connection).keys)
         try tables.confirmReads()
         return Inspection(
-            binding: binding, lastSequence: lastSequence, nextExpiration: nextExpiration, labeledKeys: labeledKeys)
+            binding: binding, lastSequence: lastSequence, nextExpiration: nextExpiration, reclaimable: reclaimable,
+            labeledKeys: labeledKeys)
     }
 
     /// - Throws: `readOnly` (403) where the file or its directory can't be written. SQLite would open it for reading then.

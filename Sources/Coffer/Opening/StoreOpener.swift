@@ -89,11 +89,12 @@ struct StoreOpener {
         let clock = CommitClock()
         let generation = try OpenGeneration(store, manifest, database, beside: clock, settings)
         let identity = store.identity
+        let writer = try generation.writer(connection, lastSequence: inspection.lastSequence, settings)
         let storage = Storage(
             subject: subject, store: store, manifest: manifest, generation: generation, databaseFile: database,
-            writer: try generation.writer(connection, lastSequence: inspection.lastSequence, settings), clock: clock,
-            settings: settings, didClose: { Registry.shared.remove(identity) })
-        if let next = inspection.nextExpiration { storage.expirationTimer.start(storage, next: next) }
+            writer: writer, clock: clock, settings: settings, didClose: { Registry.shared.remove(identity) })
+        storage.startHousekeeping(
+            writer, nextExpiration: inspection.nextExpiration, reclaimable: inspection.reclaimable)
         return storage
     }
 

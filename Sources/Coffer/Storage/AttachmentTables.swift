@@ -47,6 +47,7 @@ final class AttachmentTables {
     private let find: Statement
     private let unused: Statement
     private let count: Statement
+    private let sumOfUses: Statement
     private let list: Statement
     private let sum: Statement
 
@@ -60,6 +61,12 @@ final class AttachmentTables {
             WHERE NOT EXISTS (SELECT 1 FROM attachment_uses AS u WHERE u.attachment = a.number)
             """)
         count = Statement(connection, "SELECT count(*) FROM attachments")
+        sumOfUses = Statement(
+            connection,
+            """
+            SELECT sum(a.length) FROM attachment_uses AS u JOIN attachments AS a ON a.number = u.attachment
+            WHERE u.revision = ?1
+            """)
         list = Statement(
             connection,
             """
@@ -88,6 +95,12 @@ final class AttachmentTables {
         var names: Set<String> = []
         while try all.step() { names.insert(try naming.name(of: all.bytes(0))) }
         return names
+    }
+
+    /// The bytes of the contents that the revision uses.
+    func byteCount(usedBy revision: Int64) throws(CofferError) -> Int {
+        try sumOfUses.bind(1, revision)
+        return try sumOfUses.first { Int($0.integer(0)) } ?? 0
     }
 
     /// The attachments that no revision uses.

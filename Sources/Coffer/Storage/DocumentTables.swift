@@ -67,6 +67,7 @@ final class DocumentTables {
     private let findDepth: Statement
     private let probe: Statement
     let attachments: AttachmentTables
+    let compaction: CompactionTables
     let lists: ListTables
     let local: LocalTables
     let expirations: ExpirationTables
@@ -75,6 +76,7 @@ final class DocumentTables {
     init(_ connection: Connection) {
         self.connection = connection
         attachments = AttachmentTables(connection)
+        compaction = CompactionTables(connection)
         lists = ListTables(connection)
         local = LocalTables(connection)
         expirations = ExpirationTables(connection)

@@ -10,6 +10,9 @@ internal import CofferSQLite
 enum Schema {
     static let version: Int64 = 1
 
+    /// The bytes of a page, encrypted or not.
+    static let pageByteCount = 4096
+
     /// A body longer than this carries its digest. Rows with shorter ones fit their page, which SQLCipher checks whole.
     static let longestBodyWithoutDigest = 2048
 

@@ -28,7 +28,7 @@ final class Storage: Sendable {
 
     private let state: Mutex<State>
     private let clock: CommitClock
-    private let writerLock = WriterLock()
+    let writerLock = WriterLock()
     /// Nil when read-only, and after close. Only whoever holds `writerLock` touches it.
     private nonisolated(unsafe) var writer: Writer?
 
@@ -44,7 +44,13 @@ final class Storage: Sendable {
     /// Whom commits are told.
     let hub = ChangeHub()
 
-    private let counter: DocumentCounter
+    let counter: DocumentCounter
+
+    /// Compacts the store when that gives enough back.
+    let backgroundCompaction = BackgroundCompaction()
+
+    /// How many closes wait for whatever is under way: a compaction ends early then.
+    private let waitingCloseCount = Atomic(0)
 
     /// The functions that the app has given the database.
     let functions = DatabaseFunctions()
@@ -122,23 +128,8 @@ final class Storage: Sendable {
         return try generation.read(body)
     }
 
-    /// How many documents are not deleted, as ``read(_:)`` would find.
-    func documentCount() throws(CofferError) -> Int {
-        try checkUsable()
-        if writerLock.isHeldByCaller, let writer = unsafe writer, let known = counter.known, !writer.changes.hasPurged {
-            return known + writer.changes.documentDelta
-        }
-        if writerLock.isHeldByCaller {
-            return try read { (tables) throws(CofferError) in try tables.documentCount() }
-        }
-        return try counter.count(
-            lastSequence: { () throws(CofferError) in
-                try read { (tables) throws(CofferError) in try tables.lastSequence() }
-            },
-            scan: { () throws(CofferError) in
-                try read { (tables) throws(CofferError) in (try tables.documentCount(), try tables.lastSequence()) }
-            })
-    }
+    /// The writer, if the calling thread has it.
+    var writerIfHeld: Writer? { writerLock.isHeldByCaller ? unsafe writer : nil }
 
     /// The content file that the calling thread's transaction is about to install.
     func staged(_ sha1: [UInt8]) -> StagedAttachment? {
@@ -288,6 +279,7 @@ final class Storage: Sendable {
             writer.hasChangedExpirations = false
             expirationTimer.reconsider(self)
         }
+        considerCompaction(writer)
         checkpoint(writer)
     }
 
@@ -296,8 +288,19 @@ final class Storage: Sendable {
     /// Whoever reads the state before the last commit is in the way: idle readers give it up, and those at work get a
     /// moment to finish. The clock must stand at a commit under way, so that none of them keeps it.
     private func checkpoint(_ writer: Writer) {
+        guard writer.connection.logFrameCount >= max(Self.checkpointFrameCount, writer.nextCheckpoint) else { return }
+        copyLog(writer)
+    }
+
+    /// Empties the log, unless readers are in the way: for whoever holds the writer, outside of a transaction.
+    func emptyLog(_ writer: Writer) {
+        clock.willCommit()
+        defer { clock.didCommit() }
+        copyLog(writer)
+    }
+
+    private func copyLog(_ writer: Writer) {
         let frameCount = writer.connection.logFrameCount
-        guard frameCount >= max(Self.checkpointFrameCount, writer.nextCheckpoint) else { return }
         generation.closeIdleSnapshots()
         do throws(CofferError) {
             let isComplete = try writer.connection.checkpoint(patience: .milliseconds(100))
@@ -328,7 +331,7 @@ final class Storage: Sendable {
     /// For when it is open what the disk holds: from here on every call says that the database must be opened again.
     func refuseMoreWork() { isFailed.store(true, ordering: .relaxed) }
 
-    private func checkUsable() throws(CofferError) {
+    func checkUsable() throws(CofferError) {
         if isFailed.load(ordering: .relaxed) {
             throw CofferError(.reopenRequired, of: subject, "an earlier write failed")
         }
@@ -405,9 +408,14 @@ final class Storage: Sendable {
         guard !writerLock.isHeldByCaller && !maintenanceLock.isHeldByCaller else {
             throw CofferError(.invalidArgument, of: subject, "a transaction can't close its own database")
         }
+        waitingCloseCount.add(1, ordering: .relaxed)
+        defer { waitingCloseCount.subtract(1, ordering: .relaxed) }
         try waitForListeners()
         try closeUnwatched(removing: removing)
     }
+
+    /// Whether somebody waits to close it, or has.
+    var isAboutToClose: Bool { isClosing || waitingCloseCount.load(ordering: .relaxed) > 0 }
 
     /// Waits for the calls of listeners that are under way.
     ///

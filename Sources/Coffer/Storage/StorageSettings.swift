@@ -9,6 +9,8 @@ struct StorageSettings: Sendable {
     var busyTimeout: Duration
     /// What the page caches of the writer and all readers may hold together.
     var cacheByteCount: Int
+    /// When the store is compacted by itself; nil for never.
+    var compaction: CompactionPolicy?
     var passwordCost: PasswordCost
     var adjustDigest: @Sendable (ContentDigest) -> ContentDigest
 
@@ -19,6 +21,7 @@ struct StorageSettings: Sendable {
         durability = options.durability
         busyTimeout = options.busyTimeout
         cacheByteCount = max(1 << 20, options.cacheByteCount)
+        compaction = options.compactsInBackground ? options.compactionPolicy : nil
         self.passwordCost = passwordCost
         self.adjustDigest = adjustDigest
     }

@@ -33,6 +33,7 @@ extension Writer {
     ) throws(CofferError) -> (sequence: Int64, row: DocumentRow) {
         try change { () throws(CofferError) in
             let sequence = try insert(revision, of: document, number: row.number, parent: parent?.sequence)
+            if let parent { try noteReplaced(parent.sequence, by: revision) }
             let after = try place(
                 StoredLeaf(rank: LeafRank(revision.id, isDeletion: revision.isDeletion), sequence: sequence),
                 after: parent, in: row)

@@ -46,6 +46,15 @@ final class Writer {
     /// Whether a validation is looking at what is about to be changed: nothing else is changed meanwhile.
     var isValidating = false
 
+    /// The statements of compactions.
+    private(set) lazy var compacting = CompactionChanges(connection)
+
+    /// About how many bytes a compaction would give back, and what the database has noted of it.
+    var reclaimableByteCount = 0
+    var notedReclaimableByteCount = 0
+    /// How many of these bytes there must be before a compaction is tried again.
+    var nextCompactionByteCount = 0
+
     /// Whether the transaction under way, or one that it took back, has changed when documents expire.
     var hasChangedExpirations = false
 
@@ -110,6 +119,7 @@ final class Writer {
         do throws(CofferError) {
             try checkIntact()
             if depth == 1 {
+                try noteReclaimable()
                 try tables.confirmReads()
                 try committing.run()
             } else {

@@ -8,6 +8,7 @@ internal import Synchronization
 final class WriterLock: Sendable {
     private struct State {
         var isHeld = false
+        var waitingCount = 0
         /// Set by close: whoever waits and whoever comes fails.
         var isClosed = false
     }
@@ -30,6 +31,8 @@ final class WriterLock: Sendable {
     func lock(until deadline: ContinuousClock.Instant, subject: String) throws(CofferError) {
         condition.lock()
         defer { condition.unlock() }
+        unsafe state.waitingCount += 1
+        defer { unsafe state.waitingCount -= 1 }
         while unsafe state.isHeld && !state.isClosed {
             let remaining = ContinuousClock.now.duration(to: deadline)
             guard remaining > .zero else {
@@ -40,6 +43,13 @@ final class WriterLock: Sendable {
         guard unsafe !state.isClosed else { throw CofferError(.closed, of: subject) }
         unsafe state.isHeld = true
         holder.store(currentThreadIdentity(), ordering: .relaxed)
+    }
+
+    /// Whether anybody waits for the lock, or is about to have it.
+    var isWaitedFor: Bool {
+        condition.lock()
+        defer { condition.unlock() }
+        return unsafe state.waitingCount > 0
     }
 
     func unlock() {

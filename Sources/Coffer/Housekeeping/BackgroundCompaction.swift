@@ -1,0 +1,78 @@
+internal import CofferSealing
+internal import CofferVault
+internal import Dispatch
+internal import Synchronization
+
+/// When a store is compacted by itself.
+struct CompactionPolicy: Sendable {
+    /// The fewest bytes that make it worth while.
+    var leastByteCount = 16 << 20
+    /// The part of the database that they must be, so that a large one is not gone through for little: one in so many.
+    var divisor = 8
+
+    func isEnough(_ byteCount: Int, databaseByteCount: Int) -> Bool {
+        byteCount >= max(leastByteCount, databaseByteCount / divisor)
+    }
+}
+
+/// Compacts an open store when enough can be given back. One at a time, and without keeping the store open.
+final class BackgroundCompaction: Sendable {
+    private let queue = DispatchQueue(label: "coffer.compaction", qos: .utility)
+    private let isScheduled = Atomic(false)
+
+    /// Has the store compacted soon.
+    func schedule(_ storage: Storage) {
+        guard !isScheduled.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        queue.async { [weak storage, weak self] in
+            if let storage, !storage.isAboutToClose {
+                // What it could not do now stays noted, and is tried again when more has come, or at the next open.
+                _ = try? storage.compact(CompactionMonitor())
+            }
+            self?.isScheduled.store(false, ordering: .releasing)
+        }
+    }
+}
+
+extension Writer {
+    /// Notes what a compaction would give back of a revision that gets a child.
+    ///
+    /// About as much as the child holds: a look at the parent would cost more than it is worth.
+    func noteReplaced(_ sequence: Int64, by revision: NewRevision) throws(CofferError) {
+        var byteCount = revision.content?.body.bytes.count ?? 0
+        if revision.isDeletion {
+            byteCount += Self.usualByteCount + (try tables.attachments.byteCount(usedBy: sequence))
+        }
+        changes.noteReclaimable(byteCount)
+    }
+
+    /// Notes what a compaction would give back of a document that is purged.
+    func notePurged(_ row: DocumentRow) throws(CofferError) {
+        changes.noteReclaimable(Self.usualByteCount + (try tables.attachments.byteCount(usedBy: row.winner)))
+    }
+
+    /// What a document holds that nobody has looked at.
+    private static let usualByteCount = 500
+
+    /// What could be given back with the transaction under way, if it is much more or much less than what is noted in the
+    /// database.
+    ///
+    /// Called before each commit of an outermost transaction.
+    func noteReclaimable() throws(CofferError) {
+        let new = changes.reclaimableByteCount
+        guard new > 0 else { return }
+        let installed = filesToInstall.reduce(0) { $0 + $1.digest.byteCount }
+        reclaimableByteCount += new + installed
+        guard reclaimableByteCount >> 20 != notedReclaimableByteCount >> 20 else { return }
+        try compacting.note(reclaimable: reclaimableByteCount)
+        notedReclaimableByteCount = reclaimableByteCount
+    }
+
+    /// Begins to count anew: everything was given back.
+    func forgetReclaimable() throws(CofferError) {
+        reclaimableByteCount = 0
+        nextCompactionByteCount = 0
+        guard try tables.compaction.reclaimable() > 0 else { return notedReclaimableByteCount = 0 }
+        try change { () throws(CofferError) in try compacting.note(reclaimable: 0) }
+        notedReclaimableByteCount = 0
+    }
+}

@@ -1,0 +1,89 @@
+internal import CofferSealing
+
+/// What a compaction removed.
+public struct CompactionResult: Sendable, Equatable {
+    /// Revisions whose properties were dropped.
+    public var revisionCount = 0
+    /// Contents of attachments and blobs that no revision uses any more.
+    public var attachmentCount = 0
+    /// The bytes of these contents.
+    public var attachmentByteCount = 0
+    /// The bytes of the database file that were given back to the file system, or will be when nobody reads from its log
+    /// any more.
+    public var databaseByteCount = 0
+
+    /// All bytes that were freed.
+    public var byteCount: Int { attachmentByteCount + databaseByteCount }
+}
+
+/// How far a compaction has come.
+public struct CompactionProgress: Sendable, Equatable {
+    /// What is being done. The list is open: later versions may add phases, so a `switch` over it needs a `default`.
+    public struct Phase: Sendable, Hashable, CustomStringConvertible {
+        private let name: String
+
+        /// Revisions that came since the last compaction are looked through for those that they replaced.
+        public static let revisions = Phase(name: "revisions")
+        /// Contents that no revision uses are removed.
+        public static let attachments = Phase(name: "attachments")
+        /// Free pages of the database are given back.
+        public static let space = Phase(name: "space")
+
+        /// The phase's name, such as `revisions`.
+        public var description: String { name }
+    }
+
+    /// What is being done now.
+    public var phase: Phase
+    /// How many revisions, contents or pages are done.
+    public var completedItemCount: Int
+    /// How many there are in this phase.
+    public var totalItemCount: Int
+}
+
+extension Database {
+    // MARK: Housekeeping
+
+    /// Drops what replaced and deleted revisions keep: their properties, and the contents that no other revision uses. Gives
+    /// the space back to the file system.
+    ///
+    /// Revisions that count, and those in an unresolved conflict with them, keep everything, and so does what a draft has
+    /// written and not saved yet; history keeps the ids of all. Content that is being read stays readable to its end. It
+    /// works in short transactions: reads never wait for it, and writes not long. Cut short by a kill, it has done a part.
+    ///
+    /// It looks at what was saved since the last time, so that doing it often costs little. It also happens by itself: see
+    /// ``DatabaseOptions/compactsInBackground``.
+    ///
+    /// - Returns: what was removed.
+    /// - Throws: `invalidArgument` (400) inside a transaction; `readOnly` (403), `damaged` and `closed` (500), `busy` (503)
+    ///   while the key is changed or another compaction runs.
+    @discardableResult
+    public func compact() throws(CofferError) -> CompactionResult { try storage.compact(CompactionMonitor()) }
+
+    /// Drops what replaced and deleted revisions keep: see the form without `async`. Tasks that write do not wait behind it.
+    ///
+    /// - Parameter progress: told how far it is, at most ten times a second, where it is isolated. Default: nil.
+    /// - Throws: also `cancelled` (499) when the task is cancelled: what was done by then stays done.
+    @discardableResult
+    public func compact(
+        progress: (@isolated(any) @Sendable (CompactionProgress) -> Void)? = nil
+    ) async throws -> CompactionResult {
+        // A progress that nobody has taken yet is of no interest any more.
+        let (reports, reporter) = AsyncStream.makeStream(
+            of: CompactionProgress.self, bufferingPolicy: .bufferingNewest(1))
+        let monitor = progress == nil ? CompactionMonitor() : CompactionMonitor { reporter.yield($0) }
+        async let _: Void = reports.deliver(to: progress)
+        defer { reporter.finish() }
+        return try await withTaskCancellationHandler {
+            try await storage.compactInBackground(monitor)
+        } onCancel: {
+            monitor.cancel()
+        }
+    }
+}
+
+extension Storage {
+    fileprivate func compactInBackground(_ monitor: CompactionMonitor) async throws -> CompactionResult {
+        try await maintainInBackground { [self] () throws(CofferError) in try Compaction(self, monitor).run() }
+    }
+}
