@@ -143,4 +143,36 @@ struct KeyChangeDamageTests {
         try database.changeEncryptionKey(to: testKey(9))
         #expect(try database["later"]?["n"] == 5)
     }
+
+    @Test("that the disk refuses in the middle of a file leaves the store alone", arguments: [0, 8, 40, 100, 140])
+    func refusedWrites(kilobytes: Int) async throws {
+        try fill()
+        let before = try stores.snapshot()
+        await #expect(processExitsWith: .success) {
+            [path = stores.directory.path as String, kilobytes = kilobytes as Int] in
+            try Self.changeKey(at: path, withFilesOf: kilobytes * 1024)
+        }
+        try checkAfterRefusal(before.keys.sorted())
+    }
+
+    private static func changeKey(at path: String, withFilesOf byteCount: Int) throws {
+        let database = try TestStores(sharing: path).open()
+        limitFiles(to: byteCount)
+        let error = thrown { try database.changeEncryptionKey(to: testKey(9)) }
+        limitFiles(to: nil)
+        // The database file has more, and so has one of the contents.
+        #expect(error?.code == .ioFailed || error?.code == .noSpace, "\(error?.description ?? "no error")")
+        #expect(try database["later"]?["n"] == 5)
+        let later = MutableDocument(id: "after", ["n": 1])
+        try database.saveDocument(later)
+        try database.deleteDocument(later)
+        try database.close()
+    }
+
+    private func checkAfterRefusal(_ names: [String]) throws {
+        #expect(try stores.snapshot().keys.sorted() == names)
+        let again = try stores.open()
+        try again.changeEncryptionKey(to: testKey(9))
+        #expect(try again["later"]?["n"] == 5)
+    }
 }
