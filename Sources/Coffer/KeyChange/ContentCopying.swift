@@ -9,13 +9,13 @@ internal import Synchronization
 struct ContentCopying {
     private let storage: Storage
     private let attachments: AttachmentStore
-    private let next: NextGeneration
+    private let next: GenerationBuilder
     private let monitor: KeyChangeMonitor
 
     /// Rows that are read at once.
     private static let batchSize = 128
 
-    init(_ storage: Storage, _ next: NextGeneration, _ monitor: KeyChangeMonitor) {
+    init(_ storage: Storage, _ next: GenerationBuilder, _ monitor: KeyChangeMonitor) {
         self.storage = storage
         self.next = next
         self.monitor = monitor

@@ -50,7 +50,7 @@ struct KeyChange {
         try monitor.checkCancelled()
         let needed = try checkSpace()
 
-        let next = try NextGeneration(storage.store, new)
+        let next = try storage.store.beginNextGeneration(new)
         let copy: DatabaseCopy.Outcome
         var isUncertain = false
         do throws(CofferError) {
@@ -62,7 +62,7 @@ struct KeyChange {
                 try copyDatabase(beside: writer, into: next, labels(oldLabels, of: new, keptSlots, old), &isUncertain)
             }
         } catch {
-            if !isUncertain { next.abandon() }
+            if !isUncertain { storage.store.abandon(next) }
             throw error
         }
         // Nothing that was opened in it is held here any more.
@@ -141,7 +141,7 @@ struct KeyChange {
     // MARK: While others wait to write
 
     private func copyDatabase(
-        beside writer: Writer, into next: NextGeneration, _ labels: [(slot: KeySlot.ID, label: String)],
+        beside writer: Writer, into next: GenerationBuilder, _ labels: [(slot: KeySlot.ID, label: String)],
         _ isUncertain: inout Bool
     ) throws(CofferError) -> DatabaseCopy.Outcome {
         let key = try next.manifest.key(for: .database)
@@ -156,7 +156,7 @@ struct KeyChange {
         let successor = try storage.openSuccessor(next.manifest, target, after: writer)
         do throws(CofferError) {
             try monitor.checkCancelled()
-            try next.commit()
+            try storage.store.commit(next)
         } catch {
             try? successor.writer.connection.close()
             if error.code == .reopenRequired {

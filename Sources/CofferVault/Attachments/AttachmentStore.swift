@@ -52,11 +52,13 @@ package final class AttachmentStore: Sendable {
         _ store: LockedStore, _ manifest: UnlockedManifest,
         adjustDigest: @escaping @Sendable (ContentDigest) -> ContentDigest
     ) throws(CofferError) {
-        try self.init(store, manifest, store.generation(of: manifest), adjustDigest: adjustDigest)
+        let owner = try Manifest.owner(in: store.directory, store.fileSystem)
+        try self.init(store, manifest, store.generation(of: manifest), owner: owner, adjustDigest: adjustDigest)
     }
 
+    /// The same for a generation that MANIFEST need not name yet.
     init(
-        _ store: LockedStore, _ manifest: UnlockedManifest, _ generation: Generation,
+        _ store: LockedStore, _ manifest: UnlockedManifest, _ generation: Generation, owner: FileOwner,
         adjustDigest: @escaping @Sendable (ContentDigest) -> ContentDigest
     ) throws(CofferError) {
         self.store = store
@@ -65,7 +67,7 @@ package final class AttachmentStore: Sendable {
         naming = try AttachmentNaming(manifest)
         encryption = try AttachmentEncryption(manifest)
         attachmentsPath = generation.attachmentsPath
-        owner = try Manifest.owner(in: store.directory, store.fileSystem)
+        self.owner = owner
         attachments = try store.openPart(Generation.attachmentsName, of: generation)
         incoming = try store.openPart(Generation.incomingName, of: generation)
     }

@@ -1,160 +1,34 @@
 package import CofferSealing
-internal import Synchronization
 
-#if canImport(Glibc)
-internal import Glibc
-#else
-internal import Darwin
-#endif
-
-/// The generation that shall be the store's next: built beside the current one, and made the store's in one step.
-///
-/// In this order: ``init(_:_:)``, any number of ``encrypt(_:progress:)``, ``synchronizeContents()``, the database file, ``seal()``,
-/// ``commit()``. Up to the last, ``abandon()`` takes everything back, and a process that is killed leaves what the next
-/// open removes. Contents may be encrypted by several threads at once; everything else is for one.
-package final class NextGeneration: Sendable {
-    package let manifest: UnlockedManifest
-    /// Its files, to be read from.
-    package let attachments: AttachmentStore
-    /// An empty file, for the database.
-    package var databasePath: String { generation.databasePath }
-
-    private let store: LockedStore
-    private let generation: Generation
-    private let contents: Directory
-    private let incoming: Directory
-    private let owner: FileOwner
-    /// Whether one sync of the file system stands for that of each file.
-    private let synchronizesAtOnce: Bool
-    private let haveContentsBeenSynchronized = Atomic(false)
-
-    private var fileSystem: any FileSystem { store.fileSystem }
-
-    /// Makes the directories and an empty database file for the generation that `manifest` describes.
-    ///
-    /// Throws `readOnly` (403), `noSpace` (507), `ioFailed` (500); nothing is left then.
-    package init(_ store: LockedStore, _ manifest: UnlockedManifest) throws(CofferError) {
-        try store.checkWritable()
-        let fileSystem = store.fileSystem
-        self.store = store
-        self.manifest = manifest
-        owner = try Manifest.owner(in: store.directory, fileSystem)
-        let name = manifest.manifest.generationName
-        do throws(CofferError) {
-            try fileSystem.makeDirectory(name, in: store.directory)
-            try fileSystem.hand(name, in: store.directory, to: owner)
-            generation = Generation(directory: try fileSystem.openDirectory(name, in: store.directory))
-            for name in [Generation.attachmentsName, Generation.incomingName] {
-                try fileSystem.makeDirectory(name, in: generation.directory)
-                try fileSystem.hand(name, in: generation.directory, to: owner)
-            }
-            _ = try fileSystem.createFile(Generation.databaseName, in: generation.directory)
-            try fileSystem.hand(Generation.databaseName, in: generation.directory, to: owner)
-            contents = try fileSystem.openDirectory(Generation.attachmentsName, in: generation.directory)
-            incoming = try fileSystem.openDirectory(Generation.incomingName, in: generation.directory)
-            synchronizesAtOnce = try fileSystem.reportsFailedWrites(contents)
-            attachments = try AttachmentStore(store, manifest, generation) { $0 }
-        } catch {
-            try? fileSystem.removeTree(name, in: store.directory)
-            throw error
-        }
-    }
-
-    // MARK: Contents
-
-    /// Copies a content into this generation, as it keeps them, and checks on the way that it is what it should be.
-    ///
-    /// `progress` is told of every piece, of 256 KiB at most, and ends the copying by throwing.
-    ///
-    /// Throws what `progress` throws; `damaged` (500), naming the attachment, when a tag, the length or the SHA-256 is
-    /// another one; `noSpace` (507), `ioFailed` (500). Nothing of the content is left then.
-    package func encrypt(
-        _ reader: AttachmentReader, progress: (_ byteCount: Int) throws(CofferError) -> Void
-    ) throws(CofferError) {
-        let name = try attachments.naming.name(of: reader.content.sha1)
-        let file = try fileSystem.createFile(name, in: contents)
-        do throws(CofferError) {
-            try fileSystem.hand(name, in: contents, to: owner)
-            let encryptor = try attachments.encryption.map { (encryption) throws(CofferError) in
-                try CobblestoneEncryptor(key: encryption.key, context: encryption.context)
-            }
-            var sealer = ContentSealer(encryptor, known: reader.content)
-            try unsafe reader.forEachPiece { (piece) throws(CofferError) in
-                try unsafe sealer.take(piece) { (sealed) throws(CofferError) in try fileSystem.write(sealed, to: file) }
-                try progress(piece.count)
-            }
-            let digest = try sealer.finish { (sealed) throws(CofferError) in try fileSystem.write(sealed, to: file) }
-            guard digest == reader.content else {
-                throw CofferError(.damaged, of: reader.subject, "its SHA-256 is another one")
-            }
-            if !attachments.isEncrypted { try fileSystem.setPermissions(0o400, of: file) }
-            if !synchronizesAtOnce || haveContentsBeenSynchronized.load(ordering: .acquiring) {
-                try fileSystem.synchronize(file)
-            }
-        } catch {
-            try? fileSystem.unlink(name, in: contents)
-            throw error
-        }
-    }
-
-    /// What the row of a content that ``encrypt(_:progress:)`` has copied shall hold of its file: 56 bytes, or none where
-    /// files aren't encrypted. Nil for a content that is not here.
-    package func header(of content: ContentDigest) throws(CofferError) -> [UInt8]? {
-        let name = try attachments.naming.name(of: content.sha1)
-        guard attachments.isEncrypted else {
-            return try fileSystem.status(of: name, in: contents) == nil ? nil : []
-        }
-        do throws(CofferError) {
-            let file = try fileSystem.openFile(name, in: contents)
-            return try fileSystem.read(Cobblestone.headerByteCount, from: file, at: 0)
-        } catch {
-            if error.systemErrorNumber == ENOENT { return nil }
-            throw error
-        }
-    }
-
-    /// Makes what was copied so far durable. Contents that come later are made so one by one.
-    package func synchronizeContents() throws(CofferError) {
-        guard synchronizesAtOnce else { return }
-        try fileSystem.synchronizeFileSystem(of: contents)
-        haveContentsBeenSynchronized.store(true, ordering: .releasing)
-    }
-
-    // MARK: The end
-
-    /// Makes the whole generation durable, from the inside out. The database file must be complete and closed.
-    package func seal() throws(CofferError) {
-        for suffix in Generation.databaseCompanionSuffixes {
-            let name = Generation.databaseName + suffix
-            guard try fileSystem.status(of: name, in: generation.directory) == nil else {
-                throw CofferError(.ioFailed, of: generation.directory.path(of: name), "a new database was not closed")
-            }
-        }
-        try fileSystem.synchronize(fileSystem.openFile(Generation.databaseName, in: generation.directory))
-        try fileSystem.synchronize(contents)
-        try fileSystem.synchronize(incoming)
-        try fileSystem.synchronize(generation.directory)
-        try fileSystem.synchronize(store.directory)
-    }
-
-    /// Makes this the store's generation, in one step.
-    ///
-    /// Throws `reopenRequired` (500) when it is open whether that happened: both generations must stay then. On any other
-    /// error it did not, and the caller calls ``abandon()``.
-    package func commit() throws(CofferError) {
-        try manifest.commitManifest(of: store.directory, fileSystem)
-    }
-
-    /// Removes everything again. What can't be removed is left to the next open.
-    package func abandon() {
-        _ = store.whileOpen {
-            try? fileSystem.removeTree(manifest.manifest.generationName, in: store.directory)
-            try? fileSystem.synchronize(store.directory)
-        }
-    }
-}
+// A generation that is built beside the current one, to be the store's next.
 
 extension LockedStore {
+    /// Begins to build the generation that `manifest` describes.
+    ///
+    /// Throws `readOnly` (403), `noSpace` (507), `ioFailed` (500); nothing is left then.
+    package func beginNextGeneration(_ manifest: UnlockedManifest) throws(CofferError) -> GenerationBuilder {
+        try checkOpen()
+        return try GenerationBuilder(self, manifest, owner: Manifest.owner(in: directory, fileSystem))
+    }
+
+    /// Makes a generation that is built and sealed the store's, in one step.
+    ///
+    /// Throws `reopenRequired` (500) when it is open whether that happened: both generations must stay then. On any other
+    /// error it did not, and the caller calls ``abandon(_:)``.
+    package func commit(_ next: GenerationBuilder) throws(CofferError) {
+        // The generation's own entry, before anything names it.
+        try fileSystem.synchronize(directory)
+        try next.manifest.commitManifest(of: directory, fileSystem)
+    }
+
+    /// Removes a generation again that was not committed. What can't be removed is left to the next open.
+    package func abandon(_ next: GenerationBuilder) {
+        _ = whileOpen {
+            try? fileSystem.removeTree(next.manifest.manifest.generationName, in: directory)
+            try? fileSystem.synchronize(directory)
+        }
+    }
+
     /// The bytes that this user may still write beside the store.
     package func freeByteCount() throws(CofferError) -> Int { try fileSystem.freeByteCount(of: directory) }
 }

@@ -9,7 +9,10 @@ internal import Darwin
 /// What a store that is being made needs of its database: a file at `databasePath`, and in it the binding row.
 package struct NewStore: Sendable {
     /// An empty file that only its owner can open. It is in a place that it will leave: nothing may stay open there.
-    package let databasePath: String
+    package var databasePath: String { builder.databasePath }
+
+    /// Takes the contents of attachments, if the store shall have some from the beginning.
+    package let builder: GenerationBuilder
 
     /// The database's key; nil when the store shall not be encrypted.
     package let databaseKey: SymmetricKey?
@@ -52,7 +55,7 @@ extension LockedStore {
         let (lock, sibling) = try Sibling.make(beside: location)
         var place = sibling
         do {
-            try unlocked.build(in: lock.directory, fileSystem, buildDatabase)
+            try unlocked.build(in: LockedStore(lock, at: sibling, access: .readWrite), buildDatabase)
             try place.move(to: location)
             try fileSystem.synchronize(location.parent)
         } catch {
@@ -112,33 +115,19 @@ extension UnlockedManifest {
     /// Fills an empty directory with a whole store, and makes it durable from the inside out: each entry is durable
     /// before anything names it.
     fileprivate func build(
-        in store: Directory, _ fileSystem: any FileSystem, _ buildDatabase: (NewStore) throws(CofferError) -> Void
+        in store: LockedStore, _ buildDatabase: (NewStore) throws(CofferError) -> Void
     ) throws(CofferError) {
-        try fileSystem.makeDirectory(manifest.generationName, in: store)
-        let generation = Generation(directory: try fileSystem.openDirectory(manifest.generationName, in: store))
-        for name in [Generation.attachmentsName, Generation.incomingName] {
-            try fileSystem.makeDirectory(name, in: generation.directory)
-        }
-        _ = try fileSystem.createFile(Generation.databaseName, in: generation.directory)
+        let fileSystem = store.fileSystem
+        let builder = try GenerationBuilder(store, self, owner: fileSystem.status(of: store.directory).owner)
         try buildDatabase(
             NewStore(
-                databasePath: generation.databasePath, databaseKey: key(for: .database),
-                storeUUID: manifest.storeUUID, generation: manifest.generation, sequence: manifest.sequence))
-        for suffix in Generation.databaseCompanionSuffixes {
-            let name = Generation.databaseName + suffix
-            guard try fileSystem.status(of: name, in: generation.directory) == nil else {
-                throw CofferError(.ioFailed, of: generation.directory.path(of: name), "a new database was not closed")
-            }
-        }
-        try fileSystem.synchronize(fileSystem.openFile(Generation.databaseName, in: generation.directory))
-        for name in [Generation.attachmentsName, Generation.incomingName] {
-            try fileSystem.synchronize(fileSystem.openDirectory(name, in: generation.directory))
-        }
-        try fileSystem.synchronize(generation.directory)
+                builder: builder, databaseKey: key(for: .database), storeUUID: manifest.storeUUID,
+                generation: manifest.generation, sequence: manifest.sequence))
+        try builder.seal()
 
-        let file = try fileSystem.createFile(Manifest.fileName, in: store)
+        let file = try fileSystem.createFile(Manifest.fileName, in: store.directory)
         try unsafe fileSystem.write(manifest.bytes.span.bytes, to: file)
         try fileSystem.synchronize(file)
-        try fileSystem.synchronize(store)
+        try fileSystem.synchronize(store.directory)
     }
 }
