@@ -114,14 +114,15 @@ final class Content: BlobContent {
     /// A reader of the content, or nil where it was never downloaded.
     ///
     /// - Throws: `damaged` (500) when it should be here and is missing or was changed; `closed` (500).
-    func reader(subject: String) throws(CofferError) -> AttachmentReader? {
+    func reader(subject: String, onlyForReadingWhole: Bool = false) throws(CofferError) -> AttachmentReader? {
         switch place {
         case .memory, .source:
             return nil
         case .staged(let staged, _):
             return try staged.open()
         case .saved(let storage, let digest, _):
-            return try storage.openAttachment(AttachmentKey(digest), subject: subject)
+            return try storage.openAttachment(
+                AttachmentKey(digest), subject: subject, onlyForReadingWhole: onlyForReadingWhole)
         }
     }
 
@@ -146,7 +147,7 @@ final class Content: BlobContent {
             }
             return data
         case .staged, .saved:
-            guard let reader = try reader(subject: subject) else { return nil }
+            guard let reader = try reader(subject: subject, onlyForReadingWhole: true) else { return nil }
             return try unsafe Data(byteCount: reader.byteCount) { (bytes) throws(CofferError) in
                 try unsafe reader.readWhole(into: bytes, checking: .tags)
             }

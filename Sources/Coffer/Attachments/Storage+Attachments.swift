@@ -21,13 +21,16 @@ extension Storage {
     ///
     /// - Throws: `damaged` (500) when it should be here and is missing or was changed; `attachmentNotFound` (404) when no
     ///   revision has it any more, since the database was compacted; `closed` (500).
-    func openAttachment(_ key: AttachmentKey, subject: String) throws(CofferError) -> AttachmentReader? {
+    func openAttachment(
+        _ key: AttachmentKey, subject: String, onlyForReadingWhole: Bool = false
+    ) throws(CofferError) -> AttachmentReader? {
         var row = try attachmentRow(key, subject)
         while true {
             guard let content = row.content, let proof = row.proof else { return nil }
             if let staged = staged(content.sha1) { return try staged.open() }
             do throws(CofferError) {
-                return try attachments.open(content, header: proof.header, subject: subject)
+                return try attachments.open(
+                    content, header: proof.header, subject: subject, onlyForReadingWhole: onlyForReadingWhole)
             } catch  where error.code == .damaged {
                 // It may have been compacted away, or written anew, since the row was read. Only if the row still says
                 // the same is it damage.

@@ -48,7 +48,8 @@ package enum Cobblestone {
             let label = Array("c2sp.org/chunked-encryption@v1+AEAD_AES_256_GCM".utf8)
             bytes = try inputKey.derivedBytes(
                 by: .hkdfExpandSHA512(info: label + [0] + salt + context),
-                byteCount: ChunkCipher.keyByteCount + ChunkCipher.nonceByteCount + Cobblestone.commitmentByteCount)
+                byteCount: ChunkCipher.keyByteCount + ChunkCipher.nonceByteCount + Cobblestone.commitmentByteCount,
+                lifetime: .momentary)
         }
 
         func cipher(_ direction: ChunkCipher.Direction) throws(CofferError) -> ChunkCipher {

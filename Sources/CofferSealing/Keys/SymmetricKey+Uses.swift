@@ -5,7 +5,9 @@ extension SymmetricKey {
     }
 
     /// `byteCount` bytes that `derivation` makes of this key. Every AES key that is not random itself comes from here.
-    func derivedBytes(by derivation: KeyDerivation, byteCount: Int) throws(CofferError) -> SecretBytes {
+    func derivedBytes(
+        by derivation: KeyDerivation, byteCount: Int, lifetime: SecretBytes.Lifetime = .long
+    ) throws(CofferError) -> SecretBytes {
         guard derivation.takesPassword == isPassword else {
             throw CofferError(.invalidArgument, "this key derivation takes \(isPassword ? "32 bytes" : "a password")")
         }
@@ -26,7 +28,7 @@ extension SymmetricKey {
             case .hkdfExpandSHA256(let info):
                 try unsafe HKDF.expandSHA256(secret, info: info, byteCount: byteCount)
             case .hkdfExpandSHA512(let info):
-                try unsafe HKDF.expandSHA512(secret, info: info, byteCount: byteCount)
+                try unsafe HKDF.expandSHA512(secret, info: info, byteCount: byteCount, lifetime: lifetime)
             }
         }
     }

@@ -25,11 +25,11 @@ internal import COpenSSL
 
     /// The second step alone, with SHA-512.
     static func expandSHA512(
-        _ randomKey: UnsafeRawBufferPointer, info: [UInt8], byteCount: Int
+        _ randomKey: UnsafeRawBufferPointer, info: [UInt8], byteCount: Int, lifetime: SecretBytes.Lifetime = .long
     ) throws(CofferError) -> SecretBytes {
         let derivation = try HKDF()
         try unsafe derivation.start(EVP_KDF_HKDF_MODE_EXPAND_ONLY, EVP_sha512())
-        return try unsafe derivation.derive(from: randomKey, info: info, byteCount: byteCount)
+        return try unsafe derivation.derive(from: randomKey, info: info, byteCount: byteCount, lifetime: lifetime)
     }
 
     private init() throws(CofferError) {
@@ -51,7 +51,7 @@ internal import COpenSSL
     }
 
     private borrowing func derive(
-        from key: UnsafeRawBufferPointer, info: [UInt8], byteCount: Int
+        from key: UnsafeRawBufferPointer, info: [UInt8], byteCount: Int, lifetime: SecretBytes.Lifetime = .long
     ) throws(CofferError) -> SecretBytes {
         guard let keyCount = Int32(exactly: key.count), let infoCount = Int32(exactly: info.count) else {
             throw CofferError(.invalidArgument, "HKDF with inputs beyond 2 GiB")
@@ -63,7 +63,7 @@ internal import COpenSSL
             throw .openSSLFailed("HKDF info")
         }
         let context = unsafe self.context
-        return try unsafe SecretBytes(byteCount: byteCount) { (output) throws(CofferError) in
+        return try unsafe SecretBytes(byteCount: byteCount, lifetime: lifetime) { (output) throws(CofferError) in
             var written = output.count
             guard unsafe EVP_PKEY_derive(context, output.baseAddress, &written) == 1, written == output.count else {
                 throw .openSSLFailed("HKDF")

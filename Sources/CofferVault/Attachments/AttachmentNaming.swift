@@ -66,5 +66,6 @@ enum IncomingName {
 
 /// `bytes` in lower-case hex.
 func hexadecimal(_ bytes: [UInt8]) -> String {
-    bytes.reduce(into: "") { $0 += hexadecimal(UInt64($1), digitCount: 2) }
+    let digits = Array("0123456789abcdef".utf8)
+    return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
 }

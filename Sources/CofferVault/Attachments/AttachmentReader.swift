@@ -21,10 +21,10 @@ package final class AttachmentReader: Sendable {
     /// Nil where files aren't encrypted.
     private let decryptor: Mutex<CobblestoneDecryptor?>
 
-    /// Checks the size of `file`, its header and its last chunk.
+    /// Checks the size of `file`, its header and, if `opensLastChunk` says so, its last chunk.
     init(
         _ file: File, _ content: ContentDigest, header: [UInt8], _ encryption: AttachmentEncryption?, subject: String,
-        fileSystem: any FileSystem
+        fileSystem: any FileSystem, opensLastChunk: Bool = true
     ) throws(CofferError) {
         let layout = ContentLayout(byteCount: content.byteCount, isEncrypted: encryption != nil)
         guard content.byteCount < ContentLayout.maximumByteCount, header.count == layout.headerByteCount else {
@@ -56,7 +56,9 @@ package final class AttachmentReader: Sendable {
         self.fileSystem = fileSystem
         self.decryptor = Mutex(decryptor)
         // Only the last chunk says that the content ends where it does.
-        if encryption != nil { try verify(chunk: layout.lastChunk) }
+        // A last chunk that holds nothing but its tag no reading opens.
+        let holdsNothing = layout.content(of: layout.lastChunk).isEmpty
+        if encryption != nil && (opensLastChunk || holdsNothing) { try verify(chunk: layout.lastChunk) }
     }
 
     /// Fills `output` with the content from `start` on, as much as it holds. After an error its bytes mean nothing.

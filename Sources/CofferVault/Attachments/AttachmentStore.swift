@@ -94,18 +94,21 @@ package final class AttachmentStore: Sendable {
     ///
     /// `content` and `header` are what the attachment's row says: the header is empty where files aren't encrypted. Checks
     /// that the file has the right size and that header, and opens its last chunk, so that a file which was cut, replaced
-    /// or put there from elsewhere is noticed before any of it is read. `subject` names the attachment in errors.
+    /// or put there from elsewhere is noticed before any of it is read. `subject` names the attachment in errors. Where
+    /// it is opened only for ``AttachmentReader/readWhole(into:checking:)``, which hands out nothing before it has opened
+    /// all chunks, the last one needs no look of its own.
     ///
     /// Throws `damaged` (500) when the file is missing or not the one that the row means.
     package func open(
-        _ content: ContentDigest, header: [UInt8], subject: String
+        _ content: ContentDigest, header: [UInt8], subject: String, onlyForReadingWhole: Bool = false
     ) throws(CofferError) -> AttachmentReader {
         try store.checkOpen()
         let name = try naming.name(of: content.sha1)
         guard let attachments else { throw CofferError(.damaged, of: subject, "its file is missing") }
         let file = try openFile(name, in: attachments, subject: subject)
         return try AttachmentReader(
-            file, content, header: header, encryption, subject: subject, fileSystem: fileSystem)
+            file, content, header: header, encryption, subject: subject, fileSystem: fileSystem,
+            opensLastChunk: !onlyForReadingWhole)
     }
 
     func openFile(_ name: String, in directory: Directory, subject: String) throws(CofferError) -> File {

@@ -11,9 +11,12 @@ struct ContentLayout: Sendable {
     /// Bytes of content in each chunk but the last.
     static let chunkByteCount = Cobblestone.chunkByteCount
 
-    /// How many chunks go to the system or come from it at once: 256 KiB, which every writer and reader may hold. More was
-    /// not faster.
+    /// How many chunks come from the system at once: 256 KiB, which every reader may hold. More was not faster.
     static let chunksPerCall = 16
+
+    /// How many bytes go to the system at once, for which every writer may hold a little more. All but the last begin at a
+    /// multiple of it: then the system keeps a file in memory in large parts, which are faster to write and to read.
+    static let bytesPerWrite = 1 << 18
 
     /// Beyond it no message has a valid length; a row that says so was changed.
     static let maximumByteCount = 1 << 52

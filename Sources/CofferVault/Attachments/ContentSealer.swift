@@ -49,16 +49,20 @@ struct ContentSealer: ~Copyable {
     mutating func finish(_ sink: Sink) throws(CofferError) -> ContentDigest {
         try makeRoom(sink)
         try sealOpen(isLast: true)
-        try flush(sink)
+        try flush(sealedCount, sink)
         return hasher.finalize()
     }
 
     /// Makes room for another chunk, unless one is open, which has it.
     private mutating func makeRoom(_ sink: Sink) throws(CofferError) {
         guard openCount == 0, sealedCount + layout.storedChunkByteCount > buffer.byteCount else { return }
-        try flush(sink)
-        let byteCount = ContentLayout.chunksPerCall * layout.storedChunkByteCount
-        if buffer.byteCount < byteCount { buffer = RawBuffer(byteCount: byteCount) }
+        if sealedCount >= ContentLayout.bytesPerWrite {
+            try flush(ContentLayout.bytesPerWrite, sink)
+        } else {
+            let larger = RawBuffer(byteCount: ContentLayout.bytesPerWrite + layout.storedChunkByteCount)
+            unsafe larger[0..<sealedCount].copyMemory(from: UnsafeRawBufferPointer(buffer[0..<sealedCount]))
+            buffer = larger
+        }
     }
 
     private mutating func sealOpen(isLast: Bool) throws(CofferError) {
@@ -78,9 +82,13 @@ struct ContentSealer: ~Copyable {
         sealedCount = sealed.upperBound
     }
 
-    private mutating func flush(_ sink: Sink) throws(CofferError) {
-        guard sealedCount > 0 else { return }
-        try unsafe sink(UnsafeRawBufferPointer(buffer[0..<sealedCount]).bytes)
-        sealedCount = 0
+    /// Hands on the first `byteCount` bytes that are ready.
+    private mutating func flush(_ byteCount: Int, _ sink: Sink) throws(CofferError) {
+        guard byteCount > 0 else { return }
+        try unsafe sink(UnsafeRawBufferPointer(buffer[0..<byteCount]).bytes)
+        // Less than a chunk and a header, so that the two don't overlap.
+        let rest = unsafe UnsafeRawBufferPointer(buffer[byteCount..<sealedCount])
+        unsafe buffer[0..<rest.count].copyMemory(from: rest)
+        sealedCount = rest.count
     }
 }

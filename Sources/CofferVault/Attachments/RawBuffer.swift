@@ -4,8 +4,10 @@
     private let start: UnsafeMutableRawPointer
     let byteCount: Int
 
+    static let alignment = 4096
+
     init(byteCount: Int) {
-        unsafe start = .allocate(byteCount: byteCount, alignment: 64)
+        unsafe start = .allocate(byteCount: byteCount, alignment: Self.alignment)
         self.byteCount = byteCount
     }
 

@@ -102,6 +102,33 @@ struct DamagedFileTests {
         #expect(try attachment.content == content)
     }
 
+    @Test(
+        "in its last bytes or its header is damaged for every reading, whatever its length",
+        arguments: [0, 1, 16_383, 16_384, 16_385, 32_767, 32_768, 32_769, 262_144, 1_048_576])
+    func ends(count: Int) throws {
+        let content = AttachmentTests.bytes(count)
+        let attachment = try attach(content, to: "invoice")
+        let file = try file(of: attachment)
+        let whole = try Data(contentsOf: file)
+        for offset in Set([0, 55, 56, whole.count - 17, whole.count - 16, whole.count - 1]) {
+            var changed = whole
+            changed[offset] ^= 0x10
+            try changed.write(to: file)
+            for read in [
+                { try attachment.content }, { try Self.read(attachment.openContentStream()) },
+                { try attachment.content(in: 0..<count) },
+                {
+                    try attachment.chunks?.forEach { _ in }
+                    return nil
+                },
+            ] as [() throws -> Data?] {
+                #expect(thrown(read)?.code == .damaged, "byte \(offset) of \(whole.count)")
+            }
+        }
+        try whole.write(to: file)
+        #expect(try attachment.content == content)
+    }
+
     @Test("because chunks were cut off, dropped, swapped, doubled or appended is damaged")
     func chunks() throws {
         let attachment = try attach(content, to: "invoice")
