@@ -93,13 +93,13 @@ package struct FeedReader {
             let (found, last) = try database.storage.read { (tables) throws(CofferError) in try read(tables) }
             guard let last else { return [] }
             var batch: [ChangedDocument] = []
-            for entry in found where remainingCount > 0 {
-                position = Int(entry.sequence)
+            for entry in found {
                 guard let document = try passed(entry) else { continue }
                 batch.append(document)
                 remainingCount -= 1
             }
-            if remainingCount > 0 { position = Int(last) }
+            // No more was read than may be handed out.
+            position = Int(last)
             if !batch.isEmpty { return batch }
         }
         return []

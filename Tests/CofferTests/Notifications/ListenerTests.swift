@@ -21,7 +21,7 @@ struct ListenerTests {
             tally.count("begun")
             if tally["begun"] != tally["ended"] + 1 { tally.count("beside each other") }
             told.note(changes)
-            Thread.sleep(forTimeInterval: 0.000_2)
+            Thread.sleep(forTimeInterval: 0.002)
             tally.count("ended")
         }
         for number in 0..<200 { try database.save(json: json(number), withID: "d\(number)") }
