@@ -24,7 +24,10 @@ struct ListenerTests {
             Thread.sleep(forTimeInterval: 0.002)
             tally.count("ended")
         }
+        // All are there at once, so that they could be told at once.
+        queue.suspend()
         for number in 0..<200 { try database.save(json: json(number), withID: "d\(number)") }
+        queue.resume()
         #expect(told.wait(for: 200))
         #expect(told.ids == (0..<200).map { ["d\($0)"] })
         #expect(tally["another queue"] == 0 && tally["beside each other"] == 0)
