@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""Writes Vectors/keys/*.json: how Coffer's format 1 makes keys, computed without Coffer.
+"""Writes the vectors of how Coffer's format 1 makes keys, computed without Coffer.
 
-    pip install cryptography        (made with 48)
-    python3 Vectors/make_keys.py
+    pip install cryptography                   (made with 48)
+    python3 Vectors/keys/make.py             writes the files beside this one
+    python3 Vectors/keys/make.py --check     fails when a file differs from what would be written
 
-All inputs are fixed, so a second run changes nothing. Vectors/keys/README.md says what the files hold.
+All inputs are fixed, so a second run changes nothing. README.md says what the files hold.
 """
 
 import json
 import pathlib
+import sys
 import unicodedata
 
 from cryptography.hazmat.primitives import hashes
@@ -17,7 +19,7 @@ from cryptography.hazmat.primitives.kdf.pbkdf2 import PBKDF2HMAC
 from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 from cryptography.hazmat.primitives.keywrap import InvalidUnwrap, aes_key_unwrap, aes_key_wrap
 
-FOLDER = pathlib.Path(__file__).resolve().parent / "keys"
+FOLDER = pathlib.Path(__file__).resolve().parent
 
 UUIDS = [bytes.fromhex("00112233445566778899aabbccddeeff"), bytes.fromhex("f47ac10b58cc4372a5670e02b2c3d479")]
 SALTS = [bytes(range(32)), bytes(range(255, 223, -1))]
@@ -55,7 +57,11 @@ def pbkdf2(password, salt, iterations):
 
 def write(name, description, vectors):
     text = json.dumps({"description": description, "vectors": vectors}, indent=2, ensure_ascii=True)
-    (FOLDER / f"{name}.json").write_text(text + "\n", encoding="ascii")
+    path = FOLDER / f"{name}.json"
+    if sys.argv[1:] != ["--check"]:
+        path.write_text(text + "\n", encoding="ascii")
+    elif path.read_text(encoding="ascii") != text + "\n":
+        sys.exit(f"{path.name} differs from what would be written")
 
 
 def password_encoding():
@@ -165,7 +171,6 @@ def key_wrap():
 
 
 if __name__ == "__main__":
-    FOLDER.mkdir(exist_ok=True)
     write("password-encoding", "The bytes of a password: UTF-8 of Unicode's normalization form C.", password_encoding())
     write("kek-scrypt", "KEK = scrypt(password as UTF-8 in NFC, salt, N = 2^log2N, r, p, 32); "
           "salt = 'coffer/v1/kek/scrypt' | 00 | uuid | slotSalt", kek_scrypt())
