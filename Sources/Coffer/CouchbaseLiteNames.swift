@@ -96,4 +96,35 @@ extension Document {
     /// ``revision(withID:)``.
     @available(*, deprecated, renamed: "revision(withID:)")
     public func revisionWithID(_ id: RevisionID) throws(CofferError) -> SavedRevision? { try revision(withID: id) }
+
+    /// ``purge()``.
+    @available(*, deprecated, renamed: "purge()")
+    public func purgeDocument() throws(CofferError) { try purge() }
+
+    /// ``leafRevisions``.
+    @available(*, deprecated, renamed: "leafRevisions")
+    public func getLeafRevisions() throws(CofferError) -> [SavedRevision] { try leafRevisions }
+
+    /// ``conflictingRevisions``.
+    @available(*, deprecated, renamed: "conflictingRevisions")
+    public func getConflictingRevisions() throws(CofferError) -> [SavedRevision] { try conflictingRevisions }
+
+    /// ``revisionHistory``.
+    @available(*, deprecated, renamed: "revisionHistory")
+    public func getRevisionHistory() throws(CofferError) -> [SavedRevision] { try revisionHistory }
+
+    /// ``Database/putExistingRevision(_:withID:history:isDeletion:attachments:)``.
+    @available(*, deprecated, message: "use Database.putExistingRevision(_:withID:history:isDeletion:attachments:)")
+    public func putExistingRevision(
+        withProperties properties: JSONObject, attachments: [String: Blob]?, revisionHistory: [RevisionID]
+    ) throws(CofferError) {
+        try database.putExistingRevision(
+            properties, withID: documentID, history: revisionHistory, attachments: attachments ?? [:])
+    }
+}
+
+extension SavedRevision {
+    /// ``history``.
+    @available(*, deprecated, renamed: "history")
+    public func getHistory() throws(CofferError) -> [SavedRevision] { try history }
 }

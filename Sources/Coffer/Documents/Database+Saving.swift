@@ -125,11 +125,16 @@ extension Document {
 
     /// - Throws: `invalidJSON` (400) where a body says of itself what contradicts this document or can't be saved.
     func check(_ parsed: DocumentBody) throws(CofferError) {
-        if let stated = parsed.id, !stated.utf8.elementsEqual(documentID.utf8) {
-            throw CofferError(.invalidJSON, of: subject, "_id is another document's")
-        }
+        try checkID(parsed)
         if parsed.isDeletion {
             throw CofferError(.invalidJSON, of: subject, "_deleted is not saved with a document; delete it instead")
+        }
+    }
+
+    /// - Throws: `invalidJSON` (400) where a body says that it is another document's.
+    func checkID(_ parsed: DocumentBody) throws(CofferError) {
+        if let stated = parsed.id, !stated.utf8.elementsEqual(documentID.utf8) {
+            throw CofferError(.invalidJSON, of: subject, "_id is another document's")
         }
     }
 

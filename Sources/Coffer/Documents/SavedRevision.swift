@@ -95,9 +95,19 @@ public final class SavedRevision: Sendable {
         }
     }
 
+    /// The id of the revision that this one was made from; nil for a first one, and where the parent is forgotten.
+    public var parentRevisionID: RevisionID? {
+        get throws(CofferError) {
+            guard let parent = stored.parent else { return nil }
+            return try read { (tables) throws(CofferError) in
+                try tables.trees.revision(sequence: parent, inDocument: stored.document)?.id
+            }
+        }
+    }
+
     /// This revision and those it was made from, the oldest first. Their properties are read when they are asked for.
     ///
-    /// Goes back as far as the database remembers.
+    /// Goes back ``Database/maxRevTreeDepth`` revisions.
     public var history: [SavedRevision] {
         get throws(CofferError) {
             let history = try read { (tables) throws(CofferError) in

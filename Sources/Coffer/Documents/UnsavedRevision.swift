@@ -67,7 +67,11 @@ public final class UnsavedRevision {
 
     /// Saves the draft even if the revision that it was made from has been replaced: then the document has a conflict.
     ///
-    /// - Throws: as ``save()``, but no `conflict`.
+    /// The document has a branch more then: see ``Document/conflictingRevisions``. Saving the same as a revision that is there
+    /// makes no branch, and returns that one.
+    ///
+    /// - Throws: as ``save()``, but no `conflict`; `revisionNotFound` (404) when the revision that it was made from is not
+    ///   there any more.
     @discardableResult
     public func saveAllowingConflict() throws(CofferError) -> SavedRevision {
         try noteSaved(try draft(allowsConflict: true).save())
@@ -75,7 +79,8 @@ public final class UnsavedRevision {
 
     func draft(allowsConflict: Bool) throws(CofferError) -> RevisionDraft {
         let storage = document.database.storage
-        let generation = (parentRevisionID?.generation ?? 0) + 1
+        // None follows the last one, which is for the save to say.
+        let generation = min(parentRevisionID?.generation ?? 0, .max - 1) + 1
         var staged = try StagedContent.stage(properties.blobs, in: storage)
         var content = properties
         // A tombstone has no attachments.

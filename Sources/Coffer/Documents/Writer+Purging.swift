@@ -62,8 +62,11 @@ extension Writer {
     func purge(_ ids: [RevisionID], of document: DocumentID) throws(CofferError) -> [RevisionID]? {
         guard let row = try tables.document(document) else { return nil }
         var tree = try tree(row.number)
-        let removed = tree.purge(ids)
+        var removed = tree.purge(ids)
         guard !removed.isEmpty else { return [] }
+        // What was kept for them alone.
+        removed += tree.prune(to: try revisionTreeDepth())
+        removed.sort { $0.id > $1.id }
         let leaves = tree.leaves
         guard let winner = leaves.first else {
             _ = try purge(document)

@@ -239,7 +239,7 @@ final class DocumentTables {
         return found
     }
 
-    private func missing(_ what: String) -> CofferError {
+    func missing(_ what: String) -> CofferError {
         CofferError(.damaged, of: connection.subject, "\(what) is missing")
     }
 }

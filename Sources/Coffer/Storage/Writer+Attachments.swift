@@ -44,8 +44,22 @@ extension Writer {
     func checkContents(
         _ content: RevisionContent, of draft: RevisionDraft, generation: Int
     ) throws(CofferError) {
-        for staged in draft.staged { try stage(staged.file) }
-        let subject = draft.document.subject
+        try checkContents(
+            content, staged: draft.staged, generation: generation, missing: .refused, draft.document.subject)
+    }
+
+    /// What is done with a content that is neither saved nor brought.
+    enum MissingContent {
+        case refused
+        /// It gets a row that says where it is known from, and may come later.
+        case awaited
+    }
+
+    /// The same for a revision that may name contents which aren't here yet.
+    func checkContents(
+        _ content: RevisionContent, staged: [StagedContent], generation: Int, missing: MissingContent, _ subject: String
+    ) throws(CofferError) {
+        for staged in staged { try stage(staged.file) }
         guard content.latestChange <= generation else {
             throw CofferError(.invalidJSON, of: subject, "_attachments has a revpos that is still to come")
         }
@@ -54,6 +68,7 @@ extension Writer {
             let row = try tables.attachments.attachment(key)
             let file = stagedFile(key)
             guard let byteCount = file?.digest.byteCount ?? row?.byteCount else {
+                if missing == .awaited { continue }
                 throw CofferError(.attachmentNotFound, of: subject, "it names a content that is not in this database")
             }
             guard byteCount == reference.byteCount else {
@@ -73,10 +88,14 @@ extension Writer {
             for reference in content.references {
                 let key = AttachmentKey(reference.digest)
                 let row = try tables.attachments.attachment(key)
-                guard
-                    let number = try stagedFile(key).map({ (file) throws(CofferError) in try save(file, over: row) })
-                        ?? row?.number
-                else { preconditionFailure("a content that was checked is gone") }
+                let number: Int64
+                if let file = stagedFile(key) {
+                    number = try save(file, over: row)
+                } else if let row {
+                    number = row.number
+                } else {
+                    number = try insertAwaited(key, byteCount: reference.byteCount)
+                }
                 try insertUse.bind(1, revision)
                 try insertUse.bind(2, number)
                 try insertUse.run()
@@ -108,6 +127,19 @@ extension Writer {
         try updateAttachment.run()
         install(file)
         return row.number
+    }
+
+    /// Adds a row for a content that is not here.
+    private func insertAwaited(_ key: AttachmentKey, byteCount: Int) throws(CofferError) -> Int64 {
+        switch key {
+        case .sha1(let bytes): try insertAttachment.bind(1, bytes)
+        case .foreign(let text): try insertAttachment.bind(1, text)
+        }
+        try insertAttachment.bind(2, Int64(byteCount))
+        try insertAttachment.bindNull(3)
+        try insertAttachment.bindNull(4)
+        try insertAttachment.run()
+        return connection.lastInsertedRowID
     }
 
     private func bind(_ file: StagedAttachment, to statement: Statement) throws(CofferError) {

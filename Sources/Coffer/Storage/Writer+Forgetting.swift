@@ -38,38 +38,67 @@ extension Writer {
         let newest = min(leaf.generation - depth, replaced.id.generation)
         let oldest = max(1, replaced.id.generation - depth + 1)
         guard newest >= oldest else { return }
-        var line: [StoredRevision] = []
+        // Read before any of it goes. Most often there is one generation to look at, and one revision in it.
+        var line = newest > oldest ? try line(from: replaced, number, downTo: oldest) : []
         for generation in stride(from: newest, through: oldest, by: -1) {
             let there = try tables.trees.sequences(ofDocument: number, generation: generation, limit: 2)
             guard var candidate = there.first else { continue }
             if there.count > 1 {
-                if line.isEmpty {
-                    line = try tables.trees.history(
-                        from: replaced.sequence, inDocument: number, limit: replaced.id.generation - oldest + 1)
-                }
+                if line.isEmpty { line = try self.line(from: replaced, number, downTo: oldest) }
                 let distance = replaced.id.generation - generation
                 guard distance < line.count else { return }
                 candidate = line[distance].sequence
             }
-            let isNeeded = try isNeeded(candidate, generation: generation, number, depth: depth)
-            if !isNeeded { try treeChanges.deleteRevision(candidate) }
+            try forget(candidate, generation: generation, number, depth: depth)
         }
     }
 
-    /// Whether the revision is a leaf, or fewer than `depth` generations before one that comes after it.
-    private func isNeeded(
+    /// Forgets a revision, and ancestors of it that were kept longer than they had to be, unless it is needed.
+    ///
+    /// What stays without being needed must not lose its child: it would look like a leaf.
+    private func forget(
         _ sequence: Int64, generation: Int, _ number: Int64, depth: Int
-    ) throws(CofferError) -> Bool {
+    ) throws(CofferError) {
+        var unneeded: [Int64] = []
+        var next: Int64? = sequence
+        var generation = generation
+        while let sequence = next, let revision = try tables.trees.revision(sequence: sequence, inDocument: number) {
+            let need = try need(for: sequence, generation: generation, number, depth: depth)
+            if need == .unknown { return }
+            if need == .needed { break }
+            unneeded.append(sequence)
+            next = revision.parent
+            generation -= 1
+        }
+        for sequence in unneeded { try treeChanges.deleteRevision(sequence) }
+    }
+
+    private func line(
+        from revision: KnownRevision, _ number: Int64, downTo generation: Int
+    ) throws(CofferError) -> [StoredRevision] {
+        try tables.trees.history(
+            from: revision.sequence, inDocument: number, limit: revision.id.generation - generation + 1)
+    }
+
+    private enum Need {
+        case needed, unneeded
+        /// There are too many leaves to look at.
+        case unknown
+    }
+
+    /// Whether the revision is a leaf, or fewer than `depth` generations before one that comes after it.
+    private func need(
+        for sequence: Int64, generation: Int, _ number: Int64, depth: Int
+    ) throws(CofferError) -> Need {
         let leaves = try tables.trees.leaves(
             ofDocument: number, generations: generation..<(generation + depth), limit: Self.leafLimit + 1)
         for leaf in leaves.prefix(Self.leafLimit) {
-            if leaf == sequence { return true }
+            if leaf == sequence { return .needed }
             guard let id = try tables.trees.revision(sequence: leaf, inDocument: number)?.id else { continue }
-            let line = try tables.trees.history(
-                from: leaf, inDocument: number, limit: id.generation - generation + 1)
-            if line.last?.sequence == sequence { return true }
+            let line = try line(from: KnownRevision(sequence: leaf, id: id), number, downTo: generation)
+            if line.last?.sequence == sequence { return .needed }
         }
-        return leaves.count > Self.leafLimit
+        return leaves.count > Self.leafLimit ? .unknown : .unneeded
     }
 
     /// Forgets what is too old in a document, whatever its tree.

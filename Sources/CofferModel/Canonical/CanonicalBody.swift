@@ -23,6 +23,8 @@ package struct CanonicalBody: Sendable, Hashable {
 /// The keys that start with `_` and that a document may have at its top level.
 enum ReservedKey: CaseIterable {
     case id, revision, isDeletion, attachments
+    /// Only in what another database says of a revision.
+    case revisions
 
     var text: StaticString {
         switch self {
@@ -30,11 +32,13 @@ enum ReservedKey: CaseIterable {
         case .revision: "_rev"
         case .isDeletion: "_deleted"
         case .attachments: "_attachments"
+        case .revisions: "_revisions"
         }
     }
 
-    init?(_ text: Span<UInt8>) {
-        for key in Self.allCases where key.text.utf8CodeUnitCount == text.count {
+    /// - Parameter isForeign: whether another database says it.
+    init?(_ text: Span<UInt8>, isForeign: Bool = false) {
+        for key in Self.allCases where key.text.utf8CodeUnitCount == text.count && (isForeign || key != .revisions) {
             if text.hasBytes(of: key.text, at: 0) {
                 self = key
                 return
@@ -64,14 +68,19 @@ package struct DocumentBody: Sendable {
     /// `_attachments`, which stands in ``body``, too.
     package private(set) var attachments: JSONObject?
 
+    /// `_revisions`, unchecked. Only in what another database says.
+    package private(set) var revisions: JSONObject?
+
     /// The document that `json` says, in UTF-8.
     ///
     /// - Throws: 400 (invalidJSON) with the offset of the byte where it is not JSON as RFC 8259 has it, or more than that:
     ///   no object, two members with the same key, a number out of range, a lone surrogate, deeper than
     ///   ``JSONLimits/depth``, larger than ``JSONLimits/byteCount``; for another key that starts with `_`, and for one of
     ///   those above with a value of another type.
-    package init(json: Span<UInt8>) throws(CofferError) {
-        var canonicalizer = Canonicalizer(.document)
+    ///
+    /// - Parameter isForeign: whether another database says it: then it may have `_revisions`, which isn't content.
+    package init(json: Span<UInt8>, isForeign: Bool = false) throws(CofferError) {
+        var canonicalizer = Canonicalizer(isForeign ? .foreignDocument : .document)
         try canonicalizer.scan(json)
         body = try CanonicalBody(canonical: canonicalizer.canonical(json))
         guard !canonicalizer.reserved.isEmpty else { return }
@@ -81,26 +90,30 @@ package struct DocumentBody: Sendable {
         }
     }
 
-    /// The document that `json` says, in UTF-8; see ``init(json:)-(Span<UInt8>)``.
-    package init(json: [UInt8]) throws(CofferError) { try self.init(json: json.span) }
+    /// The document that `json` says, in UTF-8; see the form with a span.
+    package init(json: [UInt8], isForeign: Bool = false) throws(CofferError) {
+        try self.init(json: json.span, isForeign: isForeign)
+    }
 
     /// The document that `properties` say.
     ///
     /// - Throws: 400 (invalidJSON) for a number that is not finite, for more depth than ``JSONLimits/depth``, for more
-    ///   bytes than ``JSONLimits/byteCount``, and for keys that start with `_` as in ``init(json:)-(Span<UInt8>)``.
-    package init(_ properties: JSONObject) throws(CofferError) {
-        let (text, reserved) = try Self.parts(of: properties)
+    ///   bytes than ``JSONLimits/byteCount``, and for keys that start with `_` as in JSON.
+    ///
+    /// - Parameter isForeign: as in JSON.
+    package init(_ properties: JSONObject, isForeign: Bool = false) throws(CofferError) {
+        let (text, reserved) = try Self.parts(of: properties, isForeign: isForeign)
         try self.init(body: CanonicalBody(canonical: text), reserved: reserved)
     }
 
     /// The canonical JSON of an object's content, and its reserved members.
     static func parts(
-        of properties: JSONObject
+        of properties: JSONObject, isForeign: Bool = false
     ) throws(CofferError) -> (text: [UInt8], reserved: [(key: ReservedKey, value: JSONValue)]) {
         var content = properties
         var reserved: [(key: ReservedKey, value: JSONValue)] = []
         for member in properties.members where member.key.utf8.first == UInt8(ascii: "_") {
-            guard let key = member.key.withBytes({ ReservedKey($0) }) else { throw .reservedKey }
+            guard let key = member.key.withBytes({ ReservedKey($0, isForeign: isForeign) }) else { throw .reservedKey }
             reserved.append((key, member.value))
             if !key.isContent { content[member.key] = nil }
         }
@@ -118,6 +131,7 @@ package struct DocumentBody: Sendable {
         case (.revision, .string(let text)): revision = text
         case (.isDeletion, .bool(let flag)): isDeletion = flag
         case (.attachments, .object(let object)): attachments = object
+        case (.revisions, .object(let object)): revisions = object
         default: throw CofferError(.invalidJSON, "\(key.text) has a value of another type")
         }
     }

@@ -28,7 +28,7 @@ extension Canonicalizer {
             throw .invalidJSON("something else than a colon", at: at)
         }
         at = skipWhitespace(input, at + 1)
-        if mode == .document, outer.isEmpty { try noteReserved(member, input, keyAt: start, valueAt: at) }
+        if mode != .value, outer.isEmpty { try noteReserved(member, input, keyAt: start, valueAt: at) }
         return at
     }
 
@@ -57,12 +57,12 @@ extension Canonicalizer {
 
     private func reservedKey(_ key: MemberKey, _ input: Span<UInt8>) -> ReservedKey? {
         let text = key.isUnescaped ? unescapedKeys.span.extracting(key.bytes) : input.extracting(key.bytes)
-        return ReservedKey(text)
+        return ReservedKey(text, isForeign: mode == .foreignDocument)
     }
 
     /// Checks that no two members of the object have the same key, and notes the object if it has to be put in order.
     mutating func close(_ container: Container, _ input: Span<UInt8>, endingAt end: Int) throws(CofferError) {
-        let isDocument = mode == .document && outer.isEmpty
+        let isDocument = mode != .value && outer.isEmpty
         let drops = isDocument && reserved.contains { !$0.key.isContent }
         if isDocument {
             // The members are in their original order still.

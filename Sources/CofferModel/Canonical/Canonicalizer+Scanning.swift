@@ -10,7 +10,7 @@ extension Canonicalizer {
             throw .invalidJSON("a byte order mark", at: 0)
         }
         var at = skipWhitespace(input, 0)
-        if mode == .document, at >= input.count || input[at] != UInt8(ascii: "{") {
+        if mode != .value, at >= input.count || input[at] != UInt8(ascii: "{") {
             throw .invalidJSON("something else than an object", at: at)
         }
         var current: Container?

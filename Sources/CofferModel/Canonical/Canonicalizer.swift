@@ -9,6 +9,8 @@ struct Canonicalizer {
         case value
         /// An object; its members whose keys start with `_` are noted, and left out but for `_attachments`.
         case document
+        /// The same as another database says it: it may have `_revisions`.
+        case foreignDocument
     }
 
     /// A member of a document whose key starts with `_`.

@@ -1,0 +1,130 @@
+internal import CofferModel
+internal import CofferSealing
+internal import Foundation
+
+/// The attachments of a revision of another database: what its `_attachments` say, in the form in which they are kept here.
+struct ForeignAttachments {
+    private(set) var stubs: [(name: String, stub: AttachmentStub)] = []
+    private(set) var staged: [StagedContent] = []
+
+    /// A digest that another database made may be as long as that, in bytes. It stands in an index.
+    private static let digestByteLimit = 200
+    private static let byteCountLimit = 1 << 52
+
+    /// - Parameters:
+    ///   - attachments: what `_attachments` says, as CouchDB writes it: stubs, `data` in base64, or `follows` with the content
+    ///     in `contents`.
+    ///   - contents: contents by the names of their attachments.
+    ///   - generation: the revision's.
+    /// - Throws: `invalidAttachment` (400).
+    init(
+        _ attachments: JSONObject, contents: [String: Blob], generation: Int, in storage: Storage
+    ) throws(CofferError) {
+        var unused = contents.count
+        for (name, value) in attachments {
+            let content = contents.first { $0.key.utf8.elementsEqual(name.utf8) }?.value
+            if content != nil { unused -= 1 }
+            let entry = try Entry(name, value, generation: generation)
+            if let content = content?.stored {
+                stubs.append((name, try stage(content, entry, in: storage)))
+            } else if let content = try entry.inlineContent() {
+                stubs.append((name, try stage(content, entry, in: storage)))
+            } else {
+                stubs.append((name, try entry.stub()))
+            }
+        }
+        guard unused == 0 else {
+            throw CofferError(.invalidAttachment, "a content is given for an attachment that it does not have")
+        }
+    }
+
+    /// The `_attachments` of the revision's body; nil where it has none.
+    var json: JSONObject? {
+        stubs.isEmpty ? nil : JSONObject(uniqueKeysWithValues: stubs.map { ($0.name, $0.stub.json) })
+    }
+
+    private mutating func stage(
+        _ content: Content, _ entry: Entry, in storage: Storage
+    ) throws(CofferError) -> AttachmentStub {
+        if let file = try StagedContent(content, in: storage) { staged.append(file) }
+        guard let digest = content.digest, let byteCount = content.length else {
+            throw CofferError(.invalidAttachment, of: entry.subject, "its content is not known")
+        }
+        // Only a SHA-1 can be compared. Other digests may be those of a compressed form.
+        if let stated = entry.digest, SHA1Digest.bytes(of: stated) != nil, stated != digest {
+            throw CofferError(.invalidAttachment, of: entry.subject, "its content has another digest than it says")
+        }
+        guard entry.byteCount == nil || entry.byteCount == byteCount else {
+            throw CofferError(.invalidAttachment, of: entry.subject, "its content has another length than it says")
+        }
+        return AttachmentStub(
+            contentType: entry.contentType, digest: digest, byteCount: byteCount,
+            changedInGeneration: entry.generation)
+    }
+
+    /// One member of `_attachments`.
+    private struct Entry {
+        let subject: String
+        let contentType: String?
+        let digest: String?
+        let byteCount: Int?
+        let generation: Int
+        private let inline: String?
+        private let isStub: Bool
+
+        init(_ name: String, _ value: JSONValue, generation revisionGeneration: Int) throws(CofferError) {
+            let subject = "attachment \(name)"
+            self.subject = subject
+            guard !name.isEmpty, let object = value.objectValue else {
+                throw CofferError(.invalidAttachment, of: subject, "it is no attachment")
+            }
+            func string(_ key: String) throws(CofferError) -> String? {
+                guard let value = object[key], value != .null else { return nil }
+                guard let text = value.stringValue else {
+                    throw CofferError(.invalidAttachment, of: subject, "its \(key) is no text")
+                }
+                return text
+            }
+            func number(_ key: String) throws(CofferError) -> Int? {
+                guard let value = object[key], value != .null else { return nil }
+                let number: Int? = object[key]
+                guard let number, number >= 0, number < ForeignAttachments.byteCountLimit else {
+                    throw CofferError(.invalidAttachment, of: subject, "its \(key) is no such number")
+                }
+                return number
+            }
+            contentType = try string("content_type")
+            digest = try string("digest")
+            byteCount = try number("length")
+            inline = try string("data")
+            isStub = object["stub"] == true
+            // CouchDB says 0 where it does not know.
+            let generation = try number("revpos") ?? 0
+            self.generation = generation == 0 ? revisionGeneration : generation
+            guard self.generation <= revisionGeneration else {
+                throw CofferError(.invalidAttachment, of: subject, "its revpos is still to come")
+            }
+            guard digest?.isEmpty != true, (digest?.utf8.count ?? 0) <= ForeignAttachments.digestByteLimit else {
+                throw CofferError(.invalidAttachment, of: subject, "its digest is none")
+            }
+        }
+
+        /// The content that stands in the JSON; nil where there is none.
+        func inlineContent() throws(CofferError) -> Content? {
+            guard let inline else { return nil }
+            guard let data = Data(base64Encoded: inline) else {
+                throw CofferError(.invalidAttachment, of: subject, "its data is no base64")
+            }
+            return Content(data)
+        }
+
+        /// What is kept of it while its content is elsewhere.
+        func stub() throws(CofferError) -> AttachmentStub {
+            guard isStub, let digest, let byteCount else {
+                throw CofferError(.invalidAttachment, of: subject, "it has neither content, nor digest and length")
+            }
+            return AttachmentStub(
+                contentType: contentType, digest: digest, byteCount: byteCount, changedInGeneration: generation)
+        }
+    }
+}

@@ -1,0 +1,79 @@
+internal import CofferModel
+public import CofferSealing
+public import Foundation
+
+extension Database {
+    // MARK: Revisions of other databases
+
+    /// Takes over a revision of another database as it is there: with its id and its history.
+    ///
+    /// It joins the document's revisions at its nearest ancestor that is here; ancestors in between are added with their ids
+    /// alone. Where that ancestor has been replaced here, or none is here, the document gets a branch: nothing is refused for
+    /// being late. Whatever the order in which databases exchange their revisions, all of them choose the same current one. A
+    /// revision that is here already changes nothing, and gets no new sequence. This is what a replicator calls; apps that
+    /// bring content of their own use ``saveDocument(_:concurrencyControl:)``.
+    ///
+    /// - Parameters:
+    ///   - properties: the revision's content. `_attachments` may be among it, as CouchDB writes it: stubs, `data` in base64,
+    ///     or `follows` with the content in `attachments`. `_id`, `_rev`, `_revisions` and `_deleted` must agree with the
+    ///     other parameters.
+    ///   - id: the document's id.
+    ///   - history: the revision's id and those of its ancestors, the newest first, as many as are known; generations go down
+    ///     by one. Default: nil, what `_revisions` or `_rev` says. At most 100,000.
+    ///   - isDeletion: whether the revision deletes the document. Default: false, unless `_deleted` is true.
+    ///   - attachments: contents by the names of the attachments. One that is neither there nor in this database is nil when
+    ///     it is read, until it is brought; its digest stays as the other database has it. Default: none.
+    /// - Returns: what it became here.
+    /// - Throws: `invalidDocumentID`; `invalidArgument` for no id or a history in which a generation is left out or comes
+    ///   twice; `invalidJSON`; `invalidAttachment` for what is no attachment, or a content that is not what the revision
+    ///   says (400); `readOnly` and `rejected` (403), `digestCollision` (409), `closed` (500), `busy` (503), `noSpace` (507). Nothing is
+    ///   changed then.
+    @discardableResult
+    public func putExistingRevision(
+        _ properties: JSONObject, withID id: String, history: [RevisionID]? = nil, isDeletion: Bool = false,
+        attachments: [String: Blob] = [:]
+    ) throws(CofferError) -> ExistingRevisionResult {
+        try existingRevision(properties, id, history, isDeletion, attachments).put()
+    }
+
+    /// Takes over a revision of another database as JSON: see the form with properties.
+    ///
+    /// - Parameters:
+    ///   - json: one object in UTF-8, as CouchDB gives it out with `?revs=true`. `_id` and `_rev` say what it is, `_revisions`
+    ///     its history and `_deleted` whether it deletes the document, unless the other parameters do.
+    ///   - id: the document's id. Default: nil, what `_id` says.
+    @discardableResult
+    public func putExistingRevision(
+        json: Data, withID id: String? = nil, history: [RevisionID]? = nil, attachments: [String: Blob] = [:]
+    ) throws(CofferError) -> ExistingRevisionResult {
+        try existingRevision(ofJSON: json, id, history, attachments).put()
+    }
+}
+
+extension Database {
+    func existingRevision(
+        _ properties: JSONObject, _ id: String, _ history: [RevisionID]?, _ isDeletion: Bool,
+        _ attachments: [String: Blob]
+    ) throws(CofferError) -> ExistingRevision {
+        do throws(CofferError) {
+            let staged = try StagedContent.stage(properties.blobs, in: storage)
+            return try ExistingRevision(
+                try DocumentBody(properties, isForeign: true), in: self, withID: id, history: history,
+                isDeletion: isDeletion, contents: attachments, staged: staged)
+        } catch {
+            throw error.about(document(withID: id).subject)
+        }
+    }
+
+    func existingRevision(
+        ofJSON json: Data, _ id: String?, _ history: [RevisionID]?, _ attachments: [String: Blob]
+    ) throws(CofferError) -> ExistingRevision {
+        do throws(CofferError) {
+            return try ExistingRevision(
+                try DocumentBody(json: Array(json), isForeign: true), in: self, withID: id, history: history,
+                contents: attachments)
+        } catch {
+            throw id.map { error.about(document(withID: $0).subject) } ?? error
+        }
+    }
+}

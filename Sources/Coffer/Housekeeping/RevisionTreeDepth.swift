@@ -1,0 +1,33 @@
+public import CofferSealing
+
+extension Database {
+    // MARK: How far back histories go
+
+    /// How many revisions of one line are kept: a document's current revision and the ones before it. Default: 20.
+    ///
+    /// Older ones are forgotten by themselves as revisions are added: their ids, and what compaction had left of them. In a
+    /// document with branches a revision stays while it is near enough to the end of any branch. Kept with the database.
+    ///
+    /// - Throws: `damaged` (500), `closed` (500).
+    public var maxRevTreeDepth: Int {
+        get throws(CofferError) {
+            try storage.read { (tables) throws(CofferError) in try tables.revisionTreeDepth() }
+        }
+    }
+
+    /// Sets how many revisions of one line are kept, and forgets at once what is too old then.
+    ///
+    /// Two databases that exchange revisions find out by the histories whose revision follows whose. Where one has been
+    /// changed more often than that since they last met, the histories have nothing in common any more, and what was just
+    /// a newer revision becomes a **conflict**. So small values suit databases that are alone, and large ones those whose
+    /// users work for long without a connection. Lowering it takes time in proportion to the documents that were changed.
+    ///
+    /// - Parameter depth: from 1, with which only the ends of branches are kept.
+    /// - Throws: `invalidArgument` (400) for less, `readOnly` (403), `closed` (500), `busy` (503).
+    public func setMaxRevTreeDepth(_ depth: Int) throws(CofferError) {
+        guard depth >= 1 else {
+            throw CofferError(.invalidArgument, of: storage.subject, "at least the current revision is kept")
+        }
+        try storage.write { (writer) throws(CofferError) in try writer.setRevisionTreeDepth(depth) }
+    }
+}
