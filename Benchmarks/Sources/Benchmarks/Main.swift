@@ -44,6 +44,7 @@ enum Main {
                 bench, documentCount: bench.size(400_000, quick: 20_000), attachmentCount: bench.size(1_000, quick: 60))
             report.rows += try change.rows()
         }
+        if wants("growth") { report.rows += try Growth(bench).rows() }
         let (memory, oneByte) = (wants("memory"), wants("one byte"))
         if memory || oneByte {
             bench.say("a large attachment …")
