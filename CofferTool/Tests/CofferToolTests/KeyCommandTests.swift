@@ -47,6 +47,12 @@ struct KeyCommandTests {
         #expect(objects.map { $0["type"] as? String } == ["key", "key"])
         #expect(objects[1]["id"] as? String == id)
 
+        let info = try coffer("info", "people.coffer", "--key", "env:A")
+        #expect(info.output.contains("key       * \(id)  "))
+        #expect(info.output.contains("  Robin's\n"))
+        #expect(try coffer("info", "people.coffer").output.contains("key         \(id)  "))
+        #expect(try !coffer("info", "people.coffer").output.contains("Robin"))
+
         // Also by the key that goes.
         let removed = try coffer("key", "remove", "people.coffer", id, "--key", "env:A", "--json")
         #expect(removed.status == 0)

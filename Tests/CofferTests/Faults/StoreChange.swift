@@ -41,6 +41,7 @@ struct NamedChange: Codable, Sendable, Hashable, CustomStringConvertible {
         case saving, savingMany, compacting, creating, deleting, recovering, changingKey, removingKey
         /// On a file system of which no sync of all files can be trusted.
         case changingKeyFileByFile
+        case replacingKey, changingSlots
     }
 
     var name: Name
@@ -49,7 +50,7 @@ struct NamedChange: Codable, Sendable, Hashable, CustomStringConvertible {
     /// Each, encrypted and not; the longest one only where there is time.
     static let all = Name.allCases.flatMap { name in
         let isLong = name == .savingMany && !DamageTests.isExhaustive
-        let needsKey = name == .removingKey || name == .changingKeyFileByFile
+        let needsKey = [.removingKey, .changingKeyFileByFile, .replacingKey, .changingSlots].contains(name)
         return (isLong || needsKey ? [true] : [true, false]).map { NamedChange(name: name, isEncrypted: $0) }
     }
 
@@ -64,6 +65,8 @@ struct NamedChange: Codable, Sendable, Hashable, CustomStringConvertible {
         case .recovering: Recovering(key: key)
         case .changingKey, .changingKeyFileByFile: ChangingKey(keys: [key, testKey(8)])
         case .removingKey: ChangingKey(keys: [key, nil])
+        case .replacingKey: ReplacingKey(keys: [key, testKey(8)])
+        case .changingSlots: ChangingSlots(key: key)
         }
     }
 

@@ -15,6 +15,10 @@ struct StoreContents: Equatable {
     /// By digest.
     var contents: [String: Data] = [:]
     var documents: [String: DocumentContents] = [:]
+    /// Kind and label of each key.
+    var keys: [String] = []
+    /// How many labels there are, with a key or without.
+    var labelCount = 0
 
     struct DocumentContents: Equatable {
         var revision: String
@@ -29,6 +33,7 @@ struct StoreContents: Equatable {
     /// Reads everything in `database`, which is open. Fails when anything can't be read.
     init(of database: Database) throws {
         try readRows(of: database)
+        keys = try database.keys.map { "\($0.kind) \($0.label ?? "without a label")" }
         for id in try database.documentIDs() {
             guard let revision = try database.document(withID: id).currentRevision else { continue }
             var attachments: [String: Data?] = [:]
@@ -52,6 +57,10 @@ struct StoreContents: Equatable {
             rows[table] = try connection.texts("SELECT \(row) FROM \(table)").filter { row in
                 !Self.ignoredRows.contains { row.hasPrefix("'\($0.split(separator: ".")[1])'") && table == "info" }
             }.sorted()
+            // They name their keys by random ids.
+            let isLabel = { (row: String) in table == "info" && row.hasPrefix("'label ") }
+            labelCount += rows[table]?.count(where: isLabel) ?? 0
+            rows[table]?.removeAll(where: isLabel)
         }
         for digest in try connection.texts("SELECT hex(digest) FROM attachments WHERE sha256 IS NOT NULL") {
             let reader = try storage.openAttachment(.sha1(bytes(ofHex: digest)), subject: digest)
@@ -65,6 +74,8 @@ struct StoreContents: Equatable {
             return "\(rows[table]?.count ?? 0) rows of \(table) and not \(other.rows[table]?.count ?? 0), or others"
         }
         if contents != other.contents { return "\(contents.count) contents and not \(other.contents.count), or others" }
+        if keys != other.keys { return "keys \(keys) and not \(other.keys)" }
+        if labelCount != other.labelCount { return "\(labelCount) labels and not \(other.labelCount)" }
         return "documents \(documents.keys.sorted()) and not \(other.documents.keys.sorted()), or others"
     }
 }

@@ -19,12 +19,13 @@ struct KeySlotFaultTests {
         try onThreads(5) { thread in
             switch thread {
             case 0:
+                // Also when one of them fails, so that the others end.
+                defer { isDone.count("changes") }
                 for round in 0..<20 {
                     let id = try database.addKey(testKey(UInt8(round)), label: "round \(round)").id
                     try database.replaceKey(with: password)
                     try database.removeKey(id)
                 }
-                isDone.count("changes")
             case 1, 2:
                 var number = 0
                 while isDone["changes"] == 0 {
@@ -188,6 +189,54 @@ struct KeySlotFaultTests {
         }
         #expect(try control.files(containing: canary) != [])
         #expect(try control.files(containing: "label 0000000000000001") != [])
+    }
+
+    @Test(
+        "that changed when the disk was too full to note it are the new ones, and it must be opened anew",
+        .enabled(if: SmallDisk.isAvailable, "a disk of a few megabytes can be mounted"))
+    func fullDisk() throws {
+        let disk = try SmallDisk(megabytes: 4)
+        var database = try disk.open()
+        try database.save(json: json(1), withID: "a")
+        try database.close()
+        database = try disk.open()
+        // Room for MANIFEST.new, and not for a page of the log with its header.
+        try disk.fill(leaving: 4096)
+        let error = thrown { try database.addKey(testKey(8)) }
+        #expect(error?.code == .reopenRequired)
+        #expect((error?.cause as? CofferError)?.code == .noSpace)
+        #expect(thrown { try database.documentCount }?.code == .reopenRequired)
+        try disk.empty()
+        try database.close()
+        for key in [testKey(8), TestStores.key] {
+            database = try disk.open(key: key)
+            #expect(try database.keys.count == 2)
+            #expect(try database["a"]?["n"] == 1)
+            try database.close()
+        }
+    }
+
+    @Test(
+        "on a disk that is too full for their label, or for MANIFEST, stay the old ones, and the database goes on",
+        .enabled(if: SmallDisk.isAvailable, "a disk of a few megabytes can be mounted"))
+    func fullDiskBefore() throws {
+        let disk = try SmallDisk(megabytes: 4)
+        var database = try disk.open()
+        try database.save(json: json(1), withID: "a")
+        try database.close()
+        for (free, label) in [(0, nil), (0, "label"), (4096, "label")] {
+            database = try disk.open()
+            try disk.fill(leaving: free)
+            #expect(thrown { try database.addKey(testKey(8), label: label) }?.code == .noSpace)
+            #expect(try database.keys.count == 1)
+            #expect(try database["a"]?["n"] == 1)
+            try disk.empty()
+            let id = try database.addKey(testKey(8), label: label).id
+            #expect(try database.keys.map(\.label) == [nil, label])
+            try database.removeKey(id)
+            try database.close()
+            #expect(thrown { try disk.open(key: testKey(8)) }?.code == .wrongKey)
+        }
     }
 
     @Test("that a failing disk keeps from changing are the old ones; once they have changed, it must be opened anew")

@@ -57,7 +57,13 @@ final class SmallDisk: Sendable {
     }
 
     /// Gives the space back that ``fill(leaving:)`` took.
-    func empty() throws { try FileManager.default.removeItem(at: directory.appending(path: "ballast")) }
+    ///
+    /// It is cut first: a process that another test started meanwhile may have inherited the open file.
+    func empty() throws {
+        let ballast = directory.appending(path: "ballast")
+        try FileHandle(forWritingTo: ballast).truncate(atOffset: 0)
+        try FileManager.default.removeItem(at: ballast)
+    }
 
     /// From here on nothing on it can be changed.
     func makeReadOnly() throws {

@@ -8,7 +8,7 @@ struct InfoCommand: StoreCommand {
         abstract: "Say what a store is.",
         discussion: """
             Without --key that is what can be known without one, and the store is neither opened nor locked. With --key it is \
-            opened, and its documents are counted.
+            opened, its documents are counted, and its keys are listed with their labels.
             """
     )
 
@@ -17,36 +17,45 @@ struct InfoCommand: StoreCommand {
     func run(_ console: Console) throws {
         let path = try arguments.path()
         let info = try Manager(directory: path.folder).storeInfo(named: path.databaseName)
-        var documentCount: Int?
+        var inside: Inside?
         if arguments.key != nil {
-            documentCount = try arguments.withDatabase(readOnly: true) { try $0.documentCount }
+            inside = try arguments.withDatabase(readOnly: true) { database in
+                Inside(documentCount: try database.documentCount, keys: try database.keys)
+            }
         }
-        try console.printResult(console.isJSON ? json(info, documentCount) : text(info, documentCount))
+        try console.printResult(console.isJSON ? json(info, inside) : text(info, inside))
     }
 
-    private func text(_ info: StoreInfo, _ documentCount: Int?) -> String {
+    /// What only who has a key can know.
+    private struct Inside {
+        let documentCount: Int
+        let keys: [DatabaseKey]
+    }
+
+    private func text(_ info: StoreInfo, _ inside: Inside?) -> String {
         var lines = [
             "encrypted   \(info.isEncrypted ? "yes" : "no")",
             "uuid        \(info.storeUUID.uuidString.lowercased())",
             "generation  \(info.generation)",
             "sequence    \(info.sequence)",
         ]
-        for slot in info.keySlots {
-            lines.append("key         \(slot.text)")
-        }
-        if let documentCount { lines.append("documents   \(documentCount)") }
+        // From one of the two, so that a change in between does not show.
+        let keys = inside?.keys.map(\.text) ?? info.keySlots.map { "  " + $0.text }
+        lines += keys.map { "key       \($0)" }
+        if let inside { lines.append("documents   \(inside.documentCount)") }
         return lines.joined(separator: "\n")
     }
 
-    private func json(_ info: StoreInfo, _ documentCount: Int?) -> String {
+    private func json(_ info: StoreInfo, _ inside: Inside?) -> String {
         var line = JSONLine(type: "store")
         line.add("path", arguments.store)
         line.add("encrypted", info.isEncrypted)
         line.add("uuid", info.storeUUID.uuidString.lowercased())
         line.add("generation", info.generation)
         line.add("sequence", info.sequence)
-        line.add("keys", json: "[" + info.keySlots.map(\.json).joined(separator: ",") + "]")
-        if let documentCount { line.add("documents", documentCount) }
+        let keys = inside?.keys.map(\.json) ?? info.keySlots.map(\.json)
+        line.add("keys", json: "[" + keys.joined(separator: ",") + "]")
+        if let inside { line.add("documents", inside.documentCount) }
         return line.finished
     }
 }
