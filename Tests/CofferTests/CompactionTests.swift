@@ -237,6 +237,33 @@ struct CompactionTests {
         #expect(try waitUntilDropped(database))
     }
 
+    @Test("by itself ends when a change of keys waits for its turn, and one that was asked for does not")
+    func givesWay() throws {
+        for givesWay in [true, false] {
+            let database = try open(isOn: false)
+            try fill(database, 1_000)
+            let group = DispatchGroup()
+            let tally = Tally()
+            let monitor = CompactionMonitor(givesWay: givesWay) { _ in
+                guard tally["reports"] == 0 else { return }
+                tally.count("reports")
+                group.enter()
+                Thread {
+                    if thrown({ try database.addKey(testKey(20)) }) == nil { tally.count("keys") }
+                    group.leave()
+                }.start()
+                while !database.storage.maintenanceLock.isWaitedFor { usleep(100) }
+            }
+            let error = thrown { try database.storage.compact(monitor) }
+            #expect(error?.code == (givesWay ? .cancelled : nil))
+            group.wait()
+            #expect(tally["keys"] == 1)
+            #expect(try database.keys.count == 2)
+            #expect(try database.compact().revisionCount > 0 || !givesWay)
+            try database.delete()
+        }
+    }
+
     @Test("by itself, and closes, keep out of each other's way")
     func backgroundAndClose() throws {
         for _ in 0..<20 {

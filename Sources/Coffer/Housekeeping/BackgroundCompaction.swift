@@ -26,7 +26,7 @@ final class BackgroundCompaction: Sendable {
         queue.async { [weak storage, weak self] in
             if let storage, !storage.isAboutToClose {
                 // What it could not do now stays noted, and is tried again when more has come, or at the next open.
-                _ = try? storage.compact(CompactionMonitor())
+                _ = try? storage.compact(CompactionMonitor(givesWay: true))
             }
             self?.isScheduled.store(false, ordering: .releasing)
         }

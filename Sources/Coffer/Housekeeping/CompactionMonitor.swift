@@ -11,18 +11,25 @@ final class CompactionMonitor: Sendable {
 
     private let state = Mutex(State())
     private let isCancelled = Atomic(false)
+    /// Whether it makes room for other changes of the store as a whole: nobody asked for it.
+    private let givesWay: Bool
     private let report: (@Sendable (CompactionProgress) -> Void)?
 
     private static let shortestPause = Duration.milliseconds(100)
 
-    init(report: (@Sendable (CompactionProgress) -> Void)? = nil) { self.report = report }
+    init(givesWay: Bool = false, report: (@Sendable (CompactionProgress) -> Void)? = nil) {
+        self.givesWay = givesWay
+        self.report = report
+    }
 
     /// Has the compaction end before its next step.
     func cancel() { isCancelled.store(true, ordering: .relaxed) }
 
     /// - Throws: `cancelled` (499); `closed` (500) when somebody wants to close the store, and is not to wait long.
     func check(_ storage: Storage) throws(CofferError) {
-        if isCancelled.load(ordering: .relaxed) { throw CofferError(.cancelled) }
+        if isCancelled.load(ordering: .relaxed) || (givesWay && storage.maintenanceLock.isWaitedFor) {
+            throw CofferError(.cancelled)
+        }
         if storage.isAboutToClose { throw CofferError(.closed) }
     }
 
