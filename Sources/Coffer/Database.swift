@@ -1,7 +1,7 @@
 internal import CofferModel
 public import CofferSealing
 internal import CofferVault
-internal import Foundation
+public import Foundation
 
 /// A database of JSON documents, encrypted when it was created with a key.
 ///
@@ -41,6 +41,17 @@ public final class Database: Sendable {
 
     /// Whether the database was opened for reading only.
     public var isReadOnly: Bool { storage.isReadOnly }
+
+    /// Who the database is to others that it exchanges revisions with. Another one than its copies have; it stays the same
+    /// when the key is changed.
+    ///
+    /// - Returns: nil for a backup that is open for reading only and was never opened for writing.
+    public var uuid: UUID? {
+        get throws(CofferError) {
+            try storage.read { (tables) throws(CofferError) in try DatabaseIdentity.read(from: tables.connection) }
+                .map(UUID.init)
+        }
+    }
 
     // MARK: Documents
 

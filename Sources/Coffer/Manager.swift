@@ -27,7 +27,7 @@ public final class Manager: Sendable {
     private let storage = Mutex(StorageType.sqlite)
     /// Where ``backgroundTell(databaseNamed:_:onFailure:)`` does what it is told.
     let background = DispatchQueue(label: "coffer.background", qos: .utility)
-    private let fileSystem: any FileSystem
+    let fileSystem: any FileSystem
     private let passwordCost: PasswordCost
     private let adjustDigest: @Sendable (ContentDigest) -> ContentDigest
 
@@ -191,7 +191,7 @@ public final class Manager: Sendable {
         }
     }
 
-    private func makeDirectory() throws(CofferError) {
+    func makeDirectory() throws(CofferError) {
         do {
             // The names of databases are for their owner's eyes only, too.
             try FileManager.default.createDirectory(

@@ -55,12 +55,7 @@ extension Manager {
 extension StoreInfo {
     init(_ manifest: Manifest) {
         isEncrypted = manifest.isEncrypted
-        let bytes = manifest.storeUUID.bytes
-        storeUUID = UUID(
-            uuid: (
-                bytes[0], bytes[1], bytes[2], bytes[3], bytes[4], bytes[5], bytes[6], bytes[7], bytes[8], bytes[9],
-                bytes[10], bytes[11], bytes[12], bytes[13], bytes[14], bytes[15]
-            ))
+        storeUUID = UUID(manifest.storeUUID.bytes)
         generation = Int(clamping: manifest.generation)
         sequence = Int(clamping: manifest.sequence)
         keySlots = manifest.slots.map(KeySlot.init)
@@ -77,5 +72,17 @@ extension StoreInfo.KeySlot {
             case .pbkdf2SHA512(let iterations): .pbkdf2Password(iterations: Int(iterations))
             case .hkdfSHA256: .bytes
             }
+    }
+}
+
+extension UUID {
+    /// A UUID of 16 bytes, all of which count.
+    init(_ bytes: [UInt8]) {
+        precondition(bytes.count == 16, "a UUID has 16 bytes")
+        self.init(
+            uuid: (
+                bytes[0], bytes[1], bytes[2], bytes[3], bytes[4], bytes[5], bytes[6], bytes[7], bytes[8], bytes[9],
+                bytes[10], bytes[11], bytes[12], bytes[13], bytes[14], bytes[15]
+            ))
     }
 }

@@ -22,7 +22,7 @@ extension Manager {
         try await inBackground { [self] in try existingDatabase(named: name, encryptionKey: encryptionKey) }
     }
 
-    private func inBackground<Value: Sendable>(_ work: @escaping @Sendable () throws -> Value) async throws -> Value {
+    func inBackground<Value: Sendable>(_ work: @escaping @Sendable () throws -> Value) async throws -> Value {
         if Task.isCancelled { throw CofferError(.cancelled) }
         return try await withCheckedThrowingContinuation { continuation in
             Self.opening.async { continuation.resume(with: Result { try work() }) }

@@ -5,17 +5,32 @@ internal import Dispatch
 internal import Foundation
 internal import Synchronization
 
-/// Copies the contents of attachments and blobs into the store's next generation, on all cores, while others write.
+/// Copies the contents of attachments and blobs into a generation that is being built, on all cores, while others write.
 struct ContentCopying {
     private let storage: Storage
     private let attachments: AttachmentStore
     private let next: GenerationBuilder
-    private let monitor: KeyChangeMonitor
+    private let monitor: CopyMonitor
+    /// The rows of the contents to be copied, in the order of their numbers, after one and so many.
+    private let rows: @Sendable (_ after: Int64, _ limit: Int) throws(CofferError) -> [AttachmentRow]
 
     /// Rows that are read at once.
     private static let batchSize = 128
 
-    init(_ storage: Storage, _ next: GenerationBuilder, _ monitor: KeyChangeMonitor) {
+    /// Of all contents that the store has.
+    init(_ storage: Storage, _ next: GenerationBuilder, _ monitor: CopyMonitor) {
+        self.init(storage, next, monitor) { (number, limit) throws(CofferError) in
+            try storage.readCommitted { (tables) throws(CofferError) in
+                try tables.attachments.contents(after: number, limit: limit)
+            }
+        }
+    }
+
+    init(
+        _ storage: Storage, _ next: GenerationBuilder, _ monitor: CopyMonitor,
+        rows: @escaping @Sendable (_ after: Int64, _ limit: Int) throws(CofferError) -> [AttachmentRow]
+    ) {
+        self.rows = rows
         self.storage = storage
         self.next = next
         self.monitor = monitor
@@ -61,11 +76,8 @@ struct ContentCopying {
     private func nextRow(_ work: inout Work) throws(CofferError) -> AttachmentRow? {
         guard work.failure == nil else { return nil }
         if work.rows.isEmpty {
-            let after = work.lastNumber
-            work.rows = try storage.readCommitted { (tables) throws(CofferError) in
-                try tables.attachments.contents(after: after, limit: Self.batchSize)[...]
-            }
-            work.lastNumber = work.rows.last?.number ?? after
+            work.rows = try rows(work.lastNumber, Self.batchSize)[...]
+            work.lastNumber = work.rows.last?.number ?? work.lastNumber
         }
         return work.rows.popFirst()
     }

@@ -41,7 +41,7 @@ extension Database {
         try storage.changeEncryptionKey(
             KeyChangeRequest(
                 newKey: newKey, keptKeys: keptKeys, dropsOtherKeys: droppingOtherKeys, keyedNames: keyedNames),
-            KeyChangeMonitor())
+            CopyMonitor())
     }
 
     /// Encrypts everything anew under another key: see the form without `async`.
@@ -51,42 +51,20 @@ extension Database {
     @discardableResult
     public func changeEncryptionKey(
         to newKey: SymmetricKey?, keeping keptKeys: [SymmetricKey] = [], droppingOtherKeys: Bool = false,
-        keyedNames: Bool? = nil, progress: (@isolated(any) @Sendable (KeyChangeProgress) -> Void)? = nil
+        keyedNames: Bool? = nil, progress: (@isolated(any) @Sendable (CopyProgress) -> Void)? = nil
     ) async throws -> KeyChangeResult {
         let request = KeyChangeRequest(
             newKey: newKey, keptKeys: keptKeys, dropsOtherKeys: droppingOtherKeys, keyedNames: keyedNames)
-        // A progress that nobody has taken yet is of no interest any more.
-        let (reports, reporter) = AsyncStream.makeStream(
-            of: KeyChangeProgress.self, bufferingPolicy: .bufferingNewest(1))
-        let monitor = progress == nil ? KeyChangeMonitor() : KeyChangeMonitor { reporter.yield($0) }
-        async let _: Void = reports.deliver(to: progress)
-        defer { reporter.finish() }
-        return try await withTaskCancellationHandler {
-            try await storage.changeEncryptionKeyInBackground(request, monitor)
-        } onCancel: {
-            monitor.cancel()
+        return try await storage.copying(progress) { [storage] (monitor) throws(CofferError) in
+            try KeyChange(storage, request, monitor).run()
         }
     }
 }
 
 extension Storage {
     func changeEncryptionKey(
-        _ request: KeyChangeRequest, _ monitor: KeyChangeMonitor
+        _ request: KeyChangeRequest, _ monitor: CopyMonitor
     ) throws(CofferError) -> KeyChangeResult {
         try maintain { () throws(CofferError) in try KeyChange(self, request, monitor).run() }
-    }
-
-    fileprivate func changeEncryptionKeyInBackground(
-        _ request: KeyChangeRequest, _ monitor: KeyChangeMonitor
-    ) async throws -> KeyChangeResult {
-        try await maintainInBackground { [self] () throws(CofferError) in try KeyChange(self, request, monitor).run() }
-    }
-}
-
-extension AsyncStream where Element: Sendable {
-    /// Calls `consumer` with each element, where it is isolated.
-    func deliver(to consumer: (@isolated(any) @Sendable (Element) -> Void)?) async {
-        guard let consumer else { return }
-        for await element in self { await consumer(element) }
     }
 }

@@ -5,13 +5,13 @@ internal import CofferVault
 internal import Dispatch
 internal import Synchronization
 
-/// Copies the database of one generation into the file of the next, which has another key. For who keeps others from
-/// writing.
-struct DatabaseCopy {
+/// Copies a database into a file that has another key: into that of the store's next generation, by who keeps others from
+/// writing, or into that of another store.
+struct DatabaseCopy: Sendable {
     private let source: DatabaseFile
     private let target: DatabaseFile
     private let manifest: Manifest
-    private let monitor: KeyChangeMonitor
+    private let monitor: CopyMonitor
 
     /// What came of it.
     struct Outcome {
@@ -24,20 +24,20 @@ struct DatabaseCopy {
     private static let batchSize = 256
 
     /// - Parameter manifest: of the generation that `target` belongs to.
-    init(from source: DatabaseFile, to target: DatabaseFile, _ manifest: Manifest, _ monitor: KeyChangeMonitor) {
+    init(from source: DatabaseFile, to target: DatabaseFile, _ manifest: Manifest, _ monitor: CopyMonitor) {
         self.source = source
         self.target = target
         self.manifest = manifest
         self.monitor = monitor
     }
 
-    /// Copies everything as it is.
+    /// Copies everything as it is, while nobody writes.
     ///
     /// - Returns: how many rows each table of the original has.
     func export(cacheByteCount: Int) throws(CofferError) -> [Int] {
         let counts = Mutex<[Int]>([])
         try inParallel { () throws(CofferError) in
-            try copyTables(cacheByteCount: cacheByteCount)
+            try copyTables(cacheByteCount: cacheByteCount) { _ in }
         } and: { () throws(CofferError) in
             let found = try countRows()
             counts.withLock { $0 = found }
@@ -45,7 +45,21 @@ struct DatabaseCopy {
         return counts.withLock(\.self)
     }
 
-    private func copyTables(cacheByteCount: Int) throws(CofferError) {
+    /// Copies the newest snapshot as it is, whoever writes meanwhile.
+    ///
+    /// - Returns: how many rows each table of the snapshot has.
+    func exportSnapshot(cacheByteCount: Int) throws(CofferError) -> [Int] {
+        var counts: [Int] = []
+        try copyTables(cacheByteCount: cacheByteCount) { (connection) throws(CofferError) in
+            counts = try rowCounts(in: connection)
+        }
+        return counts
+    }
+
+    /// - Parameter body: run in the snapshot that was copied.
+    private func copyTables(
+        cacheByteCount: Int, _ body: (Connection) throws(CofferError) -> Void
+    ) throws(CofferError) {
         let connection = try source.connect(.exporting, cacheByteCount: cacheByteCount)
         defer { try? connection.close() }
         let tables = DocumentTables(connection)
@@ -61,9 +75,40 @@ struct DatabaseCopy {
             }
             return monitor.goesOn
         } check: { () throws(CofferError) in
+            try body(connection)
             try tables.confirmReads()
         }
     }
+
+    /// Drops from the copy what a compaction of the original would drop, and who the original is to others.
+    func makeBackup() throws(CofferError) {
+        let connection = try target.connect(.create, cacheByteCount: 8 << 20)
+        defer { try? connection.close() }
+        connection.ask { [monitor] in monitor.goesOn }
+        try connection.execute(
+            """
+            PRAGMA journal_mode = MEMORY;
+            BEGIN;
+            UPDATE revisions SET body = NULL, digest = NULL
+                WHERE body IS NOT NULL
+                AND NOT EXISTS (SELECT 1 FROM documents AS d WHERE d.id = revisions.id AND d.winner = revisions.sequence)
+                AND NOT EXISTS (
+                    SELECT 1 FROM leaves AS l
+                    WHERE l.document = revisions.document AND l.sequence = revisions.sequence);
+            DELETE FROM attachment_uses
+                WHERE EXISTS (
+                    SELECT 1 FROM revisions AS r WHERE r.sequence = attachment_uses.revision AND r.body IS NULL);
+            DELETE FROM attachments
+                WHERE NOT EXISTS (SELECT 1 FROM attachment_uses AS u WHERE u.attachment = attachments.number);
+            DELETE FROM info WHERE key = 'compacted' OR key = 'reclaimable';
+            """)
+        try DatabaseIdentity.remove(from: connection)
+        try connection.execute("COMMIT; PRAGMA incremental_vacuum")
+        try connection.close()
+    }
+
+    /// The copy, for reading while it is being made.
+    func open() throws(CofferError) -> Connection { try target.connect(.immutable, cacheByteCount: 1 << 20) }
 
     /// Makes the copy the next generation's: its binding, and the headers of its own content files. Closes it complete, with
     /// nothing beside it.
@@ -116,9 +161,14 @@ struct DatabaseCopy {
         defer { try? connection.close() }
         connection.ask { [monitor] in monitor.goesOn }
         try connection.execute("BEGIN")
+        let counts = try rowCounts(in: connection)
+        try DocumentTables(connection).confirmReads()
+        return counts
+    }
+
+    private func rowCounts(in connection: Connection) throws(CofferError) -> [Int] {
         var counts: [Int] = []
         for table in Schema.tables { counts.append(try rowCount(table, in: connection)) }
-        try DocumentTables(connection).confirmReads()
         return counts
     }
 
@@ -130,16 +180,16 @@ struct DatabaseCopy {
 
     /// Opens the copy as anybody will who has only its key, and reads all of it.
     ///
-    /// - Parameter rowCounts: of the original's tables.
+    /// - Parameter rowCounts: of the original's tables; nil where the copy has others.
     /// - Returns: how many documents there are, not counting deleted ones.
     /// - Throws: `damaged` (500), naming a document whose body is not what its digest says.
-    func verify(rowCounts: [Int]) throws(CofferError) -> Int {
+    func verify(rowCounts: [Int]?, binding: Binding? = nil) throws(CofferError) -> Int {
         // Both read every page, and each keeps a core busy.
         let documentCount = Mutex(0)
         try inParallel { () throws(CofferError) in
             try checkStructure()
         } and: { () throws(CofferError) in
-            let count = try checkContent(rowCounts)
+            let count = try checkContent(rowCounts, binding ?? Binding(manifest))
             documentCount.withLock { $0 = count }
         }
         return documentCount.withLock(\.self)
@@ -171,20 +221,20 @@ struct DatabaseCopy {
         check.finalize()
     }
 
-    private func checkContent(_ rowCounts: [Int]) throws(CofferError) -> Int {
+    private func checkContent(_ rowCounts: [Int]?, _ binding: Binding) throws(CofferError) -> Int {
         let connection = try target.connect(.immutable, cacheByteCount: 8 << 20)
         defer { try? connection.close() }
-        guard try Binding.read(from: connection) == Binding(manifest) else {
+        guard try Binding.read(from: connection) == binding else {
             throw CofferError(.damaged, of: target.subject, "a copy of the database says another store's name")
         }
-        for (table, rowCount) in zip(Schema.tables, rowCounts) {
+        for (place, table) in Schema.tables.enumerated() {
             let count: Int
             if let bodies = table.bodies {
                 count = try checkBodies(bodies, in: connection)
             } else {
                 count = try self.rowCount(table, in: connection)
             }
-            guard count == rowCount else {
+            guard rowCounts == nil || count == rowCounts?[place] else {
                 throw CofferError(.damaged, of: target.subject, "a copy of the database has other rows")
             }
             try monitor.checkCancelled()

@@ -18,10 +18,10 @@ struct KeyChangeRequest: Sendable {
 struct KeyChange {
     private let storage: Storage
     private let request: KeyChangeRequest
-    private let monitor: KeyChangeMonitor
+    private let monitor: CopyMonitor
     private let start = ContinuousClock.now
 
-    init(_ storage: Storage, _ request: KeyChangeRequest, _ monitor: KeyChangeMonitor) {
+    init(_ storage: Storage, _ request: KeyChangeRequest, _ monitor: CopyMonitor) {
         self.storage = storage
         self.request = request
         self.monitor = monitor

@@ -86,6 +86,7 @@ struct StoreOpener {
         if !inspection.labeledKeys.isSubset(of: manifest.manifest.slots.map(\.id)) {
             try KeyLabels.removeOrphans(of: manifest.manifest, in: connection)
         }
+        if try DatabaseIdentity.read(from: connection) == nil { try DatabaseIdentity.renew(in: connection) }
         let clock = CommitClock()
         let generation = try OpenGeneration(store, manifest, database, beside: clock, settings)
         let identity = store.identity
@@ -118,6 +119,7 @@ struct StoreOpener {
     }
 
     private var settings: StorageSettings {
-        StorageSettings(options, passwordCost: passwordCost, adjustDigest: adjustDigest)
+        StorageSettings(
+            options, passwordCost: passwordCost, fileSystem: fileSystem, adjustDigest: adjustDigest)
     }
 }

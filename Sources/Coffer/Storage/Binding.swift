@@ -64,8 +64,11 @@ struct Binding: Equatable, Sendable {
         try update.run()
     }
 
-    /// Binds a copy of the store's database to another generation.
+    /// Binds a copy of a database to another generation, or another store.
     func update(in connection: Connection) throws(CofferError) {
+        let store = Statement(connection, "UPDATE info SET value = ?1 WHERE key = 'store'")
+        try store.bind(1, storeUUID.bytes)
+        try store.run()
         let update = Statement(connection, "UPDATE info SET value = ?1 WHERE key = 'generation'")
         try update.bind(1, Int64(bitPattern: generation))
         try update.run()

@@ -121,6 +121,7 @@ enum Schema {
             path: path, subject: subject, access: .create, key: key, cacheByteCount: 1 << 20)
         try connection.execute(creation)
         try binding.insert(into: connection)
+        try DatabaseIdentity.renew(in: connection)
         try connection.switchToWriteAheadLog()
         try connection.close()
     }

@@ -12,10 +12,11 @@ struct StorageSettings: Sendable {
     /// When the store is compacted by itself; nil for never.
     var compaction: CompactionPolicy?
     var passwordCost: PasswordCost
+    var fileSystem: any FileSystem
     var adjustDigest: @Sendable (ContentDigest) -> ContentDigest
 
     init(
-        _ options: DatabaseOptions, passwordCost: PasswordCost,
+        _ options: DatabaseOptions, passwordCost: PasswordCost, fileSystem: any FileSystem,
         adjustDigest: @escaping @Sendable (ContentDigest) -> ContentDigest
     ) {
         durability = options.durability
@@ -23,6 +24,7 @@ struct StorageSettings: Sendable {
         cacheByteCount = max(1 << 20, options.cacheByteCount)
         compaction = options.compactsInBackground ? options.compactionPolicy : nil
         self.passwordCost = passwordCost
+        self.fileSystem = fileSystem
         self.adjustDigest = adjustDigest
     }
 }

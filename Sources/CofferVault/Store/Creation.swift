@@ -66,7 +66,7 @@ extension LockedStore {
         return (LockedStore(lock, at: location, access: .readWrite), unlocked)
     }
 
-    private static func locationForCreating(
+    static func locationForCreating(
         _ path: String, _ fileSystem: any FileSystem
     ) throws(CofferError) -> StoreLocation {
         do {

@@ -21,10 +21,18 @@ protocol StoreChange: Sendable {
     /// Whether files of attachments without a row may be there as long as only `acknowledged` parts were promised. The next
     /// compaction has to remove them.
     func mayLeaveFiles(acknowledged: Int) -> Bool
+
+    /// Other stores that may be beside this one.
+    var neighbours: [String] { get }
+
+    /// Checks what the change was to do beside the store.
+    func checkNeighbours(_ stores: TestStores, acknowledged: Int) throws
 }
 
 extension StoreChange {
     func mayLeaveFiles(acknowledged: Int) -> Bool { false }
+    var neighbours: [String] { [] }
+    func checkNeighbours(_ stores: TestStores, acknowledged: Int) throws {}
 
     /// The store's key after so many parts.
     func key(inState state: Int) -> SymmetricKey? { keys[min(state, keys.count - 1)] }
@@ -42,6 +50,7 @@ struct NamedChange: Codable, Sendable, Hashable, CustomStringConvertible {
         /// On a file system of which no sync of all files can be trusted.
         case changingKeyFileByFile
         case replacingKey, changingSlots
+        case backingUp, installing, installingFirst
     }
 
     var name: Name
@@ -50,7 +59,9 @@ struct NamedChange: Codable, Sendable, Hashable, CustomStringConvertible {
     /// Each, encrypted and not; the longest one only where there is time.
     static let all = Name.allCases.flatMap { name in
         let isLong = name == .savingMany && !DamageTests.isExhaustive
-        let needsKey = [.removingKey, .changingKeyFileByFile, .replacingKey, .changingSlots].contains(name)
+        let needsKey = [
+            .removingKey, .changingKeyFileByFile, .replacingKey, .changingSlots, .backingUp, .installingFirst,
+        ].contains(name)
         return (isLong || needsKey ? [true] : [true, false]).map { NamedChange(name: name, isEncrypted: $0) }
     }
 
@@ -64,6 +75,9 @@ struct NamedChange: Codable, Sendable, Hashable, CustomStringConvertible {
         case .deleting: Deleting(key: key)
         case .recovering: Recovering(key: key)
         case .changingKey, .changingKeyFileByFile: ChangingKey(keys: [key, testKey(8)])
+        case .backingUp: BackingUp(key: key)
+        case .installing: Installing(keys: [key, testKey(8)], replaces: true)
+        case .installingFirst: Installing(keys: [key, key], replaces: false)
         case .removingKey: ChangingKey(keys: [key, nil])
         case .replacingKey: ReplacingKey(keys: [key, testKey(8)])
         case .changingSlots: ChangingSlots(key: key)

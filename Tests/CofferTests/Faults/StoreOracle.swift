@@ -126,7 +126,7 @@ struct StoreOracle {
             try checkRest(sandbox, key, &verdict)
             if usesStore { try checkUse(stores, key, found, &verdict) }
         }
-        try checkSiblings(stores, exists, &verdict)
+        try checkSiblings(stores, exists, acknowledged: acknowledged, &verdict)
     }
 
     /// Exactly one of the keys opens it.
@@ -211,8 +211,15 @@ struct StoreOracle {
     }
 
     /// What is left beside the stores goes with the next creation.
-    private func checkSiblings(_ stores: TestStores, _ exists: Bool, _ verdict: inout Verdict) throws {
-        let names = { try FileManager.default.contentsOfDirectory(atPath: stores.directory.path).sorted() }
+    private func checkSiblings(
+        _ stores: TestStores, _ exists: Bool, acknowledged: Int, _ verdict: inout Verdict
+    ) throws {
+        try change.checkNeighbours(stores, acknowledged: acknowledged)
+        let names = {
+            try FileManager.default.contentsOfDirectory(atPath: stores.directory.path).sorted().filter {
+                !change.neighbours.contains($0)
+            }
+        }
         guard try names() != (exists ? ["db.coffer"] : []) else { return }
         try stores.open("other").close()
         if try names() != (exists ? ["db.coffer"] : []) + ["other.coffer"] {

@@ -337,7 +337,7 @@ struct KeyChangeConcurrencyTests {
 
     @MainActor
     private final class Log {
-        var reports: [KeyChangeProgress] = []
+        var reports: [CopyProgress] = []
     }
 
     @Test("ends with its task, and leaves everything as it was")

@@ -12,7 +12,7 @@ final class KeyChangeMeter: Sendable {
         isJSON = console.isJSON
     }
 
-    func show(_ progress: KeyChangeProgress) {
+    func show(_ progress: CopyProgress) {
         let (done, total) = (progress.completedByteCount, progress.totalByteCount)
         let text = "\(progress.phase): \(done >> 20) of \(max(done, total) >> 20) MiB"
         guard writesLines else { return line.withLock { $0.update(done, of: total, text) } }

@@ -9,7 +9,7 @@ struct KeyChangeArguments: ParsableArguments {
     /// Runs `change`, which ^C cancels, and shows how far it is.
     func run(
         _ console: Console,
-        _ change: @escaping @Sendable (@escaping @Sendable (KeyChangeProgress) -> Void) async throws -> KeyChangeResult
+        _ change: @escaping @Sendable (@escaping @Sendable (CopyProgress) -> Void) async throws -> KeyChangeResult
     ) throws -> KeyChangeResult {
         let meter = KeyChangeMeter(console, isAsked: progress)
         defer { meter.clear() }

@@ -1,0 +1,74 @@
+internal import CofferSealing
+internal import CofferSQLite
+internal import CofferVault
+internal import Foundation
+
+/// One backup of an open store, by whoever holds the right to change it as a whole: no content is removed meanwhile.
+struct Backup {
+    private let storage: Storage
+    private let path: String
+    private let key: SymmetricKey?
+    private let monitor: CopyMonitor
+
+    /// - Throws: `invalidArgument` and `invalidKey` (400).
+    init(_ storage: Storage, to url: URL, _ key: SymmetricKey?, _ monitor: CopyMonitor) throws(CofferError) {
+        guard url.isFileURL else {
+            throw CofferError(.invalidArgument, "a backup is made in files, and the URL names none")
+        }
+        try key?.checkUsable()
+        self.storage = storage
+        path = url.path(percentEncoded: false)
+        self.key = key
+        self.monitor = monitor
+    }
+
+    func run() throws(CofferError) -> BackupResult {
+        if key != nil { try Library.load().requireEncryption() }
+        var result: BackupResult?
+        let (store, _) = try LockedStore.create(
+            path: path, key: key, passwordCost: storage.settings.passwordCost,
+            attachmentNames: key == nil ? .sha1 : storage.manifest.manifest.attachmentNames,
+            fileSystem: storage.settings.fileSystem
+        ) { (new) throws(CofferError) in
+            result = try fill(new)
+            try monitor.checkCancelled()
+        }
+        store.close()
+        guard let result else { preconditionFailure("a store that was made without its database") }
+        return result
+    }
+
+    private func fill(_ new: NewStore) throws(CofferError) -> BackupResult {
+        let source = storage.databaseFile
+        let target = DatabaseFile(path: new.databasePath, subject: "the backup", key: new.databaseKey)
+        monitor.begin(.database, byteCount: source.byteCount + source.logByteCount, itemCount: 1)
+        let copy = DatabaseCopy(from: source, to: target, new.builder.manifest.manifest, monitor)
+        _ = try copy.exportSnapshot(cacheByteCount: storage.settings.cacheByteCount / 4)
+        try copy.makeBackup()
+        let contents = try copyContents(from: copy, into: new.builder)
+        let late = ContentCopying(storage, new.builder, monitor)
+        let sum = try copy.finish([]) { (row) throws(CofferError) in try late.header(for: row) }
+        assert(sum.count == contents.count)
+        return BackupResult(
+            documentCount: try copy.verify(rowCounts: nil), attachmentCount: sum.count,
+            attachmentByteCount: sum.byteCount, databaseByteCount: target.byteCount)
+    }
+
+    private func copyContents(
+        from copy: DatabaseCopy, into builder: GenerationBuilder
+    ) throws(CofferError) -> ContentSum {
+        let connection = try copy.open()
+        defer { try? connection.close() }
+        let tables = AttachmentTables(connection)
+        let sum = try tables.contentSum()
+        monitor.begin(.attachments, byteCount: sum.byteCount, itemCount: sum.count)
+        let copying = ContentCopying(storage, builder, monitor) { (number, limit) throws(CofferError) in
+            let connection = try copy.open()
+            defer { try? connection.close() }
+            return try AttachmentTables(connection).contents(after: number, limit: limit)
+        }
+        try copying.run()
+        try builder.synchronizeContents()
+        return sum
+    }
+}
