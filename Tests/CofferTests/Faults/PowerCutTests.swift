@@ -42,6 +42,18 @@ struct PowerCutTests {
             7: ("fsync directory incoming", "it is empty, so no name in it can be lost"),
             12: ("fsync directory db.coffer", "what comes back is stale, and the next opening removes it"),
         ],
+        .backingUp: [
+            3: ("fsync directory attachments", "syncfs was before it, and says all but that the journal failed"),
+            4: ("fsync directory incoming", "it is empty, so no name in it can be lost"),
+            5: ("fsync directory g0000000000000001", "syncfs was before it, and says all but that the journal failed"),
+        ],
+        .installing: [
+            2: ("fsync directory attachments", "syncfs was before it, and says all but that the journal failed"),
+            3: ("fsync directory incoming", "it is empty, so no name in it can be lost"),
+            4: ("fsync directory g0000000000000001", "syncfs was before it, and says all but that the journal failed"),
+            5: ("fsync directory .coffer-", "syncfs was before it, and says all but that the journal failed"),
+        ],
+        .installingFirst: [5: ("fsync directory incoming", "it is empty, so no name in it can be lost")],
         .recovering: [
             3: ("fsync directory db.coffer", "what comes back is stale, and the next opening removes it again"),
             5: ("fsync directory incoming", "what comes back is stale, and the next opening removes it again"),

@@ -84,9 +84,10 @@ struct NamedChange: Codable, Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// Where it runs.
+    /// Where it runs. On some no sync of all files can be trusted.
     func fileSystem(_ fault: Fault? = nil) -> RecordingFileSystem {
-        RecordingFileSystem(fault, reportsFailedWrites: name == .changingKeyFileByFile ? false : nil)
+        let isFileByFile = [.changingKeyFileByFile, .installingFirst].contains(name)
+        return RecordingFileSystem(fault, reportsFailedWrites: isFileByFile ? false : nil)
     }
 
     var description: String { "\(name), \(isEncrypted ? "encrypted" : "unencrypted")" }
