@@ -17,8 +17,9 @@ struct CofferCommand: ParsableCommand {
         version: "1.0.0-dev",
         subcommands: [
             CreateCommand.self, PutCommand.self, GetCommand.self, ListCommand.self, RemoveCommand.self,
-            AttachCommand.self, CatCommand.self, ImportCommand.self, InfoCommand.self, KeyCommand.self,
-            RekeyCommand.self, EncryptCommand.self, DecryptCommand.self,
+            AttachCommand.self, CatCommand.self, ImportCommand.self, InfoCommand.self, LogCommand.self,
+            ChangesCommand.self, KeyCommand.self, RekeyCommand.self, EncryptCommand.self, DecryptCommand.self,
+            CompactCommand.self, BackupCommand.self,
         ]
     )
 

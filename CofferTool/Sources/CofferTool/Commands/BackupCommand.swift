@@ -1,0 +1,67 @@
+internal import ArgumentParser
+internal import Coffer
+internal import Foundation
+
+struct BackupCommand: StoreCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "backup",
+        abstract: "Copy a store, as it is at one moment, under a key of the copy's own.",
+        discussion: """
+            The copy is a store that stands for itself, attachments included, without what compact would drop. It has its name \
+            when it is whole; ^C leaves nothing. An encrypted store's copy needs a key; one that is to be readable needs \
+            --unencrypted.
+            """
+    )
+
+    @OptionGroup var arguments: StoreArguments
+
+    @Argument(help: "The copy: the path of a folder called NAME.coffer, which must not exist.")
+    var copy: String
+
+    @OptionGroup var newKey: NewKeyArguments
+
+    @Flag(help: "Make a copy that everybody can read.")
+    var unencrypted = false
+
+    @Flag(help: "Tell how far it is on standard error, also where that is no terminal.")
+    var progress = false
+
+    func run(_ console: Console) throws {
+        guard !unencrypted || newKey.newKey == nil else {
+            throw Failure.usage("--unencrypted and --new-key exclude each other")
+        }
+        let copyPath = try StorePath(copy)
+        try copyPath.checkFolder()
+        if !unencrypted { try newKey.checkStandardInput(arguments) }
+        Interruption.watch()
+        let meter = KeyChangeMeter(console, isAsked: progress)
+        defer { meter.clear() }
+        let result = try arguments.withDatabase(readOnly: false) { database in
+            let key = unencrypted ? nil : try newKey.key(of: copyPath)
+            let url = copyPath.folder.appending(path: copyPath.fileName, directoryHint: .isDirectory)
+            return try Interruptible.run {
+                try await database.backup(to: url, encryptionKey: key) { meter.show($0) }
+            }
+        }
+        try console.printResult(console.isJSON ? result.json(copy) : result.text)
+    }
+}
+
+extension BackupResult {
+    fileprivate var text: String {
+        """
+        documents    \(documentCount), in \(databaseByteCount) bytes
+        attachments  \(attachmentCount), in \(attachmentByteCount) bytes
+        """
+    }
+
+    fileprivate func json(_ path: String) -> String {
+        var line = JSONLine(type: "backup")
+        line.add("path", path)
+        line.add("documents", documentCount)
+        line.add("databaseBytes", databaseByteCount)
+        line.add("attachments", attachmentCount)
+        line.add("attachmentBytes", attachmentByteCount)
+        return line.finished
+    }
+}

@@ -1,0 +1,63 @@
+internal import ArgumentParser
+internal import Coffer
+
+struct LogCommand: StoreCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "log",
+        abstract: "List the revisions of a document, branch by branch, the newest first.",
+        discussion: """
+            The branch that counts comes first. What is known of each: its id, and whether it is a deletion, in conflict with \
+            the one that counts, or without properties since the store was compacted.
+            """
+    )
+
+    @OptionGroup var arguments: StoreArguments
+
+    @Argument(help: "The id of the document, deleted or not.")
+    var id: String
+
+    func run(_ console: Console) throws {
+        try arguments.withDatabase(readOnly: true) { database in
+            let leaves = try database.document(withID: id).leafRevisions
+            guard let winner = leaves.first else {
+                throw Failure(
+                    message: "document \(id): document not found (404)", code: "documentNotFound", status: 404,
+                    exit: .failed)
+            }
+            var listed: Set<String> = []
+            for leaf in leaves {
+                // The oldest first, and the leaf last.
+                for revision in try leaf.history.reversed() {
+                    // From here on the branch is one that was listed.
+                    guard listed.insert(revision.revisionID.description).inserted else { break }
+                    let isLeaf = revision.revisionID == leaf.revisionID
+                    try print(
+                        revision, isCurrent: revision.revisionID == winner.revisionID,
+                        isConflict: isLeaf && !leaf.isDeletion && leaf.revisionID != winner.revisionID, console)
+                }
+            }
+        }
+    }
+
+    private func print(_ revision: SavedRevision, isCurrent: Bool, isConflict: Bool, _ console: Console) throws {
+        let hasProperties = try revision.propertiesAvailable
+        if console.isJSON {
+            var line = JSONLine(type: "revision")
+            line.add("id", id)
+            line.add("revision", revision.revisionID.description)
+            if let parent = try revision.parentRevisionID { line.add("parent", parent.description) }
+            line.add("sequence", revision.sequence)
+            line.add("current", isCurrent)
+            line.add("deleted", revision.isDeletion)
+            line.add("conflict", isConflict)
+            line.add("available", hasProperties)
+            return try console.printResult(line.finished)
+        }
+        var notes: [String] = []
+        if isCurrent { notes.append("current") }
+        if revision.isDeletion { notes.append("deleted") }
+        if isConflict { notes.append("conflict") }
+        if !hasProperties { notes.append("compacted") }
+        try console.printResult(([revision.revisionID.description] + notes).joined(separator: "  "))
+    }
+}
