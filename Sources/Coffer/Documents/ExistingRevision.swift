@@ -163,6 +163,7 @@ extension Writer {
         }
         let new = NewRevision(id: history.newest, isDeletion: existing.isDeletion, content: content, isForeign: true)
         let sequence = try insert(new, of: document, number: number, parent: parent)
+        if let known { try noteReplaced(known.sequence, by: new) }
         let after: DocumentRow
         if let row {
             let rank = LeafRank(new.id, isDeletion: new.isDeletion)

@@ -47,6 +47,10 @@ final class Reader: @unchecked Sendable {
         try connection.setCache(byteCount: byteCount)
     }
 
+    fileprivate func shrinkCache(to byteCount: Int) throws(CofferError) {
+        if byteCount < cacheByteCount { try setCache(byteCount: byteCount) }
+    }
+
     fileprivate func closeSnapshot() throws(CofferError) {
         guard isSnapshotOpen else { return }
         isSnapshotOpen = false
@@ -128,6 +132,9 @@ final class ReaderPool: Sendable {
     }
 
     private func giveBack(_ reader: Reader) {
+        // Others may have come since it was lent: it keeps no more than its part now, so that all keep to the budget.
+        let share = state.withLock { cacheByteCount / ($0.idle.count + $0.lentCount) }
+        guard (try? reader.shrinkCache(to: share)) != nil else { return discard(reader) }
         let isKept = state.withLock { state in
             guard !state.isClosed, state.idle.count < Self.idleLimit else { return false }
             state.lentCount -= 1
