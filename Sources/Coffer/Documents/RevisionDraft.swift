@@ -142,8 +142,10 @@ extension Writer {
         let id = try makeRevisionID(parent: parent?.id, draft, body)
         let extendsWinner = parent?.sequence == row.winner && !row.flags.contains(.isBranched)
         if !extendsWinner, let twin = try tables.trees.sequence(of: id, inDocument: row.number) {
-            // The same edit of the same revision is the same revision.
-            return try tables.revision(sequence: twin, of: draft.documentID)
+            // The same edit of the same revision is the same revision, even where only its id was known.
+            var found = try tables.revision(sequence: twin, of: draft.documentID)
+            found.body = found.body ?? body.bytes
+            return found
         }
         let content = try RevisionContent(body, subject: draft.document.subject)
         try checkContents(content, of: draft, generation: id.generation)

@@ -38,7 +38,15 @@ extension Writer {
         let newest = min(leaf.generation - depth, replaced.id.generation)
         let oldest = max(1, replaced.id.generation - depth + 1)
         guard newest >= oldest else { return }
-        // Read before any of it goes. Most often there is one generation to look at, and one revision in it.
+        guard newest < replaced.id.generation else {
+            // Too far back even to be linked to: nothing follows it any more, and it goes like a purged one.
+            var tree = try tree(number)
+            for revision in tree.purge([replaced.id]) + tree.prune(to: depth) {
+                try treeChanges.deleteRevision(revision.tag)
+            }
+            return
+        }
+        // Most often there is one generation to look at, and one revision in it. Read before any of it goes.
         var line = newest > oldest ? try line(from: replaced, number, downTo: oldest) : []
         for generation in stride(from: newest, through: oldest, by: -1) {
             let there = try tables.trees.sequences(ofDocument: number, generation: generation, limit: 2)

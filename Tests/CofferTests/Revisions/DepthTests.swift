@@ -215,6 +215,12 @@ struct DepthTests {
         #expect(try database.contradictions() == [])
         try database.compact()
         #expect(try document.historyTexts == ["7-a", "6-a", "5-a"])
+
+        // A leaf among them whose successor is too far on to be linked to it goes with what only it had.
+        let far = try ids("10-m", "9-m", "8-m", "7-m", "6-m", "5-m", "4-m0")
+        _ = try database.putExistingRevision([:], withID: "doc", history: far)
+        #expect(try document.revision(withID: ids("4-m0")[0]) == nil)
+        #expect(try document.leafTexts.prefix(2) == ["10-m", "7-a"])
         #expect(try document.revision(withID: ids("2-b")[0]) != nil)
         #expect(try database.contradictions() == [])
     }

@@ -84,6 +84,20 @@ struct ExistingRevisionTests {
         theirs["n"] = 2
         #expect(try theirs.saveAllowingConflict().revisionID == draft.parentRevisionID)
         #expect(try database.document(withID: "doc").leafRevisions.count == 1)
+
+        // Where only its id was known it has its properties all the same.
+        draft["n"] = 3
+        let third = try draft.save()
+        let history = try third.history.reversed().map(\.revisionID)
+        let fresh = try stores.open("fresh")
+        let first = try fresh.putExistingRevision(["n": 1], withID: "doc", history: [saved.revisionID]).revision
+        _ = try fresh.putExistingRevision(["n": 3], withID: "doc", history: history)
+        let between = try first.createRevision()
+        between["n"] = 2
+        let known = try between.saveAllowingConflict()
+        #expect(known.revisionID == history[1])
+        #expect(try known.properties == ["n": 2])
+        #expect(try fresh.document(withID: "doc").leafTexts == [third.revisionID.description])
     }
 
     @Test("may be a deletion, with properties or without, and any branch can be deleted")
