@@ -220,9 +220,11 @@ struct CancelledRekeyTests {
                 kill(process, signal)
             }
             counts[outcome.status, default: 0] += 1
-            // A signal that came before the command took notice of any ended it as it ends every process.
+            // A signal that came before the command took notice of any ended it as it ends every process, without a word.
             #expect([0, 130, 128 + signal].contains(outcome.status))
-            if outcome.status == 130 { #expect(try outcome.failure["status"] as? Int == 499) }
+            if outcome.status == 130 && !outcome.errors.isEmpty {
+                #expect(try outcome.failure["status"] as? Int == 499)
+            }
             if outcome.status == 0 { swap(&old, &new) }
             #expect(try work.coffer("ls", "people.coffer", "--key", "raw+file:\(old)").lines.count == 8)
             #expect(try work.coffer("ls", "people.coffer", "--key", "raw+file:\(new)").status == 12)
