@@ -344,14 +344,21 @@ struct KeyChangeConcurrencyTests {
     func cancelled() async throws {
         let database = try stores.open()
         try KeyChangeContent.fill(database)
-        let draft = try database.document(withID: "large").newRevision()
-        draft.setAttachment(named: "a", contentType: nil, content: Data(count: 60 << 20))
-        try await draft.save()
-        let task = Task {
-            try await database.changeEncryptionKey(to: testKey(9)) { _ in withUnsafeCurrentTask { $0?.cancel() } }
+        let (writing, done) = (Gate(), Gate())
+        // While this writes, no key change comes to its commit.
+        let transaction = Thread {
+            try? database.inTransaction {
+                writing.open()
+                done.wait()
+            }
         }
-        try await Task.sleep(for: .milliseconds(20))
+        transaction.start()
+        writing.wait()
+        let task = Task { try await database.changeEncryptionKey(to: testKey(9)) }
+        // It may have begun by then, or not.
+        try await Task.sleep(for: .milliseconds(50))
         task.cancel()
+        done.open()
         let error = await #expect(throws: CofferError.self) { try await task.value }
         #expect(error?.code == .cancelled)
         #expect(try stores.generations().count == 1)
