@@ -12,7 +12,7 @@ package struct PowerCutDisk {
     /// As it is for certain. A file that is not among the contents was never synced.
     private var durable: DiskTree
     private var pending: [Pending] = []
-    /// Files whose content was synced once, or was there before.
+    /// Files that were synced once for themselves, or were there before: a database among them is in use.
     private var settledFiles: Set<Int>
     private var dirtyFiles: Set<Int> = []
     private var nextOwnNumber = -1
@@ -40,7 +40,10 @@ package struct PowerCutDisk {
         case .write(let bytes, let file):
             current.contents[file]?.append(contentsOf: bytes)
             dirtyFiles.insert(file)
-        case .synchronizeFile(let file): settleFile(file)
+        case .synchronizeFile(let file):
+            settleFile(file)
+            // A file that is still empty is no database yet.
+            if current.contents[file]?.isEmpty == false { settledFiles.insert(file) }
         case .synchronizeDirectory(let directory): settleNames { $0.contains(directory) }
         case .synchronizeFileSystem:
             settleNames { _ in true }
@@ -75,8 +78,6 @@ package struct PowerCutDisk {
 
     private mutating func settleFile(_ file: Int) {
         durable.contents[file] = current.contents[file]
-        // A file that is still empty is no database yet.
-        if current.contents[file]?.isEmpty == false { settledFiles.insert(file) }
         dirtyFiles.remove(file)
     }
 
