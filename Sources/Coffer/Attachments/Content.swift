@@ -85,7 +85,7 @@ final class Content: BlobContent {
         case .saved(let home, _, _) where home === storage:
             return nil
         case .staged(let staged, let home) where home === storage:
-            return try staged.moved(to: storage.attachments)
+            return try storage.current(staged)
         case .memory(let data):
             return noteStaged(try storage.stage(DataSource(data)), storage)
         case .source(let source):
@@ -183,10 +183,11 @@ final class Content: BlobContent {
 
     /// The file of content that is saved in an unencrypted store.
     var fileURL: URL? {
-        guard case .saved(let storage, let digest, _) = place, isAvailable,
-            case .sha1(let sha1) = AttachmentKey(digest), !storage.attachments.isEncrypted
+        guard case .saved(let storage, let digest, _) = place, isAvailable, case .sha1(let sha1) = AttachmentKey(digest)
         else { return nil }
-        return URL(filePath: storage.attachments.path(of: sha1))
+        // Asked once: the key may be changed at this moment.
+        let attachments = storage.attachments
+        return attachments.isEncrypted ? nil : URL(filePath: attachments.path(of: sha1))
     }
 }
 

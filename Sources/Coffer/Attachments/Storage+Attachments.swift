@@ -28,14 +28,15 @@ extension Storage {
         while true {
             guard let content = row.content, let proof = row.proof else { return nil }
             if let staged = staged(content.sha1) { return try staged.open() }
+            let attachments = attachments
             do throws(CofferError) {
                 return try attachments.open(
                     content, header: proof.header, subject: subject, onlyForReadingWhole: onlyForReadingWhole)
             } catch  where error.code == .damaged {
                 // It may have been compacted away, or written anew, since the row was read. Only if the row still says
-                // the same is it damage.
+                // the same, and the key was not changed just then, is it damage.
                 let now = try attachmentRow(key, subject)
-                if now.proof?.header == proof.header && now.proof?.sha256 == proof.sha256 { throw error }
+                if now.proof == proof && attachments === self.attachments { throw error }
                 row = now
             }
         }
@@ -46,7 +47,12 @@ extension Storage {
         guard let row = try? read({ (tables) throws(CofferError) in try tables.attachments.attachment(key) }),
             let content = row.content
         else { return false }
-        return staged(content.sha1) != nil || attachments.isPresent(content.sha1)
+        if staged(content.sha1) != nil { return true }
+        while true {
+            let attachments = attachments
+            if attachments.isPresent(content.sha1) { return true }
+            if attachments === self.attachments { return false }
+        }
     }
 
     private func attachmentRow(_ key: AttachmentKey, _ subject: String) throws(CofferError) -> AttachmentRow {

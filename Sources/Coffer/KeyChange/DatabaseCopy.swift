@@ -87,7 +87,7 @@ struct DatabaseCopy: Sendable {
         connection.ask { [monitor] in monitor.goesOn }
         try connection.execute(
             """
-            PRAGMA journal_mode = MEMORY;
+            PRAGMA journal_mode = OFF;
             BEGIN;
             UPDATE revisions SET body = NULL, digest = NULL
                 WHERE body IS NOT NULL
@@ -122,7 +122,7 @@ struct DatabaseCopy: Sendable {
     ) throws(CofferError) -> ContentSum {
         let connection = try target.connect(.create, cacheByteCount: 8 << 20)
         defer { try? connection.close() }
-        try connection.execute("PRAGMA journal_mode = MEMORY; BEGIN")
+        try connection.execute("PRAGMA journal_mode = OFF; BEGIN")
         let contents = try updateHeaders(in: connection, header)
         try Binding(manifest).update(in: connection)
         try KeyLabels.replaceAll(in: connection, with: labels)

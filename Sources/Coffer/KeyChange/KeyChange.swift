@@ -74,7 +74,7 @@ struct KeyChange {
             endedKeys: old.manifest.slots.filter { !keptSlots.values.contains($0.id) }.map(StoreInfo.KeySlot.init),
             documentCount: copy.documentCount, attachmentCount: copy.contents.count,
             attachmentByteCount: copy.contents.byteCount, databaseByteCount: copy.databaseByteCount,
-            duration: .now - start, oldGenerationIsGone: isGone, formerKey: try fate(ofKeyOf: old))
+            duration: .now - start, oldGenerationIsGone: isGone, formerKey: fate(ofKeyOf: old))
     }
 
     // MARK: Before
@@ -176,13 +176,16 @@ struct KeyChange {
     // MARK: Afterwards
 
     /// Tries the former key on the manifest that the disk has now.
-    private func fate(ofKeyOf old: UnlockedManifest) throws(CofferError) -> KeyChangeResult.FormerKey {
+    ///
+    /// The change is made by then, so nothing that goes wrong here may look like its failure: what can't be tried follows
+    /// from the keys that were given.
+    private func fate(ofKeyOf old: UnlockedManifest) -> KeyChangeResult.FormerKey {
         do throws(CofferError) {
             _ = try storage.store.readManifest().unlock(with: old.unlockingKey)
             return .stillOpens
         } catch {
-            guard error.status == CofferError.Code.wrongKey.status else { throw error }
-            return .refused
+            if error.status == CofferError.Code.wrongKey.status { return .refused }
+            return old.unlockingKey.map(keys.contains) == true ? .stillOpens : .refused
         }
     }
 }

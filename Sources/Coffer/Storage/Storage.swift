@@ -27,7 +27,7 @@ final class Storage: Sendable {
     }
 
     private let state: Mutex<State>
-    private let clock: CommitClock
+    let clock: CommitClock
     let writerLock = WriterLock()
     /// Nil when read-only, and after close. Only whoever holds `writerLock` touches it.
     private nonisolated(unsafe) var writer: Writer?
@@ -141,9 +141,7 @@ final class Storage: Sendable {
     func beginStaging() throws(CofferError) -> AttachmentWriter {
         try checkUsable()
         guard !isReadOnly else { throw CofferError(.readOnly, of: subject) }
-        // Held meanwhile, so that its lease is there to be taken.
-        let generation = generation
-        return try generation.attachments.beginStaging()
+        return try inCurrentGeneration { (attachments) throws(CofferError) in try attachments.beginStaging() }
     }
 
     // MARK: Writing
@@ -338,30 +336,6 @@ final class Storage: Sendable {
     }
 
     // MARK: Changing the generation
-
-    /// What reads and writes another generation of the store, opened beside the current one.
-    struct Successor {
-        let generation: OpenGeneration
-        let writer: Writer
-    }
-
-    /// Opens the generation that `manifest` describes, which is not the store's yet.
-    func openSuccessor(
-        _ manifest: UnlockedManifest, _ database: DatabaseFile, after writer: Writer
-    ) throws(CofferError) -> Successor {
-        let connection = try database.connect(.readWrite, cacheByteCount: settings.cacheByteCount / 2)
-        do throws(CofferError) {
-            try connection.execute("PRAGMA synchronous = FULL")
-            try Binding.read(from: connection).check(against: manifest.manifest, subject: subject)
-            let generation = try OpenGeneration(store, manifest, database, beside: clock, settings)
-            return Successor(
-                generation: generation,
-                writer: try generation.writer(connection, lastSequence: writer.lastSequence, settings))
-        } catch {
-            try? connection.close()
-            throw error
-        }
-    }
 
     /// Puts `successor` in the place of the generation that was the store's so far, for whoever begins to read or write
     /// from here on. Who holds the writer calls it, and drops that one.

@@ -196,6 +196,12 @@ final class Writer {
         filesToInstall = []
     }
 
+    /// Goes on counting what a compaction would give back where the writer of the generation before ended.
+    func takeOverReclaimable(from other: Writer) {
+        reclaimableByteCount = other.reclaimableByteCount
+        notedReclaimableByteCount = other.notedReclaimableByteCount
+    }
+
     /// Notes that the transaction may install this file. One that was staged before the key was changed is encrypted again.
     func stage(_ file: StagedAttachment) throws(CofferError) {
         stagedFiles[file.digest.sha1] = try file.moved(to: attachments)

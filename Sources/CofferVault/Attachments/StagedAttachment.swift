@@ -81,10 +81,12 @@ package final class StagedAttachment: Sendable {
     ///
     /// Throws `damaged` (500) when the file is missing or was changed.
     package func open(subject: String = unsavedSubject) throws(CofferError) -> AttachmentReader {
-        if let moved { return try moved.open(subject: subject) }
-        guard let file = try openInPlace(subject: subject) else {
-            return try store.open(digest, header: header, subject: subject)
+        let (moved, file) = try state.withLock { (state) throws(CofferError) -> (StagedAttachment?, File?) in
+            if case .moved(let other) = state.stage { return (other, nil) }
+            return (nil, try openInPlace(&state, subject: subject))
         }
+        if let moved { return try moved.open(subject: subject) }
+        guard let file else { return try store.open(digest, header: header, subject: subject) }
         return try reader(of: file, subject: subject)
     }
 
@@ -104,22 +106,19 @@ package final class StagedAttachment: Sendable {
         return try store.openFile(state.name, in: incoming, subject: subject)
     }
 
-    private var moved: StagedAttachment? {
-        state.withLock { state in
-            if case .moved(let other) = state.stage { other } else { nil }
-        }
-    }
-
     /// This content where `current` keeps its own, which may be another generation of the store by now: then it is
     /// encrypted again, once for everybody who holds this.
     ///
-    /// Throws `damaged` (500), `noSpace` (507), `ioFailed` (500); it stays what it is then.
+    /// Throws `damaged` (500), `noSpace` (507), `ioFailed` (500); it stays what it is then. `reopenRequired` (500) when it is
+    /// open what became of its file.
     package func moved(to current: AttachmentStore) throws(CofferError) -> StagedAttachment {
         if store === current { return self }
         return try state.withLock { (state) throws(CofferError) in
             switch state.stage {
             case .moved(let other): return try other.moved(to: current)
-            case .saved, .installed, .left: return self
+            case .saved: return self
+            case .installed, .left:
+                throw CofferError(.reopenRequired, of: store.store.path, "an earlier change of its attachments failed")
             case .staged: break
             }
             guard let file = try openInPlace(&state, subject: Self.unsavedSubject) else { return self }

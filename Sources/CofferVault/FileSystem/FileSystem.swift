@@ -125,15 +125,20 @@ extension FileSystem {
         }
     }
 
-    /// Removes `name` and, when it is a directory, everything in it, and follows no link. Nothing of that name is fine.
+    /// Removes `name` and, when it is a directory, everything in it, and follows no link. Nothing of that name is fine, also
+    /// when somebody else removes the same at the same time.
     package func removeTree(_ name: String, in directory: Directory) throws(CofferError) {
         guard let status = try status(of: name, in: directory) else { return }
-        guard status.kind == .directory else { return try unlink(name, in: directory) }
-        do {
-            let tree = try openDirectory(name, in: directory)
-            for entry in try names(in: tree) { try removeTree(entry, in: tree) }
+        do throws(CofferError) {
+            guard status.kind == .directory else { return try unlink(name, in: directory) }
+            do {
+                let tree = try openDirectory(name, in: directory)
+                for entry in try names(in: tree) { try removeTree(entry, in: tree) }
+            }
+            try removeDirectory(name, in: directory)
+        } catch {
+            if !error.isMissing { throw error }
         }
-        try removeDirectory(name, in: directory)
     }
 
     /// Gives `name` to `owner` when this process is root and it isn't theirs yet, so that what an operator does as root

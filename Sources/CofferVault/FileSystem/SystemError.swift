@@ -39,4 +39,7 @@ extension CofferError {
 
     /// The `errno` that led to this error, if one did.
     package var systemErrorNumber: Int32? { (cause as? SystemError)?.number }
+
+    /// Whether there is nothing of the name that was to be used.
+    var isMissing: Bool { systemErrorNumber == ENOENT }
 }

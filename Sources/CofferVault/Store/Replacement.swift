@@ -35,14 +35,16 @@ extension LockedStore {
         defer { replaced?.close() }
         Sibling.removeLeftovers(beside: location)
         let (lock, sibling) = try Sibling.make(beside: location)
+        var isUndone = true
         do {
             let copy = LockedStore(lock, at: sibling, access: .readWrite)
             try original.copy(generation, of: manifest.manifest, to: copy)
             try prepare(copy, manifest)
             try copy.synchronizeAll()
-            try sibling.takePlace(of: location, replacing: replaced != nil)
+            try sibling.takePlace(of: location, replacing: replaced != nil, &isUndone)
         } catch {
-            try? fileSystem.removeTree(sibling.name, in: sibling.parent)
+            // What has the sibling's name is the copy, and not what was to be replaced.
+            if isUndone { try? fileSystem.removeTree(sibling.name, in: sibling.parent) }
             lock.unlock()
             throw error
         }
@@ -89,7 +91,11 @@ extension LockedStore {
 
 extension StoreLocation {
     /// Gives what is here the name of `destination`, durably. What was there is here then.
-    fileprivate func takePlace(of destination: StoreLocation, replacing: Bool) throws(CofferError) {
+    ///
+    /// After an error, `isUndone` says whether both are durably where they were.
+    fileprivate func takePlace(
+        of destination: StoreLocation, replacing: Bool, _ isUndone: inout Bool
+    ) throws(CofferError) {
         let move = { () throws(CofferError) in
             if replacing {
                 try fileSystem.exchange(name, in: parent, with: destination.name, in: destination.parent)
@@ -106,12 +112,15 @@ extension StoreLocation {
         do throws(CofferError) {
             try fileSystem.synchronize(parent)
         } catch {
-            // Whether the name would stay is open, so what it meant before has to come back, whole.
+            // Whether the name would stay is open, so what it meant before has to come back, whole and durably.
+            isUndone = false
             if replacing {
                 try move()
             } else {
                 try fileSystem.renameWithoutReplacing(destination.name, in: destination.parent, to: name, in: parent)
             }
+            try fileSystem.synchronize(parent)
+            isUndone = true
             throw error
         }
     }

@@ -340,6 +340,29 @@ struct KeyChangeConcurrencyTests {
         var reports: [CopyProgress] = []
     }
 
+    @Test("takes no file away from who asks where it is")
+    func contentURLs() throws {
+        let database = try stores.open(key: nil)
+        try KeyChangeContent.fill(database)
+        let attachment = try #require(try database["files"]?.currentRevision?.attachment(named: "a/16385"))
+        let isDone = Atomic(false)
+        try onThreads(3) { thread in
+            if thread == 0 {
+                defer { isDone.store(true, ordering: .releasing) }
+                for round in 0..<8 { try database.changeEncryptionKey(to: round % 2 == 0 ? testKey(9) : nil) }
+            } else {
+                while !isDone.load(ordering: .acquiring) {
+                    _ = attachment.contentURL
+                    #expect(attachment.contentAvailable)
+                    let draft = try database.document(withID: "draft \(thread)").newRevision()
+                    draft.setAttachment(named: "x", contentType: nil, content: Data("\(thread)".utf8))
+                    try draft.save()
+                    #expect(try attachment.content?.count == 16_385)
+                }
+            }
+        }
+    }
+
     @Test("ends with its task, and leaves everything as it was")
     func cancelled() async throws {
         let database = try stores.open()

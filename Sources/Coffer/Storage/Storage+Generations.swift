@@ -1,0 +1,46 @@
+internal import CofferSealing
+internal import CofferSQLite
+internal import CofferVault
+
+extension Storage {
+    /// The staged content in the generation that is the store's now.
+    func current(_ staged: StagedAttachment) throws(CofferError) -> StagedAttachment {
+        try inCurrentGeneration { (attachments) throws(CofferError) in try staged.moved(to: attachments) }
+    }
+
+    /// Runs `body`, once more if the key was changed just then: a generation that was retired takes nothing any more.
+    func inCurrentGeneration<Value>(
+        _ body: (AttachmentStore) throws(CofferError) -> Value
+    ) throws(CofferError) -> Value {
+        while true {
+            let attachments = attachments
+            do throws(CofferError) {
+                return try body(attachments)
+            } catch  where error.code == .busy && attachments !== self.attachments {}
+        }
+    }
+
+    /// What reads and writes another generation of the store, opened beside the current one.
+    struct Successor {
+        let generation: OpenGeneration
+        let writer: Writer
+    }
+
+    /// Opens the generation that `manifest` describes, which is not the store's yet.
+    func openSuccessor(
+        _ manifest: UnlockedManifest, _ database: DatabaseFile, after writer: Writer
+    ) throws(CofferError) -> Successor {
+        let connection = try database.connect(.readWrite, cacheByteCount: settings.cacheByteCount / 2)
+        do throws(CofferError) {
+            try connection.execute("PRAGMA synchronous = FULL")
+            try Binding.read(from: connection).check(against: manifest.manifest, subject: subject)
+            let generation = try OpenGeneration(store, manifest, database, beside: clock, settings)
+            let successor = try generation.writer(connection, lastSequence: writer.lastSequence, settings)
+            successor.takeOverReclaimable(from: writer)
+            return Successor(generation: generation, writer: successor)
+        } catch {
+            try? connection.close()
+            throw error
+        }
+    }
+}
