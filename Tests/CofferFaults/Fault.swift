@@ -13,3 +13,16 @@ package enum Fault: Sendable, Codable, Equatable {
     /// From this step on whatever takes space fails.
     case fullFrom(Int)
 }
+
+extension Fault {
+    /// Where a process is killed so that every step of `steps` is met: before each, within each write, since a torn write is
+    /// a point of its own, and after those of `after`, by default the last. Everything else between two steps leaves the same on the disk.
+    package static func kills(in steps: [String], after: Set<Int>? = nil) -> [(fault: Fault, step: String)] {
+        zip(1..., steps).flatMap { number, step in
+            var faults = [Fault.killBefore(number)]
+            if step.hasPrefix("write ") { faults.append(.killWithin(number)) }
+            if (after ?? [steps.count]).contains(number) { faults.append(.killAfter(number)) }
+            return faults.map { ($0, step) }
+        }
+    }
+}

@@ -63,23 +63,18 @@ struct CrashTests {
     func killed(change: Change) async throws {
         let steps = try change.steps()
         var whole: [Bool] = []
-        for number in 1...steps.count {
-            // A torn write is a point of its own; everything else between two steps leaves the same on the disk.
-            let isWrite = steps[number - 1].hasPrefix("write ")
-            let last = number == steps.count ? [Fault.killAfter(number)] : []
-            for fault in [.killBefore(number)] + (isWrite ? [.killWithin(number)] : []) + last {
-                let scratch = Scratch.inMemory
-                try change.prepare(scratch.store)
-                await #expect(processExitsWith: .signal(SIGKILL), "\(fault)") {
-                    [change = change as Change, path = scratch.store as String, fault = fault as Fault] in
-                    try change.run(path, RecordingFileSystem(fault))
-                }
-                whole.append(isWholeOrElseFree(scratch.store, key: change.key, after: fault))
-
-                let other = scratch.path + "/other.coffer"
-                try makeStore(at: other)
-                #expect(scratch.names == ["other.coffer"] + (whole.last == true ? ["people.coffer"] : []), "\(fault)")
+        for (fault, _) in Fault.kills(in: steps) {
+            let scratch = Scratch.inMemory
+            try change.prepare(scratch.store)
+            await #expect(processExitsWith: .signal(SIGKILL), "\(fault)") {
+                [change = change as Change, path = scratch.store as String, fault = fault as Fault] in
+                try change.run(path, RecordingFileSystem(fault))
             }
+            whole.append(isWholeOrElseFree(scratch.store, key: change.key, after: fault))
+
+            let other = scratch.path + "/other.coffer"
+            try makeStore(at: other)
+            #expect(scratch.names == ["other.coffer"] + (whole.last == true ? ["people.coffer"] : []), "\(fault)")
         }
         // In one step and not back again: free before it has its name, whole after it, the other way round to delete.
         let turns = zip(whole, whole.dropFirst()).filter { $0 != $1 }.count

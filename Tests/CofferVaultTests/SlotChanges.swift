@@ -110,18 +110,14 @@ struct SlotChangeFaultTests {
     func killed(change: SlotChange) async throws {
         let steps = try change.steps()
         var isNew: [Bool] = []
-        for number in 1...steps.count {
-            let isWrite = steps[number - 1].hasPrefix("write ")
-            let last = number == steps.count ? [Fault.killAfter(number)] : []
-            for fault in [.killBefore(number)] + (isWrite ? [.killWithin(number)] : []) + last {
-                let scratch = Scratch.inMemory
-                try change.prepare(scratch.store)
-                await #expect(processExitsWith: .signal(SIGKILL), "\(fault)") {
-                    [change = change as SlotChange, path = scratch.store as String, fault = fault as Fault] in
-                    try change.run(path, RecordingFileSystem(fault))
-                }
-                isNew.append(hasNewKeys(scratch.store, change, after: fault))
+        for (fault, _) in Fault.kills(in: steps) {
+            let scratch = Scratch.inMemory
+            try change.prepare(scratch.store)
+            await #expect(processExitsWith: .signal(SIGKILL), "\(fault)") {
+                [change = change as SlotChange, path = scratch.store as String, fault = fault as Fault] in
+                try change.run(path, RecordingFileSystem(fault))
             }
+            isNew.append(hasNewKeys(scratch.store, change, after: fault))
         }
         // In one step, the rename.
         #expect(isNew == [false, false, false, false, false, true, true])

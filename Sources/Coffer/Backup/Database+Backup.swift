@@ -44,7 +44,8 @@ extension Database {
         to url: URL, encryptionKey: SymmetricKey?,
         progress: (@isolated(any) @Sendable (CopyProgress) -> Void)? = nil
     ) async throws -> BackupResult {
-        try await storage.copying(progress) { [storage] (monitor) throws(CofferError) in
+        try await storage.maintainInBackground(from: .start, telling: progress) {
+            [storage] (monitor) throws(CofferError) in
             try Backup(storage, to: url, encryptionKey, monitor).run()
         }
     }

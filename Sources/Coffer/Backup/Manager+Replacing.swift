@@ -106,17 +106,10 @@ private struct InstalledCopy {
         let attachments = try AttachmentStore(store, manifest)
         let connection = try database.connect(.immutable, cacheByteCount: 1 << 20)
         defer { try? connection.close() }
-        let tables = AttachmentTables(connection)
-        var last: Int64 = 0
-        while true {
-            let rows = try tables.contents(after: last, limit: 256)
-            guard let end = rows.last?.number else { return }
-            for row in rows {
-                guard let content = row.content, let proof = row.proof else { continue }
-                let name = SHA1Digest.text(of: content.sha1)
-                try attachments.open(content, header: proof.header, subject: "a content of \(subject), \(name)").check()
-            }
-            last = end
+        try AttachmentTables(connection).forEachContent { (row) throws(CofferError) in
+            guard let content = row.content, let proof = row.proof else { return }
+            let name = SHA1Digest.text(of: content.sha1)
+            try attachments.open(content, header: proof.header, subject: "a content of \(subject), \(name)").check()
         }
     }
 }

@@ -68,22 +68,9 @@ extension Database {
     public func compact(
         progress: (@isolated(any) @Sendable (CompactionProgress) -> Void)? = nil
     ) async throws -> CompactionResult {
-        // A progress that nobody has taken yet is of no interest any more.
-        let (reports, reporter) = AsyncStream.makeStream(
-            of: CompactionProgress.self, bufferingPolicy: .bufferingNewest(1))
-        let monitor = progress == nil ? CompactionMonitor() : CompactionMonitor { reporter.yield($0) }
-        async let _: Void = reports.deliver(to: progress)
-        defer { reporter.finish() }
-        return try await withTaskCancellationHandler {
-            try await storage.compactInBackground(monitor)
-        } onCancel: {
-            monitor.cancel()
+        try await storage.maintainInBackground(from: .start, telling: progress) {
+            [storage] (monitor) throws(CofferError) in
+            try Compaction(storage, CompactionMonitor(monitor)).run()
         }
-    }
-}
-
-extension Storage {
-    fileprivate func compactInBackground(_ monitor: CompactionMonitor) async throws -> CompactionResult {
-        try await maintainInBackground { [self] () throws(CofferError) in try Compaction(self, monitor).run() }
     }
 }

@@ -1,6 +1,3 @@
-internal import CofferSealing
-internal import Synchronization
-
 /// How far a change of the encryption key, or a backup, has come.
 public struct CopyProgress: Sendable, Equatable {
     /// What is being done. The list is open: later versions may add phases, so a `switch` over it needs a `default`.
@@ -28,31 +25,11 @@ public struct CopyProgress: Sendable, Equatable {
     public var totalItemCount: Int
 }
 
-/// A key change or backup, seen from who asked for it: takes progress, at most ten times a second, and the wish to end. Safe from any
-/// thread.
-final class CopyMonitor: Sendable {
-    private struct State {
-        var progress: CopyProgress?
-        var lastReport: ContinuousClock.Instant?
-    }
+/// What a key change or a backup tells of itself.
+typealias CopyMonitor = ProgressMonitor<CopyProgress>
 
-    private let state = Mutex(State())
-    private let isCancelled = Atomic(false)
-    private let report: (@Sendable (CopyProgress) -> Void)?
-
-    private static let shortestPause = Duration.milliseconds(100)
-
-    init(report: (@Sendable (CopyProgress) -> Void)? = nil) { self.report = report }
-
-    /// Has it end at its next check, if it has not come to its commit.
-    func cancel() { isCancelled.store(true, ordering: .relaxed) }
-
-    var goesOn: Bool { !isCancelled.load(ordering: .relaxed) }
-
-    /// - Throws: `cancelled` (499).
-    func checkCancelled() throws(CofferError) {
-        if !goesOn { throw CofferError(.cancelled) }
-    }
+extension ProgressMonitor where Progress == CopyProgress {
+    convenience init(report: (@Sendable (CopyProgress) -> Void)? = nil) { self.init(from: .start, report: report) }
 
     func begin(_ phase: CopyProgress.Phase, byteCount: Int, itemCount: Int) {
         update {
@@ -64,48 +41,14 @@ final class CopyMonitor: Sendable {
 
     func advance(byteCount: Int = 0, itemCount: Int = 0) {
         update {
-            $0?.completedByteCount += byteCount
-            $0?.completedItemCount += itemCount
-        }
-    }
-
-    private func update(_ change: (inout CopyProgress?) -> Void) {
-        let due = state.withLock { state -> CopyProgress? in
-            change(&state.progress)
-            guard report != nil else { return nil }
-            let now = ContinuousClock.now
-            if let last = state.lastReport, now - last < Self.shortestPause { return nil }
-            state.lastReport = now
-            return state.progress
-        }
-        if let due { report?(due) }
-    }
-}
-
-extension Storage {
-    /// Runs `work`, which changes or copies the store as a whole, for a task: in its turn, with its progress, and until the
-    /// task is cancelled.
-    func copying<Value: Sendable>(
-        _ progress: (@isolated(any) @Sendable (CopyProgress) -> Void)?,
-        _ work: @escaping @Sendable (CopyMonitor) throws(CofferError) -> Value
-    ) async throws -> Value {
-        // A progress that nobody has taken yet is of no interest any more.
-        let (reports, reporter) = AsyncStream.makeStream(of: CopyProgress.self, bufferingPolicy: .bufferingNewest(1))
-        let monitor = progress == nil ? CopyMonitor() : CopyMonitor { reporter.yield($0) }
-        async let _: Void = reports.deliver(to: progress)
-        defer { reporter.finish() }
-        return try await withTaskCancellationHandler {
-            try await maintainInBackground { () throws(CofferError) in try work(monitor) }
-        } onCancel: {
-            monitor.cancel()
+            $0.completedByteCount += byteCount
+            $0.completedItemCount += itemCount
         }
     }
 }
 
-extension AsyncStream where Element: Sendable {
-    /// Calls `consumer` with each element, where it is isolated.
-    func deliver(to consumer: (@isolated(any) @Sendable (Element) -> Void)?) async {
-        guard let consumer else { return }
-        for await element in self { await consumer(element) }
-    }
+extension CopyProgress {
+    /// Before anything is known.
+    static let start = CopyProgress(
+        phase: .attachments, completedByteCount: 0, totalByteCount: 0, completedItemCount: 0, totalItemCount: 0)
 }

@@ -55,7 +55,8 @@ extension Database {
     ) async throws -> KeyChangeResult {
         let request = KeyChangeRequest(
             newKey: newKey, keptKeys: keptKeys, dropsOtherKeys: droppingOtherKeys, keyedNames: keyedNames)
-        return try await storage.copying(progress) { [storage] (monitor) throws(CofferError) in
+        return try await storage.maintainInBackground(from: .start, telling: progress) {
+            [storage] (monitor) throws(CofferError) in
             try KeyChange(storage, request, monitor).run()
         }
     }

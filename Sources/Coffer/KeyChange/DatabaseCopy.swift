@@ -21,8 +21,6 @@ struct DatabaseCopy: Sendable {
         let databaseByteCount: Int
     }
 
-    private static let batchSize = 256
-
     /// - Parameter manifest: of the generation that `target` belongs to.
     init(from source: DatabaseFile, to target: DatabaseFile, _ manifest: Manifest, _ monitor: CopyMonitor) {
         self.source = source
@@ -136,22 +134,15 @@ struct DatabaseCopy: Sendable {
     private func updateHeaders(
         in connection: Connection, _ header: (AttachmentRow) throws(CofferError) -> [UInt8]
     ) throws(CofferError) -> ContentSum {
-        let tables = AttachmentTables(connection)
         let update = Statement(connection, "UPDATE attachments SET header = ?2 WHERE number = ?1")
         var sum = ContentSum()
-        var last: Int64 = 0
-        while true {
-            let rows = try tables.contents(after: last, limit: Self.batchSize)
-            guard let end = rows.last?.number else { break }
-            for row in rows {
-                try update.bind(1, row.number)
-                try update.bind(2, try header(row))
-                try update.run()
-                sum.count += 1
-                sum.byteCount += row.byteCount
-            }
+        try AttachmentTables(connection).forEachContent { (row) throws(CofferError) in
+            try update.bind(1, row.number)
+            try update.bind(2, try header(row))
+            try update.run()
+            sum.count += 1
+            sum.byteCount += row.byteCount
             try monitor.checkCancelled()
-            last = end
         }
         return sum
     }

@@ -38,9 +38,8 @@ struct StoreOpener {
                 path: path, key: options.encryptionKey, passwordCost: passwordCost,
                 attachmentNames: options.keyedNames ? .keyed : .sha1, fileSystem: fileSystem
             ) { (new) throws(CofferError) in
-                let binding = Binding(
-                    storeUUID: new.storeUUID, generation: new.generation, sequence: new.sequence)
-                try Schema.build(at: new.databasePath, subject: subject, key: new.databaseKey, binding: binding)
+                try Schema.build(
+                    at: new.databasePath, subject: subject, key: new.databaseKey, binding: Binding(new.manifest))
             }
         } catch {
             throw error.about(subject)

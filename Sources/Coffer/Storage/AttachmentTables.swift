@@ -126,6 +126,18 @@ final class AttachmentTables {
         return found
     }
 
+    /// Goes through all contents that are here, in the order of their numbers and in batches, so that `visit` may change
+    /// the rows that it is given.
+    func forEachContent(_ visit: (AttachmentRow) throws(CofferError) -> Void) throws(CofferError) {
+        var last: Int64 = 0
+        while true {
+            let rows = try contents(after: last, limit: 256)
+            guard let end = rows.last?.number else { return }
+            for row in rows { try visit(row) }
+            last = end
+        }
+    }
+
     /// How many contents are here.
     func contentSum() throws(CofferError) -> ContentSum {
         try sum.first { ContentSum(count: Int($0.integer(0)), byteCount: Int($0.integer(1))) } ?? ContentSum()

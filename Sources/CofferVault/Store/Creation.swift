@@ -18,9 +18,12 @@ package struct NewStore: Sendable {
     package let databaseKey: SymmetricKey?
 
     /// What the binding row says.
-    package let storeUUID: StoreUUID
-    package let generation: UInt64
-    package let sequence: UInt64
+    package var storeUUID: StoreUUID { manifest.storeUUID }
+    package var generation: UInt64 { manifest.generation }
+    package var sequence: UInt64 { manifest.sequence }
+
+    /// What MANIFEST will say.
+    package var manifest: Manifest { builder.manifest.manifest }
 }
 
 extension LockedStore {
@@ -120,9 +123,7 @@ extension UnlockedManifest {
         let fileSystem = store.fileSystem
         let builder = try GenerationBuilder(store, self, owner: fileSystem.status(of: store.directory).owner)
         try buildDatabase(
-            NewStore(
-                builder: builder, databaseKey: key(for: .database), storeUUID: manifest.storeUUID,
-                generation: manifest.generation, sequence: manifest.sequence))
+            NewStore(builder: builder, databaseKey: key(for: .database)))
         try builder.seal()
 
         let file = try fileSystem.createFile(Manifest.fileName, in: store.directory)

@@ -84,8 +84,9 @@ extension LockedStore {
 
     /// Makes everything in the store durable, from the inside out.
     private func synchronizeAll() throws(CofferError) {
-        if try fileSystem.reportsFailedWrites(directory) { try fileSystem.synchronizeFileSystem(of: directory) }
-        try fileSystem.synchronizeTree(directory, synchronizingFiles: !fileSystem.reportsFailedWrites(directory))
+        let synchronizesAtOnce = try fileSystem.reportsFailedWrites(directory)
+        if synchronizesAtOnce { try fileSystem.synchronizeFileSystem(of: directory) }
+        try fileSystem.synchronizeTree(directory, synchronizingFiles: !synchronizesAtOnce)
     }
 }
 

@@ -48,11 +48,7 @@ struct SavingManyAttachments: StoreChange {
     let key: SymmetricKey?
     var keys: [SymmetricKey?] { [key] }
 
-    func prepare(_ stores: TestStores) throws {
-        let database = try stores.open(key: key)
-        try save("before", content(20_000, 1), in: database)
-        try database.close()
-    }
+    func prepare(_ stores: TestStores) throws { try SavingAttachments(key: key).prepare(stores) }
 
     func run(_ stores: TestStores, acknowledge: () throws -> Void) throws {
         let database = try stores.open(key: key)

@@ -12,30 +12,22 @@ struct KilledChangeTests {
     @Test("leaves what was acknowledged, whole, and nothing of anything else", arguments: NamedChange.all)
     func killed(named: NamedChange) async throws {
         let rehearsed = try RehearsedChange(named)
-        let after = rehearsed.stepsWithSomethingAfter
         var states: [Int?] = []
-        for (index, step) in rehearsed.steps.enumerated() {
-            let number = index + 1
-            // A torn write is a point of its own; everything else between two steps leaves the same on the disk.
-            let faults =
-                [Fault.killBefore(number)] + (step.hasPrefix("write ") ? [.killWithin(number)] : [])
-                + (after.contains(number) ? [.killAfter(number)] : [])
-            for fault in faults {
-                let sandbox = try Sandbox(copying: rehearsed.before)
-                await #expect(processExitsWith: .signal(SIGKILL), "\(fault): \(step)") {
-                    [
-                        named = named as NamedChange, path = sandbox.path as String,
-                        journal = sandbox.journal.path as String, fault = fault as Fault
-                    ] in
-                    try named.change.run(TestStores(sharing: path, fileSystem: named.fileSystem(fault))) {
-                        try Journal(path: journal).note("acknowledged")
-                    }
+        for (fault, step) in Fault.kills(in: rehearsed.steps, after: rehearsed.stepsWithSomethingAfter) {
+            let sandbox = try Sandbox(copying: rehearsed.before)
+            await #expect(processExitsWith: .signal(SIGKILL), "\(fault): \(step)") {
+                [
+                    named = named as NamedChange, path = sandbox.path as String,
+                    journal = sandbox.journal.path as String, fault = fault as Fault
+                ] in
+                try named.change.run(TestStores(sharing: path, fileSystem: named.fileSystem(fault))) {
+                    try Journal(path: journal).note("acknowledged")
                 }
-                let verdict = StoreOracle(rehearsed: rehearsed).check(
-                    sandbox, acknowledged: sandbox.journal.lines.count)
-                #expect(verdict.findings == [], "\(named), \(fault): \(step)")
-                states.append(verdict.state)
             }
+            let verdict = StoreOracle(rehearsed: rehearsed).check(
+                sandbox, acknowledged: sandbox.journal.lines.count)
+            #expect(verdict.findings == [], "\(named), \(fault): \(step)")
+            states.append(verdict.state)
         }
         // Forward only.
         #expect(zip(states, states.dropFirst()).allSatisfy { ($0 ?? 0) <= ($1 ?? 0) }, "\(states)")

@@ -16,23 +16,19 @@ struct AttachmentCrashTests {
     func killed(transaction: AttachmentTransaction) async throws {
         let steps = try transaction.steps()
         var saved: [Int] = []
-        for number in 1...steps.count {
-            let isWrite = steps[number - 1].hasPrefix("write ")
-            // The commit, which is none of the steps, comes after the last sync of attachments/.
-            let isBeforeCommit = number == steps.lastIndex(of: "fsync directory attachments").map { $0 + 1 }
-            let last = number == steps.count || isBeforeCommit ? [Fault.killAfter(number)] : []
-            for fault in [.killBefore(number)] + (isWrite ? [.killWithin(number)] : []) + last {
-                let scratch = Scratch.inMemory
-                try transaction.prepare(scratch.store)
-                await #expect(processExitsWith: .signal(SIGKILL), "\(fault)") {
-                    [
-                        transaction = transaction as AttachmentTransaction, path = scratch.store as String,
-                        fault = fault as Fault
-                    ] in
-                    try transaction.run(path, RecordingFileSystem(fault))
-                }
-                saved.append(try transaction.check(scratch.store, "\(fault): \(steps[number - 1])"))
+        // The commit, which is none of the steps, comes after the last sync of attachments/.
+        let beforeCommit = steps.lastIndex(of: "fsync directory attachments").map { $0 + 1 }
+        for (fault, step) in Fault.kills(in: steps, after: Set([steps.count, beforeCommit].compactMap(\.self))) {
+            let scratch = Scratch.inMemory
+            try transaction.prepare(scratch.store)
+            await #expect(processExitsWith: .signal(SIGKILL), "\(fault)") {
+                [
+                    transaction = transaction as AttachmentTransaction, path = scratch.store as String,
+                    fault = fault as Fault
+                ] in
+                try transaction.run(path, RecordingFileSystem(fault))
             }
+            saved.append(try transaction.check(scratch.store, "\(fault): \(step)"))
         }
         // None before the commit, all from it on.
         let turn = saved.firstIndex { $0 != 0 } ?? saved.count

@@ -4,10 +4,15 @@ extension Database {
     /// The revision of a document that counts; a failure when there is none, or it is deleted.
     func existingRevision(ofDocument id: String) throws -> SavedRevision {
         guard let revision = try document(withID: id).currentRevision else {
-            throw Failure(
-                message: "document \(id): document not found (404)", code: "documentNotFound", status: 404,
-                exit: .failed)
+            throw Failure.documentNotFound(id)
         }
         return revision
+    }
+}
+
+extension Failure {
+    static func documentNotFound(_ id: String) -> Failure {
+        Failure(
+            message: "document \(id): document not found (404)", code: "documentNotFound", status: 404, exit: .failed)
     }
 }

@@ -19,11 +19,7 @@ struct LogCommand: StoreCommand {
     func run(_ console: Console) throws {
         try arguments.withDatabase(readOnly: true) { database in
             let leaves = try database.document(withID: id).leafRevisions
-            guard let winner = leaves.first else {
-                throw Failure(
-                    message: "document \(id): document not found (404)", code: "documentNotFound", status: 404,
-                    exit: .failed)
-            }
+            guard let winner = leaves.first else { throw Failure.documentNotFound(id) }
             var listed: Set<String> = []
             for leaf in leaves {
                 // The oldest first, and the leaf last.
