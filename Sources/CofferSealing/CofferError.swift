@@ -78,7 +78,7 @@ extension CofferError {
         public static let invalidDatabaseName = Code(.invalidDatabaseName)
         /// A document id that is empty, longer than 900 bytes, or starts with `_`. Status 400.
         public static let invalidDocumentID = Code(.invalidDocumentID)
-        /// Key bytes of another length than 32, or an empty password. Status 400.
+        /// Key bytes of another length than 32, a password that is empty or holds U+0000. Status 400.
         public static let invalidKey = Code(.invalidKey)
         /// Bytes that are not JSON, or JSON that a document cannot hold. Status 400.
         public static let invalidJSON = Code(.invalidJSON)

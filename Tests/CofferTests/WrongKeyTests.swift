@@ -93,6 +93,20 @@ struct WrongKeyTests {
         #expect(thrown { try stores.open(key: empty) }?.code == .invalidKey)
     }
 
+    @Test("that HMAC would take for the right one, with a zero behind it, is a 400 too")
+    func zeroCharacters() throws {
+        let stores = TestStores()
+        try stores.open(key: SymmetricKey(password: "password123456")).close()
+        for password in ["password123456\0", "password123456\0\0", "\0", "pass\0word"] {
+            let key = SymmetricKey(password: password)
+            let error = thrown { try stores.open(key: key) }
+            #expect(error?.code == .invalidKey)
+            #expect(error?.description.contains("pass\0") == false)
+            #expect(thrown { try stores.open("another", key: key) }?.code == .invalidKey)
+        }
+        #expect(!stores.manager.databaseExists(named: "another"))
+    }
+
     @Test("is noticed though the password is the same text in another composition: that one opens")
     func composition() throws {
         let stores = TestStores()

@@ -65,9 +65,9 @@ extension SymmetricKey {
         return try unsafe withBytes { (key) throws(CofferError) in try unsafe hmacSHA256(message, key: key) }
     }
 
-    /// Refuses an empty password, which would be no protection at all.
+    /// Refuses an empty password, which would be no protection at all, and one that HMAC takes for another.
     package func checkUsable() throws(CofferError) {
-        guard !isPassword || !isEmpty else { throw CofferError(.invalidKey, "the password is empty") }
+        if let defect { throw CofferError(.invalidKey, defect) }
     }
 
     private func requireBytes(_ purpose: String) throws(CofferError) {

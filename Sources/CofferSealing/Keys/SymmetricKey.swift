@@ -44,8 +44,10 @@ public final class SymmetricKey: Sendable, Equatable, CustomStringConvertible, C
     ///
     /// Two passwords that are equal as strings are the same key, whichever way a keyboard composed their characters: what
     /// is stretched is the UTF-8 of Unicode's normalization form C (Unicode Standard Annex #15). Nothing else is changed;
-    /// spaces, upper case and line ends count. It may be of any length but empty: this never throws, and an empty
-    /// password is refused where it is used, with ``CofferError/Code/invalidKey`` (400).
+    /// spaces, upper case and line ends count. It may be of any length but empty, and hold any character but the zero
+    /// one (U+0000): HMAC (RFC 2104, section 2) fills short keys up with zero bytes, so a password with one behind it would
+    /// be the same key. This never throws; a password that can't be is refused where it is used, with
+    /// ``CofferError/Code/invalidKey`` (400).
     public init(password: String) {
         kind = .password
         secret = SecretBytes(normalizing: password)
@@ -133,6 +135,10 @@ public final class SymmetricKey: Sendable, Equatable, CustomStringConvertible, C
     /// Whether it is a password.
     package var isPassword: Bool { kind == .password }
 
-    /// Whether it is a password without a character.
-    var isEmpty: Bool { secret.byteCount == 0 }
+    /// Why nothing can be opened with it; nil for every key but some passwords.
+    var defect: String? {
+        guard isPassword else { return nil }
+        if secret.byteCount == 0 { return "the password is empty" }
+        return unsafe secret.withBytes { unsafe $0.contains(0) } ? "the password holds a zero character" : nil
+    }
 }
