@@ -18,7 +18,8 @@ let package = Package(
     name: "coffer",
     platforms: [.macOS(.v15)],
     products: [
-        .library(name: "Coffer", targets: ["Coffer"])
+        .library(name: "Coffer", targets: ["Coffer"]),
+        .library(name: "CofferTesting", targets: ["CofferTesting"]),
     ],
     targets: [
         // Level 0: the two C libraries and nothing else.
@@ -53,6 +54,10 @@ let package = Package(
             swiftSettings: strict
         ),
 
+        // Level 4: what an app's tests need to prove its own use of encryption.
+        .target(
+            name: "CofferTesting", dependencies: ["Coffer", "CofferSealing", "CofferVault"], swiftSettings: strict),
+
         // What the tests of several targets share: a file system that counts, fails and forgets.
         .target(
             name: "CofferFaults", dependencies: ["CofferSealing", "CofferVault"], path: "Tests/CofferFaults",
@@ -63,6 +68,8 @@ let package = Package(
         .testTarget(name: "CofferVaultTests", dependencies: ["CofferVault", "CofferFaults"], swiftSettings: testing),
         .testTarget(name: "CofferModelTests", dependencies: ["CofferModel"], swiftSettings: testing),
         .testTarget(name: "CofferTests", dependencies: ["Coffer", "CofferFaults"], swiftSettings: testing),
+        .testTarget(
+            name: "CofferTestingTests", dependencies: ["Coffer", "CofferTesting"], swiftSettings: testing),
         .testTarget(name: "SourceTests", swiftSettings: testing),
     ]
 )

@@ -63,6 +63,7 @@ extension Layering {
             "Coffer": system.union([
                 "CofferSealing", "CofferSQLite", "CofferVault", "CofferModel", "Foundation", "Dispatch",
             ]),
+            "CofferTesting": system.union(["Coffer", "CofferSealing", "CofferVault", "Foundation"]),
             "CofferTool": system.union(["Coffer", "ArgumentParser", "Foundation", "Dispatch"]),
         ],
         fences: [

@@ -1,0 +1,103 @@
+public import Coffer
+internal import Foundation
+
+/// Searches files for text that should not be readable in them.
+///
+/// Each marker is searched as UTF-8, as UTF-16 in both byte orders, as hex in lower and upper case, and as base64 (RFC
+/// 4648, both alphabets) wherever in a longer base64 text it stands. Searched are all regular files below a
+/// directory, whatever they are called, and the names of all files and directories. Links are not followed.
+///
+/// Memory is bounded: a mebibyte and some, whatever the size of the files. A marker should occur nowhere else; one of fewer
+/// than 8 bytes is refused, since what is random holds it by chance.
+public struct LeakScan: Sendable {
+    /// How a marker is written where it was found.
+    public enum Encoding: String, Sendable, CaseIterable {
+        case utf8 = "UTF-8"
+        case utf16LittleEndian = "UTF-16LE"
+        case utf16BigEndian = "UTF-16BE"
+        case hex, base64
+    }
+
+    /// Where a marker can be read.
+    public struct Leak: Hashable, Sendable, CustomStringConvertible {
+        /// The file or directory, from where the search began; its own name when that is a file.
+        public let path: String
+        /// Which of the markers, from 0.
+        public let marker: Int
+        public let encoding: Encoding
+        /// The first byte of the first occurrence; nil when it is in the name.
+        public let offset: Int?
+        /// How many occurrences of this marker in this encoding there are in the file.
+        public internal(set) var count: Int
+
+        /// Says where, and not what.
+        public var description: String {
+            let place = offset.map { "at byte \($0)\(count > 1 ? " and \(count - 1) more" : "")" } ?? "in its name"
+            return "\(path): marker \(marker + 1) as \(encoding.rawValue) \(place)"
+        }
+    }
+
+    /// What a search has found, and in how much.
+    public struct Report: Sendable {
+        /// Where markers can be read: one for each file, marker and encoding, in the order of paths.
+        public internal(set) var leaks: [Leak] = []
+        /// How many files were read.
+        public internal(set) var fileCount = 0
+        /// How many bytes they have.
+        public internal(set) var byteCount = 0
+    }
+
+    /// The shortest marker, in bytes of UTF-8.
+    public static let minimumMarkerByteCount = 8
+
+    let needles: [Needle]
+
+    /// A search for any of `markers`.
+    ///
+    /// - Throws: `invalidArgument` (400) when there is none, or one has fewer than 8 bytes.
+    public init(for markers: [String]) throws(CofferError) {
+        guard !markers.isEmpty, markers.allSatisfy({ $0.utf8.count >= Self.minimumMarkerByteCount }) else {
+            throw CofferError(
+                .invalidArgument,
+                "a marker has at least \(Self.minimumMarkerByteCount) bytes: shorter ones occur by chance")
+        }
+        needles = markers.enumerated().flatMap { Needle.all(of: $1, marker: $0) }
+    }
+}
+
+/// Bytes that a marker is written as.
+struct Needle: Sendable {
+    let marker: Int
+    let encoding: LeakScan.Encoding
+    let bytes: [UInt8]
+
+    /// The ways to write `text`, each once.
+    static func all(of text: String, marker: Int) -> [Needle] {
+        let bytes = Array(text.utf8)
+        let units = Array(text.utf16)
+        let hex = bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+        var needles = [
+            Needle(marker: marker, encoding: .utf8, bytes: bytes),
+            Needle(
+                marker: marker, encoding: .utf16LittleEndian,
+                bytes: units.flatMap { [UInt8($0 & 0xFF), UInt8($0 >> 8)] }),
+            Needle(
+                marker: marker, encoding: .utf16BigEndian, bytes: units.flatMap { [UInt8($0 >> 8), UInt8($0 & 0xFF)] }),
+        ]
+        needles += Set([hex, hex.uppercased()]).sorted()
+            .map { Needle(marker: marker, encoding: .hex, bytes: Array($0.utf8)) }
+        needles += Set((0..<3).flatMap { base64(of: bytes, after: $0) }).sorted()
+            .map { Needle(marker: marker, encoding: .base64, bytes: Array($0.utf8)) }
+        return needles
+    }
+
+    /// What of `bytes` stands in any base64 text where `shift` bytes, more or less three, come before them.
+    ///
+    /// The characters at either end also hold bits of what is beside the marker, and are left out.
+    private static func base64(of bytes: [UInt8], after shift: Int) -> [String] {
+        let text = Data([UInt8](repeating: 0, count: shift) + bytes).base64EncodedString()
+        let first = (8 * shift + 5) / 6, end = 8 * (shift + bytes.count) / 6
+        let inner = String(text.dropFirst(first).prefix(end - first))
+        return [inner, inner.replacing("+", with: "-").replacing("/", with: "_")]
+    }
+}

@@ -1,0 +1,31 @@
+public import Coffer
+internal import CofferVault
+public import Foundation
+
+/// A folder of stores of a test's own, removed when the last reference to this goes away.
+///
+/// Everything is real, files and encryption alike, but for the cost of passwords: where these stores are created, a
+/// password is stretched a hundred times less than usual (scrypt with N = 2^10, p = 1), so that tests with many passwords
+/// take no time. Such stores are for tests alone. Safe from any thread.
+public final class TemporaryStores: Sendable {
+    /// Where the stores are: a new directory for temporary files, for its owner alone.
+    public let directory: URL
+
+    /// The manager of that directory, to be given to the code under test.
+    public let manager: Manager
+
+    /// Makes a folder with nothing in it.
+    public init() {
+        directory = URL.temporaryDirectory.appending(
+            path: "coffer-testing-\(UUID().uuidString)", directoryHint: .isDirectory)
+        manager = Manager(
+            directory: directory, fileSystem: SystemFileSystem(), passwordCost: .scrypt(log2N: 10, p: 1))
+    }
+
+    deinit { try? FileManager.default.removeItem(at: directory) }
+
+    /// The directory of the store that has, or would have, the database `name`: `NAME.coffer`.
+    public func url(ofDatabaseNamed name: String) -> URL {
+        directory.appending(component: name.replacing("/", with: ":") + ".coffer", directoryHint: .isDirectory)
+    }
+}
