@@ -24,6 +24,7 @@ public struct LeakScan: Sendable {
         public let path: String
         /// Which of the markers, from 0.
         public let marker: Int
+        /// How it is written there.
         public let encoding: Encoding
         /// The first byte of the first occurrence; nil when it is in the name.
         public let offset: Int?
