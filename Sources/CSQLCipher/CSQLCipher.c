@@ -51,6 +51,13 @@ static char message[256];
 static void load(void) {
     // The newest ABI first: .so.2 and .so.1 are SQLCipher 4, .so.0 is SQLCipher 3; .so is what a -dev package adds.
     static const char *const names[] = {"libsqlcipher.so.2", "libsqlcipher.so.1", "libsqlcipher.so.0", "libsqlcipher.so"};
+#ifdef COFFER_SANITIZED
+    // What SQLCipher calls in itself would be answered by the other library, and files would be plaintext.
+    if (dlsym(RTLD_DEFAULT, "sqlite3_open_v2") != NULL) {
+        failure = "another SQLite is in this process, and a sanitizer keeps SQLCipher from being loaded apart from it";
+        return;
+    }
+#endif
     void *library = NULL;
     for (size_t i = 0; library == NULL && i < sizeof names / sizeof names[0]; i++) {
         library = dlopen(names[i], FLAGS);

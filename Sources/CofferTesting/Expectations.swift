@@ -22,12 +22,12 @@ public import Foundation
 ///   - store: the directory `NAME.coffer`.
 ///   - key: a key that opens it; nil when it is not encrypted.
 ///   - formerKeys: keys that opened it once and must not any more.
-///   - opening: opens the store as the app does, with the key that it is given, and throws what comes of it. Default:
-///     `Manager.openDatabase`, for writing and for reading only, for the wrong keys; the right one opens a copy.
+///   - opening: opens the store as the app does, with the key that it is given, and throws what comes of it. Default, and
+///     always without a key: `Manager.openDatabase`, for writing and for reading only. The right key opens a copy then.
 /// - Throws: ``ExpectationFailure``; what Foundation throws when the store can't be read.
 public func expectUnauthorized(
     at store: URL, key: SymmetricKey?, formerKeys: [SymmetricKey] = [],
-    opening: ((SymmetricKey?) throws -> Void)? = nil
+    opening: ((SymmetricKey) throws -> Void)? = nil
 ) throws {
     let refusal: CofferError.Code = key == nil ? .notEncrypted : .wrongKey
     let attempts =
@@ -36,9 +36,13 @@ public func expectUnauthorized(
     let before = try StoreSnapshot(of: store)
     var complaints: [String] = []
     for attempt in attempts {
-        for access in opening == nil ? Access.allCases : [.asTheAppDoes] {
+        for access in opening == nil || attempt.key == nil ? Access.allCases : [.asTheAppDoes] {
             do {
-                if let opening { try opening(attempt.key) } else { try open(store, attempt.key, access) }
+                if access == .asTheAppDoes, let opening, let key = attempt.key {
+                    try opening(key)
+                } else {
+                    try open(store, attempt.key, access)
+                }
                 complaints.append("\(attempt.name) opened it\(access.words)")
             } catch let error as CofferError {
                 if error.status != 401 {
@@ -53,7 +57,7 @@ public func expectUnauthorized(
     }
     complaints += before.changes(in: try StoreSnapshot(of: store))
     do {
-        if let opening { try opening(key) } else { try openCopy(of: store, key) }
+        if let opening, let key { try opening(key) } else { try openCopy(of: store, key) }
     } catch {
         complaints.append("the key that should open it does not: \(error)")
     }
