@@ -63,11 +63,15 @@ let package = Package(
             name: "CofferFaults", dependencies: ["CofferSealing", "CofferVault"], path: "Tests/CofferFaults",
             swiftSettings: testing),
 
-        .testTarget(name: "CofferSealingTests", dependencies: ["CofferSealing"], swiftSettings: testing),
+        // Looks for secrets in the memory of a process.
+        .target(
+            name: "MemorySearch", dependencies: ["CofferSealing"], path: "Tests/MemorySearch", swiftSettings: testing),
+
+        .testTarget(name: "CofferSealingTests", dependencies: ["CofferSealing", "MemorySearch"], swiftSettings: testing),
         .testTarget(name: "CofferSQLiteTests", dependencies: ["CofferSQLite"], swiftSettings: testing),
         .testTarget(name: "CofferVaultTests", dependencies: ["CofferVault", "CofferFaults"], swiftSettings: testing),
         .testTarget(name: "CofferModelTests", dependencies: ["CofferModel"], swiftSettings: testing),
-        .testTarget(name: "CofferTests", dependencies: ["Coffer", "CofferFaults"], swiftSettings: testing),
+        .testTarget(name: "CofferTests", dependencies: ["Coffer", "CofferFaults", "MemorySearch"], swiftSettings: testing),
         .testTarget(
             name: "CofferTestingTests", dependencies: ["Coffer", "CofferTesting"], swiftSettings: testing),
         .testTarget(name: "SourceTests", swiftSettings: testing),

@@ -30,6 +30,13 @@ public final class Blob: Sendable {
     public var length: Int? { backing.length }
 }
 
+extension Blob: CustomStringConvertible, CustomReflectable {
+    /// The blob's length, where it is known, and none of its content.
+    public var description: String { length.map { "blob (\($0) bytes)" } ?? "blob" }
+    /// A mirror that shows nothing.
+    public var customMirror: Mirror { Mirror(self, children: []) }
+}
+
 /// Where a blob's content is. The layer above knows the places.
 package protocol BlobContent: AnyObject, Sendable {
     var digest: String? { get }
