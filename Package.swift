@@ -67,11 +67,13 @@ let package = Package(
         .target(
             name: "MemorySearch", dependencies: ["CofferSealing"], path: "Tests/MemorySearch", swiftSettings: testing),
 
-        .testTarget(name: "CofferSealingTests", dependencies: ["CofferSealing", "MemorySearch"], swiftSettings: testing),
+        .testTarget(
+            name: "CofferSealingTests", dependencies: ["CofferSealing", "MemorySearch"], swiftSettings: testing),
         .testTarget(name: "CofferSQLiteTests", dependencies: ["CofferSQLite"], swiftSettings: testing),
         .testTarget(name: "CofferVaultTests", dependencies: ["CofferVault", "CofferFaults"], swiftSettings: testing),
         .testTarget(name: "CofferModelTests", dependencies: ["CofferModel"], swiftSettings: testing),
-        .testTarget(name: "CofferTests", dependencies: ["Coffer", "CofferFaults", "MemorySearch"], swiftSettings: testing),
+        .testTarget(
+            name: "CofferTests", dependencies: ["Coffer", "CofferFaults", "MemorySearch"], swiftSettings: testing),
         .testTarget(
             name: "CofferTestingTests", dependencies: ["Coffer", "CofferTesting"], swiftSettings: testing),
         .testTarget(name: "SourceTests", swiftSettings: testing),

@@ -10,7 +10,8 @@ import Testing
 @testable import CofferVault
 
 /// Reads the memory of a process that has worked with a store, and looks for what opened it.
-@Suite("Keys of a database in memory", .enabled(if: access("/proc/self/mem", R_OK) == 0, "no /proc/self/mem to look at"))
+@Suite(
+    "Keys of a database in memory", .enabled(if: access("/proc/self/mem", R_OK) == 0, "no /proc/self/mem to look at"))
 struct KeysInMemoryTests {
     @Test(
         "of a database are there while it is open, and nowhere once it is closed, through changes of keys and backups")
