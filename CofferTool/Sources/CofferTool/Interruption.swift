@@ -50,8 +50,18 @@ enum Interruption {
 
     /// Returns when something can be read from `descriptor`, or throws ``Failure/cancelled`` when a signal comes first.
     static func waitForInput(from descriptor: Int32) throws(Failure) {
+        try wait(for: POLLIN, of: descriptor)
+    }
+
+    /// Returns when `descriptor` takes something, or nobody reads it any more, or throws ``Failure/cancelled`` when a
+    /// signal comes first.
+    static func waitForRoom(in descriptor: Int32) throws(Failure) {
+        try wait(for: POLLOUT, of: descriptor)
+    }
+
+    private static func wait(for event: some BinaryInteger, of descriptor: Int32) throws(Failure) {
         var waiting = [
-            pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0),
+            pollfd(fd: descriptor, events: Int16(event), revents: 0),
             // A negative descriptor is one that poll leaves out.
             pollfd(fd: readingEnd.load(ordering: .relaxed), events: Int16(POLLIN), revents: 0),
         ]

@@ -38,6 +38,8 @@ struct CofferProcess {
         var environment: [String: String] = ["PATH": "/usr/bin:/bin"]
         /// What can be read from further descriptors.
         var descriptors: [Int32: Data] = [:]
+        /// Where standard output goes instead of into the outcome.
+        var outputPath: String?
         /// The terminal that the process belongs to.
         var terminal: FakeTerminal?
         /// Whether standard error is that terminal.
@@ -85,7 +87,8 @@ struct CofferProcess {
         if !surroundings.showsErrorsOnTerminal {
             posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, path("errors"), O_WRONLY | O_CREAT, 0o600)
         }
-        posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, path("output"), O_WRONLY | O_CREAT, 0o600)
+        let output = surroundings.outputPath ?? path("output")
+        posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, output, O_WRONLY | O_CREAT, 0o600)
         let inputs = surroundings.descriptors.merging([STDIN_FILENO: surroundings.input]) { $1 }
         for (descriptor, contents) in inputs {
             try contents.write(to: files.appending(path: "input-\(descriptor)"))
@@ -105,7 +108,8 @@ struct CofferProcess {
             try meanwhile(process)
             let status = try wait(for: process)
             return Outcome(
-                status: status, outputBytes: try Data(contentsOf: URL(filePath: path("output"))),
+                status: status,
+                outputBytes: surroundings.outputPath == nil ? try Data(contentsOf: URL(filePath: output)) : Data(),
                 errors: try text(path("errors")))
         } catch {
             kill(process, SIGKILL)

@@ -40,6 +40,16 @@ extension Database {
         return try await storage.inBackground { try draft.save() }
     }
 
+    /// Saves JSON as a document's next revision, together with contents: see the form without `async`. `contents` runs here.
+    @discardableResult
+    public func save(
+        json: Data, withID id: String? = nil, replacing revisionID: RevisionID? = nil,
+        contents content: (ContentReference) throws -> Blob?
+    ) async throws -> SavedRevision {
+        let draft = try draft(ofJSON: json, id, revisionID, contents: content)
+        return try await storage.inBackground { try draft.save() }
+    }
+
     /// Saves a value as a document's next revision: see the form without `async`. The value is encoded here, and crosses
     /// to no other thread.
     @discardableResult

@@ -22,7 +22,7 @@ struct RevisionDraft: Sendable {
     /// Whether the revision keeps its parent's attachments. Otherwise `body` says which it has.
     let inheritsAttachments: Bool
     /// Contents that the body names and that the store has not saved.
-    let staged: [StagedContent]
+    private(set) var staged: [StagedContent]
     /// Whether the parent may have been replaced.
     let allowsConflict: Bool
 
@@ -39,6 +39,13 @@ struct RevisionDraft: Sendable {
         self.inheritsAttachments = inheritsAttachments
         self.staged = staged
         self.allowsConflict = allowsConflict
+    }
+
+    /// The same revision with contents that it brings.
+    func bringing(_ staged: [StagedContent]) -> Self {
+        var draft = self
+        draft.staged += staged
+        return draft
     }
 
     /// Saves the revision, in a transaction of its own or in the one that the calling thread is in.

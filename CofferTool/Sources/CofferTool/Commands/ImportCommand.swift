@@ -7,8 +7,9 @@ struct ImportCommand: StoreCommand {
         abstract: "Save the records of JSON files, or any files, as documents: all of them, or none.",
         discussion: """
             A file holds an array of objects, or one object whose only array holds them, or one object after the other on \
-            lines of their own (NDJSON); its content says which. Of a folder, the files ending in .json, .ndjson or .jsonl \
-            are read. The first bad record ends the import, and nothing of it stays.
+            lines of their own (NDJSON, as coffer export writes it); its content says which. Of a folder, the files ending in \
+            .json, .ndjson or .jsonl are read. The first bad record ends the import, and nothing of it stays. Where records \
+            name contents of attachments and blobs, --attachments says where these are.
 
             With --attach a file of any kind becomes a document of its own, with the file attached under its name. Of a folder \
             all files are taken, hidden ones and those in folders below it too, and the path below the folder is the \
@@ -27,19 +28,27 @@ struct ImportCommand: StoreCommand {
             discussion: "Without it that is _id, and a record without an _id gets a new id.", valueName: "field"))
     var id: String?
 
+    @Option(
+        help: ArgumentHelp(
+            "The folder of contents that export --attachments made. Each is checked as it is read.", valueName: "folder"
+        ))
+    var attachments: String?
+
     @Flag(help: "Attach the files to documents instead of reading records from them.")
     var attach = false
 
     func run(_ console: Console) throws {
         if attach { return try attachFiles(console) }
+        let contents = try attachments.map { (path) throws(Failure) in try ContentFolder(path) }
         let files = try ImportFiles(paths)
-        for path in files.skipped { console.printNote("note: \(Console.printable(path)): skipped, not called .json") }
+        for path in files.skipped { console.printNote("\(Console.printable(path)): skipped, not called .json") }
         let count = try arguments.withDatabase(readOnly: false) { database in
             Interruption.watch()
             var progress = ProgressLine()
             defer { progress.clear() }
             return try database.inTransaction {
-                try RecordImport(database: database, id: id.map(RecordID.member) ?? .usual).run(files, &progress)
+                try RecordImport(database: database, id: id.map(RecordID.member) ?? .usual, contents: contents)
+                    .run(files, &progress)
             }
         }
         try printSummary(documentCount: count, fileCount: files.files.count, byteCount: files.byteCount, console)
@@ -47,6 +56,7 @@ struct ImportCommand: StoreCommand {
 
     private func attachFiles(_ console: Console) throws {
         guard id == nil else { throw Failure.usage("--attach and --id exclude each other") }
+        guard attachments == nil else { throw Failure.usage("--attach and --attachments exclude each other") }
         let tree = try FileTree(paths, importedTo: arguments.store)
         try arguments.withDatabase(readOnly: false) { database in
             Interruption.watch()

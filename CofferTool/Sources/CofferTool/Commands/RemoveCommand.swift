@@ -45,7 +45,7 @@ struct RemoveCommand: StoreCommand {
         }
         if revision == nil {
             let subject = "attachment \(name) of document \(id)"
-            console.printNote("note: \(Console.printable(subject)): there is none, and nothing was changed")
+            console.printNote("\(Console.printable(subject)): there is none, and nothing was changed")
         }
         if console.isJSON {
             var line = JSONLine(type: "attachment")

@@ -24,20 +24,11 @@ struct FileTree {
     /// How many bytes the files hold together.
     var byteCount: Int { files.reduce(0) { $0 + $1.byteCount } }
 
-    /// Where a file or folder is, whatever it is called.
-    private struct Identity: Equatable {
-        let device: dev_t
-        let number: ino_t
-
-        init(_ status: stat) { (device, number) = (status.st_dev, status.st_ino) }
-    }
-
-    private let store: Identity?
+    private let store: FileIdentity?
 
     /// `store` is the folder that the files go to, which can't be among them.
     init(_ paths: [String], importedTo store: String) throws(Failure) {
-        var status = stat()
-        self.store = unsafe stat(store, &status) == 0 ? Identity(status) : nil
+        self.store = FileIdentity(path: store)
         for path in paths {
             let count = files.count
             let name = path.split(separator: "/").last.map(String.init) ?? path
@@ -55,7 +46,7 @@ struct FileTree {
         case S_IFREG:
             files.append(File(path: path, id: id ?? name, byteCount: Int(status.st_size)))
         case S_IFDIR:
-            guard Identity(status) != store else { throw Failure.notAFile(path, "it is the store itself") }
+            guard FileIdentity(status) != store else { throw Failure.notAFile(path, "it is the store itself") }
             let folder = path.hasSuffix("/") ? path : path + "/"
             for name in try Self.names(in: path) {
                 try add(folder + name, id: id.map { $0 + "/" + name } ?? name, name: name)

@@ -35,13 +35,21 @@ struct OpenFile {
         let flags = kind == .regular ? O_NOFOLLOW | O_NONBLOCK : 0
         let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC | flags)
         guard descriptor >= 0 else { throw Failure.system(errno, path) }
-        var status = stat()
-        let isRegular = unsafe fstat(descriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
-        guard isRegular || kind == .any else {
+        let byteCount = Self.regularByteCount(descriptor)
+        guard byteCount != nil || kind == .any else {
             close(descriptor)
             throw Failure.notAFile(path, "no regular file")
         }
-        self.init(descriptor: descriptor, name: path, byteCount: isRegular ? Int(status.st_size) : 0)
+        self.init(descriptor: descriptor, name: path, byteCount: byteCount ?? 0)
+    }
+
+    /// Whether a descriptor is that of a regular file.
+    static func isRegular(_ descriptor: Int32) -> Bool { regularByteCount(descriptor) != nil }
+
+    private static func regularByteCount(_ descriptor: Int32) -> Int? {
+        var status = stat()
+        guard unsafe fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
+        return Int(status.st_size)
     }
 }
 
@@ -57,12 +65,12 @@ extension Failure {
 /// An open file as a stream, which a signal ends. Its error is a ``Failure``.
 final class OpenFileStream: InputStream {
     private let file: OpenFile
-    private let progress: ProgressMeter
+    private let progress: ProgressMeter?
     private var status = Stream.Status.notOpen
     private var failure: Failure?
 
     /// The stream closes the file when it is closed itself.
-    init(_ file: OpenFile, _ progress: ProgressMeter) {
+    init(_ file: OpenFile, _ progress: ProgressMeter? = nil) {
         self.file = file
         self.progress = progress
         super.init(data: Data())
@@ -83,7 +91,7 @@ final class OpenFileStream: InputStream {
         do throws(Failure) {
             let count = unsafe try readSome(buffer, maxLength)
             if count == 0 { status = .atEnd }
-            progress.add(count)
+            progress?.add(count)
             return count
         } catch {
             failure = error

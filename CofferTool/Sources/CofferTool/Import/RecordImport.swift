@@ -5,6 +5,8 @@ internal import Foundation
 struct RecordImport {
     let database: Database
     let id: RecordID
+    /// Where the contents are that records name; nil where they must be in the database.
+    let contents: ContentFolder?
 
     /// Returns how many documents were saved.
     func run(_ files: ImportFiles, _ progress: inout ProgressLine) throws -> Int {
@@ -27,34 +29,33 @@ struct RecordImport {
             } catch let obstacle as JSONCursor.Obstacle {
                 throw Failure.invalidInput(obstacle.message, in: file.path, line: obstacle.line)
             } catch let refusal as Refusal {
-                throw Failure(refusal.error, in: file.path, line: refusal.line)
+                let failure = refusal.failure
+                throw failure.exit == .cancelled ? failure : failure.in(file.path, line: refusal.line)
             }
             earlierByteCount += contents.count
         }
         return documentCount
     }
 
-    /// What the library says of a record on that line.
-    private struct Refusal: Error {
-        let line: Int
-        let error: CofferError
-    }
-
-    private func save(_ body: Data, _ id: String?, line: Int) throws(Refusal) {
+    private func save(_ body: Data, _ id: String?, line: Int) throws {
         do {
-            _ = try database.save(json: body, withID: id)
-        } catch {
-            throw Refusal(line: line, error: error)
+            _ = try database.save(json: body, withID: id) { (reference) throws(Failure) in
+                try contents?.content(reference)
+            }
+        } catch let error as CofferError {
+            var failure = Failure(error)
+            if error.code == .attachmentNotFound {
+                failure.hint = "--attachments FOLDER names where export --attachments has put the contents"
+            }
+            throw Refusal(line: line, failure: failure)
+        } catch let failure as Failure {
+            throw Refusal(line: line, failure: failure)
         }
     }
-}
 
-extension Failure {
-    /// An error of the library about what stands on a line of a file.
-    fileprivate init(_ error: CofferError, in file: String, line: Int) {
-        let failure = Failure(error)
-        self.init(
-            message: "\(file):\(line): \(failure.message)", hint: failure.hint, code: failure.code,
-            status: failure.status, exit: failure.exit, place: Place(file: file, line: line))
+    /// Why a record on that line was not saved.
+    private struct Refusal: Error {
+        let line: Int
+        let failure: Failure
     }
 }

@@ -38,7 +38,12 @@ final class Console {
     }
 
     /// Writes a line to standard error that is neither a result nor a failure.
-    func printNote(_ text: String) { Self.printProgress("coffer: \(text)") }
+    func printNote(_ text: String) {
+        guard isJSON else { return Self.printProgress("coffer: note: \(text)") }
+        var line = JSONLine(type: "note")
+        line.add("message", text)
+        Self.printProgress(line.finished)
+    }
 
     /// Writes a line to standard error that says how far the work is. Safe from any thread.
     static func printProgress(_ line: String) { try? write(Array((line + "\n").utf8), to: STDERR_FILENO) }

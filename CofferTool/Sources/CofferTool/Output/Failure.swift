@@ -72,6 +72,22 @@ extension Failure {
 }
 
 extension Failure {
+    /// The same failure, of what stands on a line of a file.
+    func `in`(_ file: String, line: Int) -> Failure {
+        var failure = about("\(file):\(line)")
+        failure.place = Place(file: file, line: line)
+        return failure
+    }
+
+    /// The same failure, with what it happened to before its message, unless that names it already.
+    func about(_ subject: String) -> Failure {
+        guard !message.hasPrefix(subject) else { return self }
+        return Failure(
+            message: "\(subject): \(message)", hint: hint, code: code, status: status, exit: exit, place: place)
+    }
+}
+
+extension Failure {
     /// An error of Foundation's about `subject`, in the words of the system where it has them.
     init(describing error: any Error, subject: String) {
         var next: (any Error)? = error

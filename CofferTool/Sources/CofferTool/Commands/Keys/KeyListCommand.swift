@@ -17,7 +17,7 @@ struct KeyListCommand: StoreCommand {
         let (keys, isEncrypted) = try arguments.withDatabase(readOnly: true) { (try $0.keys, $0.isEncrypted) }
         for key in keys { try console.printResult(console.isJSON ? key.json : key.text) }
         if !isEncrypted && !console.isJSON {
-            console.printNote("note: \(Console.printable(arguments.store)): not encrypted, it opens without a key")
+            console.printNote("\(Console.printable(arguments.store)): not encrypted, it opens without a key")
         }
     }
 }

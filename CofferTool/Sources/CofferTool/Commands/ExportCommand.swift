@@ -1,0 +1,107 @@
+internal import ArgumentParser
+internal import Coffer
+
+#if canImport(Glibc)
+internal import Glibc
+#else
+internal import Darwin
+#endif
+
+struct ExportCommand: StoreCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "export",
+        abstract: "Write all documents as lines of JSON, for everybody to read.",
+        discussion: """
+            Each document is one line, its _id first, in the order of the ids' bytes; deleted ones, earlier revisions and \
+            those that lost a conflict are left out. All of it is of one moment: nobody writes meanwhile. coffer import makes \
+            the same documents of it.
+
+            With --attachments the content of each attachment and blob becomes a file, named by its SHA-1, once for all that \
+            have it. Without, the lines say what is known of them, and how many were left out is said on standard error.
+
+            What is written is not encrypted. It is in files that only you can read, and none is overwritten. Anything that \
+            goes wrong, damage that is found too, takes all of them away again.
+            """
+    )
+
+    @OptionGroup var arguments: StoreArguments
+
+    @Argument(help: "The file, which must not exist. Without it, or with -, standard output.")
+    var file = "-"
+
+    @Option(
+        help: ArgumentHelp(
+            "A folder for the contents of attachments and blobs: one that does not exist, or is empty.",
+            valueName: "folder"))
+    var attachments: String?
+
+    func run(_ console: Console) throws {
+        try checkPlaces()
+        // A reader that goes away is an error, so that there is somebody left to tidy up.
+        signal(SIGPIPE, SIG_IGN)
+        Interruption.watch()
+        let (summary, byteCount) = try arguments.withDatabase(readOnly: true) { database in
+            let folder = try attachments.map { (path) throws(Failure) in try ContentFolder(new: path) }
+            do {
+                var output = try file == "-" ? ExportFile() : ExportFile(file)
+                var export = DocumentExport(database, contentsTo: folder)
+                try export.run(to: &output)
+                try output.finish()
+                return (export.summary, output.byteCount)
+            } catch {
+                folder?.remove()
+                throw error
+            }
+        }
+        try report(summary, byteCount, console)
+    }
+
+    /// Throws where the files would be in the store itself.
+    private func checkPlaces() throws(Failure) {
+        guard let store = FileIdentity(path: arguments.store) else { return }
+        for path in [file == "-" ? nil : file, attachments].compactMap(\.self) {
+            // Of what does not exist yet, the folder counts that it will be in.
+            let folder = path.contains("/") ? path.replacing(#/[^/]*\/*$/#, with: "") : ""
+            for place in [path, folder.isEmpty ? (path.hasPrefix("/") ? "/" : ".") : folder]
+            where store.contains(folder: place) {
+                throw Failure.usage("\(path): it is inside the store")
+            }
+        }
+    }
+
+    private func report(_ summary: DocumentExport.Summary, _ byteCount: Int, _ console: Console) throws {
+        func note(_ count: Int, _ one: String, _ many: String) {
+            if count > 0 { console.printNote(count == 1 ? "1 \(one)" : "\(count) \(many)") }
+        }
+        if file != "-" { try console.printResult(console.isJSON ? json(summary, byteCount) : text(summary)) }
+        note(
+            summary.omittedCount, "attachment or blob was left out: --attachments exports it too",
+            "attachments and blobs were left out: --attachments exports them too")
+        note(
+            summary.conflictCount, "document has a conflict, and what counts of it was exported",
+            "documents have conflicts, and what counts of them was exported")
+        guard summary.missingCount > 0 else { return }
+        try console.flush()
+        throw Failure(
+            message: "\(summary.missingCount) of the contents are not in the store, and so not in the export (404)",
+            code: "attachmentNotFound", status: 404, exit: .partlyDone)
+    }
+
+    private func text(_ summary: DocumentExport.Summary) -> String {
+        let documents = "\(summary.documentCount) document\(summary.documentCount == 1 ? "" : "s")"
+        guard attachments != nil else { return documents }
+        let contents = "\(summary.contentCount) content\(summary.contentCount == 1 ? "" : "s")"
+        return "\(documents), \(contents) of \(summary.contentByteCount) bytes"
+    }
+
+    private func json(_ summary: DocumentExport.Summary, _ byteCount: Int) -> String {
+        var line = JSONLine(type: "export")
+        line.add("documents", summary.documentCount)
+        line.add("bytes", byteCount)
+        line.add("contents", summary.contentCount)
+        line.add("contentBytes", summary.contentByteCount)
+        line.add("leftOut", summary.omittedCount)
+        line.add("conflicts", summary.conflictCount)
+        return line.finished
+    }
+}

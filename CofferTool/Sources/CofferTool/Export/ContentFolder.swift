@@ -1,0 +1,115 @@
+internal import Coffer
+internal import Foundation
+
+#if canImport(Glibc)
+internal import Glibc
+#else
+internal import Darwin
+#endif
+
+/// A folder of contents of attachments and blobs, each in a file that is named by its SHA-1: HEX.blob.
+///
+/// No text of a document is part of a path.
+struct ContentFolder {
+    private let path: String
+    /// Whether ``init(new:)`` made the folder.
+    private let isNew: Bool
+
+    /// The folder that contents are read from.
+    init(_ path: String) throws(Failure) {
+        var status = stat()
+        guard unsafe stat(path, &status) == 0 else { throw Failure.system(errno, path) }
+        guard status.st_mode & S_IFMT == S_IFDIR else { throw Failure.system(ENOTDIR, path) }
+        self.path = path
+        isNew = false
+    }
+
+    /// The folder that contents are written to: a new one, or one that is empty.
+    init(new path: String) throws(Failure) {
+        isNew = unsafe mkdir(path, 0o700) == 0
+        self.path = path
+        guard !isNew else { return }
+        guard errno == EEXIST else { throw Failure.system(errno, path) }
+        guard try Self.names(in: path).isEmpty else {
+            throw Failure(
+                message: "\(path): it is not empty, and nothing is overwritten", code: "ioFailed", status: 500,
+                exit: .failed)
+        }
+    }
+
+    private static func names(in path: String) throws(Failure) -> [String] {
+        do {
+            return try FileManager.default.contentsOfDirectory(atPath: path)
+        } catch {
+            throw Failure(describing: error, subject: path)
+        }
+    }
+
+    /// The name of the file with the content that has this digest; nil where that is no SHA-1.
+    static func name(ofContent digest: String) -> String? {
+        guard digest.utf8.starts(with: "sha1-".utf8), let bytes = Data(base64Encoded: String(digest.dropFirst(5))),
+            bytes.count == 20
+        else { return nil }
+        let digits = Array("0123456789abcdef".utf8)
+        let hex = bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }
+        return String(decoding: hex, as: UTF8.self) + ".blob"
+    }
+
+    private func path(_ name: String) -> String { path.hasSuffix("/") ? path + name : path + "/" + name }
+
+    /// Writes a content into its file, unless it was written before.
+    ///
+    /// - Returns: how many bytes were written; nil where the content is there already.
+    func write(_ chunks: AttachmentChunks, named name: String) throws -> Int? {
+        let path = path(name)
+        let descriptor = unsafe open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else {
+            // The folder was empty when the export began.
+            if errno == EEXIST { return nil }
+            throw Failure.system(errno, path)
+        }
+        defer { close(descriptor) }
+        var byteCount = 0
+        try chunks.forEach { chunk in
+            try Interruption.check()
+            try Console.write(chunk, to: descriptor, named: path)
+            byteCount += chunk.count
+        }
+        guard fsync(descriptor) == 0 else { throw Failure.system(errno, path) }
+        return byteCount
+    }
+
+    /// Sees that what was written will be found there after a power cut.
+    func synchronize() throws(Failure) {
+        let descriptor = unsafe open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw Failure.system(errno, path) }
+        defer { close(descriptor) }
+        guard fsync(descriptor) == 0 else { throw Failure.system(errno, path) }
+    }
+
+    /// Takes away what was written, and the folder if it was made for that.
+    func remove() {
+        for name in (try? Self.names(in: path)) ?? [] where Self.isContent(name) { unsafe unlink(path(name)) }
+        if isNew { unsafe rmdir(path) }
+    }
+
+    private static func isContent(_ name: String) -> Bool {
+        name.utf8.count == 45 && name.hasSuffix(".blob")
+            && name.utf8.prefix(40).allSatisfy {
+                (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0)
+                    || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains($0)
+            }
+    }
+
+    /// The content that has this digest, to be read once; nil where there is no such file.
+    func content(_ reference: ContentReference) throws(Failure) -> Blob? {
+        guard let name = Self.name(ofContent: reference.digest) else { return nil }
+        let path = path(name)
+        var status = stat()
+        guard unsafe lstat(path, &status) == 0 else {
+            if errno == ENOENT { return nil }
+            throw Failure.system(errno, path)
+        }
+        return Blob(contentsOf: OpenFileStream(try OpenFile(path, .regular)))
+    }
+}
