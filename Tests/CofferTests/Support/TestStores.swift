@@ -55,7 +55,7 @@ final class TestStores: Sendable {
 
     func databaseFile(_ name: String = "db") throws -> URL { try generation(name).appending(path: "db.sqlite3") }
 
-    /// Every file and directory below this directory, with its content and mode.
+    /// Every file and directory below this directory, with its content and mode. Links are not followed.
     func snapshot(ignoring: Set<String> = []) throws -> [String: Data] {
         var snapshot: [String: Data] = [:]
         let names = FileManager.default.enumerator(atPath: directory.path)
@@ -64,7 +64,12 @@ final class TestStores: Sendable {
             let url = directory.appending(path: name)
             let attributes = try FileManager.default.attributesOfItem(atPath: url.path)
             let mode = (attributes[.posixPermissions] as? NSNumber)?.intValue ?? 0
-            let content = attributes[.type] as? FileAttributeType == .typeDirectory ? Data() : try Data(contentsOf: url)
+            let content =
+                switch attributes[.type] as? FileAttributeType {
+                case .typeDirectory: Data()
+                case .typeSymbolicLink: Data(try FileManager.default.destinationOfSymbolicLink(atPath: url.path).utf8)
+                default: try Data(contentsOf: url)
+                }
             snapshot[name] = Data("\(mode) ".utf8) + content
         }
         return snapshot
