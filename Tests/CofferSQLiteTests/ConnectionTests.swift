@@ -4,6 +4,10 @@ import Testing
 
 @testable import CofferSQLite
 
+enum ExpectedVersion {
+    static let text = ProcessInfo.processInfo.environment["COFFER_EXPECTED_SQLCIPHER"]
+}
+
 @Suite("A keyed connection")
 struct ConnectionTests {
     let folder = TemporaryFolder()
@@ -32,6 +36,16 @@ struct ConnectionTests {
         #expect(library.cipherVersion != nil)
         #expect(library.keepsTemporaryDataInMemory)
         try library.requireEncryption()
+    }
+
+    /// `COFFER_EXPECTED_SQLCIPHER` is how the version begins that whoever runs the tests wants to have tested.
+    @Test(
+        "is of the version that was asked for",
+        .enabled(if: ExpectedVersion.text != nil, "whatever is installed will do"))
+    func isExpectedVersion() throws {
+        let version = try #require(Library.load().cipherVersion)
+        print("SQLCipher \(version) on SQLite \(try Library.load().version)")
+        #expect(version.hasPrefix(try #require(ExpectedVersion.text)))
     }
 
     @Test("reads back with the key, and nothing in the file is readable")
