@@ -69,11 +69,27 @@ enum Documentation {
 
     /// The tests that `page` names as the keepers of its promises, as in "(test: `a wrong key is refused`)".
     static func namedTests(in page: SourceFile) -> [String] {
-        page.text.matches(of: /\(tests?: ((?:`[^`]+`|[^)`])+)\)/).flatMap { match in
+        page.text.matches(of: /\(tests?:\s+((?:`[^`]+`|[^)`])+)\)/).flatMap { match in
             match.1.matches(of: /`([^`]+)`/).map { span in
                 span.1.split(whereSeparator: \.isWhitespace).joined(separator: " ")
             }
         }
+    }
+
+    /// The entries of the lists of `page` that name no test and do not say that there is none.
+    static func entriesWithoutTest(in page: SourceFile) -> [Finding] {
+        var entries: [(line: Int, text: String)] = []
+        for (number, line) in page.numberedLines {
+            if line.hasPrefix("- ") {
+                entries.append((number, String(line)))
+            } else if line.hasPrefix("  "), let last = entries.popLast() {
+                entries.append((last.line, last.text + " " + line.trimmingPrefix(while: \.isWhitespace)))
+            }
+        }
+        return entries.filter { entry in
+            namedTests(in: SourceFile(path: page.path, text: entry.text)).isEmpty
+                && !entry.text.lowercased().contains("*not covered")
+        }.map { Finding(page, line: $0.line, "no test") }
     }
 
     /// The sentences after `@Test(` in `files`.

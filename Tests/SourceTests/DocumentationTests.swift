@@ -32,16 +32,38 @@ struct DocumentationTests {
         #expect(findings.map(\.place) == [3, 3, 4].map { "docs/FORMAT.md:\($0)" })
     }
 
-    @Test(
-        "every test that a promise names exists", .enabled(if: Repository.exists("SECURITY.md"), "no promises made yet")
-    )
-    func promises() throws {
-        let page = try #require(Repository.files(withExtensions: ["md"]).first { $0.path == "SECURITY.md" })
+    private func page(_ path: String) throws -> SourceFile {
+        try #require(Repository.files(withExtensions: ["md"]).first { $0.path == path })
+    }
+
+    @Test("every test that a page names exists", arguments: ["SECURITY.md", "docs/PRIOR-FAILURES.md"])
+    func promises(path: String) throws {
+        let page = try page(path)
         let named = Documentation.namedTests(in: page)
         #expect(!named.isEmpty)
         let existing = Documentation.testNames(in: try Repository.files(withExtensions: ["swift"]))
         let missing = named.filter { !existing.contains($0) }
         #expect(missing.isEmpty)
+    }
+
+    @Test("every failure elsewhere names a test, or says that there is none")
+    func failures() throws {
+        #expect(Documentation.entriesWithoutTest(in: try page("docs/PRIOR-FAILURES.md")).isEmpty)
+    }
+
+    @Test("an entry without a test is found, however many lines it has")
+    func failureControl() {
+        let page = SourceFile(
+            path: "docs/PRIOR-FAILURES.md",
+            text: """
+                - One. (test: `it
+                  is kept`.)
+                - Two
+                  (Somewhere.)
+                - Three. *Not
+                  covered yet*: why.
+                """)
+        #expect(Documentation.entriesWithoutTest(in: page).map(\.place) == ["docs/PRIOR-FAILURES.md:3"])
     }
 
     @Test("the tests of a promise are read from the page, line breaks and several names among them")
