@@ -19,8 +19,8 @@ struct CofferCommand: ParsableCommand {
         subcommands: [
             CreateCommand.self, PutCommand.self, GetCommand.self, ListCommand.self, RemoveCommand.self,
             AttachCommand.self, CatCommand.self, ImportCommand.self, ExportCommand.self, InfoCommand.self,
-            LogCommand.self, ChangesCommand.self, KeyCommand.self, RekeyCommand.self, EncryptCommand.self,
-            DecryptCommand.self, CompactCommand.self, BackupCommand.self,
+            LogCommand.self, ChangesCommand.self, KeyCommand.self, RekeyCommand.self, RotateCommand.self,
+            EncryptCommand.self, DecryptCommand.self, CompactCommand.self, BackupCommand.self,
         ]
     )
 

@@ -53,15 +53,7 @@ final class Console {
         var text = ""
         if isJSON {
             var line = JSONLine(type: "error")
-            line.add("status", failure.status)
-            line.add("code", failure.code)
-            line.add("exit", Int(failure.exit.rawValue))
-            line.add("message", failure.message)
-            if let hint = failure.hint { line.add("hint", hint) }
-            if let place = failure.place {
-                line.add("file", place.file)
-                line.add("line", place.line)
-            }
+            failure.add(to: &line)
             text = line.finished + "\n"
         } else {
             text = "coffer: error: \(Self.printable(failure.message))\n"

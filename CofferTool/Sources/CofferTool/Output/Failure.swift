@@ -72,6 +72,19 @@ extension Failure {
 }
 
 extension Failure {
+    /// What members of JSON say of it.
+    func add(to line: inout JSONLine) {
+        line.add("status", status)
+        line.add("code", code)
+        line.add("exit", Int(exit.rawValue))
+        line.add("message", message)
+        if let hint { line.add("hint", hint) }
+        if let place {
+            line.add("file", place.file)
+            line.add("line", place.line)
+        }
+    }
+
     /// The same failure, of what stands on a line of a file.
     func `in`(_ file: String, line: Int) -> Failure {
         var failure = about("\(file):\(line)")

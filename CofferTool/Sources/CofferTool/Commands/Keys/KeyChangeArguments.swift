@@ -41,6 +41,13 @@ extension KeyChangeResult {
     fileprivate func json(_ store: String) -> String {
         var line = JSONLine(type: "rekey")
         line.add("path", store)
+        add(to: &line)
+        line.add("milliseconds", Int(duration / .milliseconds(1)))
+        return line.finished
+    }
+
+    /// Adds all that was done, but how long it took.
+    func add(to line: inout JSONLine) {
         line.add("oldGeneration", oldGeneration)
         line.add("generation", newGeneration)
         line.add("keys", json: "[" + keys.map(\.json).joined(separator: ",") + "]")
@@ -49,9 +56,7 @@ extension KeyChangeResult {
         line.add("databaseBytes", databaseByteCount)
         line.add("attachments", attachmentCount)
         line.add("attachmentBytes", attachmentByteCount)
-        line.add("milliseconds", Int(duration / .milliseconds(1)))
         line.add("oldGenerationIsGone", oldGenerationIsGone)
         line.add("oldKeyOpens", formerKey == .stillOpens)
-        return line.finished
     }
 }

@@ -19,14 +19,26 @@ struct NewKeyArguments: ParsableArguments {
 
     /// Throws, before anything else happens, when the new key can't be had, or is to be read where another one is.
     func checkStandardInput(_ arguments: StoreArguments, others: [KeySource] = []) throws(Failure) {
-        let sources = try [arguments.keySource(), source()].compactMap(\.self) + others
+        try checkStandardInput([arguments.keySource()].compactMap(\.self) + others)
+    }
+
+    /// The same, beside those keys.
+    func checkStandardInput(_ others: [KeySource]) throws(Failure) {
+        let sources = try [source()] + others
         guard sources.count(where: \.usesStandardInput) < 2 else {
             throw Failure.usage("standard input cannot be two keys")
         }
     }
 
     func key(of path: StorePath) throws(Failure) -> SymmetricKey {
-        try source().key(for: "New key of \(Console.printable(path.fileName))", isNew: true)
+        try key(for: "New key of \(Console.printable(path.fileName))")
+    }
+
+    /// `purpose` is what a prompt asks for.
+    func key(for purpose: String) throws(Failure) -> SymmetricKey { try source().key(for: purpose, isNew: true) }
+
+    var usesStandardInput: Bool {
+        get throws(Failure) { try source().usesStandardInput }
     }
 }
 

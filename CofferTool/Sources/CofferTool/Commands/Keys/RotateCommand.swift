@@ -1,0 +1,151 @@
+internal import ArgumentParser
+internal import Coffer
+
+struct RotateCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "rotate",
+        abstract: "Encrypt many stores anew, each under another key as coffer rekey does it, with a receipt for each.",
+        discussion: """
+            A store that the old key does not open and the new one does was rotated before; so a run that was cut short, by \
+            ^C or in any other way, can be run again and does the rest. At no time is a store without exactly one of the two \
+            keys. The first failure ends it, when the stores under way are done, unless --keep-going is given.
+
+            A receipt says which store it was and its generation, what was encrypted anew and how long it took, which keys \
+            open it now and which ended, and that the old key was tried and refused. It ends with 3 when some stores are \
+            under the new key and some failed, and with what was wrong with the first where none is.
+            """
+    )
+
+    @Argument(
+        help: """
+            A folder of stores, a store, a file with the path of a store on each line, or - for such lines on standard input.
+            """)
+    var stores: String
+
+    @Option(
+        help: ArgumentHelp(
+            "Where the key comes from that opens the stores: see coffer get --help.", valueName: "source"))
+    var key: String?
+
+    @OptionGroup var newKey: NewKeyArguments
+
+    @Option(
+        help: ArgumentHelp(
+            "Another key of all stores that shall still open them. May be given again.", valueName: "source"))
+    var keepKey: [String] = []
+
+    @Flag(help: "Drop the keys of the stores that are not given.")
+    var dropOtherKeys = false
+
+    @Option(help: ArgumentHelp("How many stores at a time, up to 64.", valueName: "count"))
+    var jobs = 1
+
+    @Flag(help: "Go on with the other stores after one has failed.")
+    var keepGoing = false
+
+    @Flag(help: "Try the keys and say what would be done, but change nothing.")
+    var dryRun = false
+
+    @Flag(help: "Write one object of JSON per line, errors too.")
+    var json = false
+
+    func run() throws {
+        let console = Console(isJSON: json)
+        guard (1...64).contains(jobs) else { throw Failure.usage("--jobs is a number from 1 to 64") }
+        let (oldSource, keptSources) = try sources()
+        let list = try StoreList(stores)
+        for path in list.others { console.printNote("\(Console.printable(path)): passed over, not called NAME.coffer") }
+        Interruption.watch()
+        let rotation = try rotation(oldSource, keptSources)
+        let run = RotationRun(rotation: rotation, paths: list.paths, jobCount: jobs, goesOn: keepGoing)
+        let isJSON = json
+        let summary = try Interruptible.run { try await Self.run(run, isJSON: isJSON) }
+        try report(summary, console)
+    }
+
+    private func sources() throws(Failure) -> (old: KeySource, kept: [KeySource]) {
+        let kept = try keepKey.map { (text) throws(Failure) in try KeySource(text) }
+        guard key != nil || Terminal.isPresent else {
+            throw Failure.usage("there is no key", hint: KeySource.hintWithoutTerminal)
+        }
+        let old = try key.map { (text) throws(Failure) in try KeySource(text) } ?? KeySource(origin: .prompt)
+        try newKey.checkStandardInput([old] + kept)
+        let usesInput = try newKey.usesStandardInput || ([old] + kept).contains(where: \.usesStandardInput)
+        guard stores != "-" || !usesInput else {
+            throw Failure.usage("standard input cannot be both a key and the list of stores")
+        }
+        return (old, kept)
+    }
+
+    private func rotation(_ old: KeySource, _ kept: [KeySource]) throws(Failure) -> Rotation {
+        let oldKey = try old.key(for: "Key of the stores")
+        let keptKeys = try kept.map { (source) throws(Failure) in try source.key(for: "Another key of the stores") }
+        let newKey = try newKey.key(for: "New key of the stores")
+        // It could not be told which stores were done.
+        guard newKey != oldKey else { throw Failure.usage("the new key is the old one") }
+        guard !keptKeys.contains(oldKey) else { throw Failure.usage("the old key cannot be kept") }
+        return Rotation(
+            oldKey: oldKey, newKey: newKey, keptKeys: keptKeys, dropsOtherKeys: dropOtherKeys, isRehearsal: dryRun)
+    }
+
+    /// Writes each receipt at once, as the process may not live to the end.
+    private static func run(_ run: RotationRun, isJSON: Bool) async throws -> RotationRun.Summary {
+        let console = Console(isJSON: isJSON)
+        var progress = ProgressLine()
+        var doneCount = 0
+        let total = run.paths.count
+        progress.update(0, of: total, "0 of \(total) stores")
+        defer { progress.clear() }
+        return try await run.run { receipt in
+            progress.clear()
+            try console.printResult(isJSON ? receipt.json : receipt.text)
+            try console.flush()
+            if let failure = receipt.failure { console.printFailure(failure) }
+            doneCount += 1
+            progress.update(doneCount, of: total, "\(doneCount) of \(total) stores")
+        }
+    }
+
+    private func report(_ summary: RotationRun.Summary, _ console: Console) throws(Failure) {
+        try console.printResult(console.isJSON ? summary.json : summary.text)
+        try console.flush()
+        let isPartlyDone = summary.rotatedCount + summary.wasRotatedCount + summary.dueCount > 0
+        guard !summary.isCancelled else {
+            throw Failure(
+                message: "cancelled; each store is as it was or has the new key, and another run does the rest",
+                code: "cancelled", status: 499, exit: .cancelled)
+        }
+        guard let first = summary.failures.first else { return }
+        let untried = summary.untriedCount == 0 ? "" : ", and \(summary.untriedCount) were not tried"
+        throw Failure(
+            message: "\(summary.failures.count) of \(summary.storeCount) stores failed\(untried)",
+            hint: summary.untriedCount == 0 ? nil : "--keep-going tries the others all the same",
+            code: first.code, status: first.status, exit: isPartlyDone ? .partlyDone : first.exit)
+    }
+}
+
+extension RotationRun.Summary {
+    private var counts: [(name: String, count: Int)] {
+        [
+            ("rotated", rotatedCount), ("alreadyRotated", wasRotatedCount), ("due", dueCount),
+            ("failed", failures.count), ("notTried", untriedCount),
+        ]
+    }
+
+    fileprivate var text: String {
+        let parts = [
+            (rotatedCount, "rotated"), (wasRotatedCount, "rotated before"), (dueCount, "to be rotated"),
+            (failures.count, "failed"), (untriedCount, "not tried"),
+        ]
+        let words = parts.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
+        return "\(storeCount) store\(storeCount == 1 ? "" : "s"): \(words.joined(separator: ", "))"
+    }
+
+    fileprivate var json: String {
+        var line = JSONLine(type: "summary")
+        line.add("stores", storeCount)
+        for (name, count) in counts { line.add(name, count) }
+        line.add("cancelled", isCancelled)
+        return line.finished
+    }
+}

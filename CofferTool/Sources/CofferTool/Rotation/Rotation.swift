@@ -1,0 +1,116 @@
+internal import Coffer
+
+/// Changes the encryption key of stores, each as one transaction of its own.
+struct Rotation: Sendable {
+    let oldKey: SymmetricKey
+    let newKey: SymmetricKey
+    let keptKeys: [SymmetricKey]
+    let dropsOtherKeys: Bool
+    /// Whether it is only looked at what would be done.
+    let isRehearsal: Bool
+
+    /// Does it to one store, and says what came of it. A task that is cancelled leaves the store as it was.
+    func run(_ path: String) async -> RotationReceipt {
+        let clock = ContinuousClock()
+        let start = clock.now
+        var receipt = RotationReceipt(path: path, outcome: .due)
+        do {
+            let store = try StorePath(path)
+            let place = Place(manager: try Manager(directory: store.folder), name: store.databaseName)
+            let info = try place.manager.storeInfo(named: place.name)
+            receipt.info = info
+            guard info.isEncrypted else {
+                throw Failure(
+                    message: "it is not encrypted", hint: "coffer encrypt encrypts it", code: "notEncrypted",
+                    status: 401, exit: .wrongKey)
+            }
+            receipt.outcome = try await rotate(place)
+            // Somebody may have changed it since.
+            if case .wasRotated = receipt.outcome {
+                receipt.info = try place.manager.storeInfo(named: place.name)
+            }
+        } catch {
+            receipt.outcome = .failed(Self.failure(error, path))
+        }
+        receipt.duration = clock.now - start
+        return receipt
+    }
+
+    private static func failure(_ error: any Error, _ path: String) -> Failure {
+        let failure =
+            switch error {
+            case let failure as Failure: failure
+            case let error as CofferError where error.code == .cancelled:
+                Failure(
+                    message: "cancelled, and the store is as it was", code: "cancelled", status: 499, exit: .cancelled)
+            case let error as CofferError: Failure(error)
+            default: Failure(describing: error, subject: path)
+            }
+        return failure.about(Console.printable(path))
+    }
+
+    private struct Place {
+        let manager: Manager
+        let name: String
+
+        func open(_ key: SymmetricKey, readOnly: Bool) async throws -> Database {
+            var options = DatabaseOptions()
+            options.encryptionKey = key
+            options.readOnly = readOnly
+            options.compactsInBackground = false
+            return try await manager.openDatabase(named: name, options: options)
+        }
+    }
+
+    private func rotate(_ place: Place) async throws -> RotationReceipt.Outcome {
+        let database: Database
+        do {
+            database = try await place.open(oldKey, readOnly: isRehearsal)
+        } catch let error as CofferError where error.code == .wrongKey {
+            guard let rotated = try await opened(place, by: newKey) else { throw error }
+            try await rotated.close()
+            return .wasRotated
+        }
+        do {
+            let outcome = try await rotate(database, place)
+            try await database.close()
+            return outcome
+        } catch {
+            // What went wrong first is what counts.
+            try? await database.close()
+            throw error
+        }
+    }
+
+    private func rotate(_ database: Database, _ place: Place) async throws -> RotationReceipt.Outcome {
+        var kept = keptKeys
+        // A new key that opens the store already, beside the old one, is none of those that would be dropped.
+        if try database.keys.count > 1 + kept.count, try await opened(place, by: newKey) != nil { kept.append(newKey) }
+        guard isRehearsal else {
+            return .rotated(
+                try await database.changeEncryptionKey(
+                    to: newKey, keeping: kept, droppingOtherKeys: dropsOtherKeys))
+        }
+        for key in keptKeys where try await opened(place, by: key) == nil {
+            throw Failure(
+                message: "a key that is to be kept does not open it", code: "wrongKey", status: 401, exit: .wrongKey)
+        }
+        let otherCount = try database.keys.count - 1 - kept.count
+        guard otherCount <= 0 || dropsOtherKeys else {
+            throw Failure(
+                message: "\(otherCount) other keys open it, which were neither kept nor dropped",
+                hint: "--keep-key SOURCE keeps one of them, --drop-other-keys drops them", code: "otherKeysExist",
+                status: 409, exit: .failed)
+        }
+        return .due
+    }
+
+    /// The database, opened for reading or as it is open, if `key` opens it.
+    private func opened(_ place: Place, by key: SymmetricKey) async throws -> Database? {
+        do {
+            return try await place.open(key, readOnly: true)
+        } catch let error as CofferError where error.code == .wrongKey {
+            return nil
+        }
+    }
+}

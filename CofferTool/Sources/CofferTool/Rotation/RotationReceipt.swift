@@ -1,0 +1,77 @@
+internal import Coffer
+internal import Foundation
+
+/// What became of one store in a rotation: what an operator keeps.
+struct RotationReceipt: Sendable {
+    enum Outcome: Sendable {
+        case rotated(KeyChangeResult)
+        /// The old key does not open it, and the new one does.
+        case wasRotated
+        /// What a rotation would do.
+        case due
+        case failed(Failure)
+    }
+
+    let path: String
+    /// What the store said of itself before; nil where it could not be read.
+    var info: StoreInfo?
+    var outcome: Outcome
+    /// How long all of it took.
+    var duration = Duration.zero
+
+    var failure: Failure? {
+        if case .failed(let failure) = outcome { failure } else { nil }
+    }
+
+    /// The outcome in a word of JSON, and in words for people.
+    private var names: (json: String, text: String) {
+        switch outcome {
+        case .rotated: ("rotated", "rotated")
+        case .wasRotated: ("alreadyRotated", "rotated before")
+        case .due: ("due", "to be rotated")
+        case .failed(let failure):
+            failure.exit == .cancelled ? ("cancelled", "cancelled") : ("failed", "failed")
+        }
+    }
+
+    private var milliseconds: Int { Int(duration / .milliseconds(1)) }
+
+    /// One line for people.
+    var text: String {
+        let subject = "\(names.text)  \(Console.printable(path))"
+        switch outcome {
+        case .rotated(let result):
+            let old = result.formerKey == .refused ? "the old key is refused" : "the old key still opens it"
+            return subject
+                + "  generation \(result.oldGeneration) to \(result.newGeneration), \(result.documentCount) documents, "
+                + "\(result.attachmentCount) attachments, \(milliseconds) ms, \(old)"
+        case .wasRotated:
+            return subject + "  generation \(info?.generation ?? 0), the old key is refused"
+        case .due:
+            return subject + "  generation \(info?.generation ?? 0)"
+        case .failed:
+            return subject
+        }
+    }
+
+    var json: String {
+        var line = JSONLine(type: "receipt")
+        line.add("path", path)
+        line.add("outcome", names.json)
+        if let info { line.add("uuid", info.storeUUID.uuidString.lowercased()) }
+        switch outcome {
+        case .rotated(let result):
+            result.add(to: &line)
+        case .wasRotated, .due:
+            guard let info else { break }
+            line.add("generation", info.generation)
+            line.add("keys", json: "[" + info.keySlots.map(\.json).joined(separator: ",") + "]")
+            if case .wasRotated = outcome { line.add("oldKeyOpens", false) }
+        case .failed(let failure):
+            if let info { line.add("generation", info.generation) }
+            failure.add(to: &line)
+        }
+        line.add("milliseconds", milliseconds)
+        return line.finished
+    }
+}

@@ -1,0 +1,59 @@
+internal import Coffer
+
+/// A rotation of many stores, some at a time.
+struct RotationRun: Sendable {
+    let rotation: Rotation
+    let paths: [String]
+    let jobCount: Int
+    /// Whether the others are still done after one has failed.
+    let goesOn: Bool
+
+    /// What came of all stores together.
+    struct Summary: Sendable {
+        var storeCount = 0
+        var rotatedCount = 0
+        var wasRotatedCount = 0
+        var dueCount = 0
+        var failures: [Failure] = []
+        var isCancelled = false
+
+        /// Those that nobody came to, after another one had failed or all of it was cancelled.
+        var untriedCount: Int { storeCount - rotatedCount - wasRotatedCount - dueCount - failures.count }
+
+        mutating func add(_ receipt: RotationReceipt) {
+            switch receipt.outcome {
+            case .rotated: rotatedCount += 1
+            case .wasRotated: wasRotatedCount += 1
+            case .due: dueCount += 1
+            case .failed(let failure) where failure.exit == .cancelled: isCancelled = true
+            case .failed(let failure): failures.append(failure)
+            }
+        }
+    }
+
+    /// Does it, and hands out each receipt as soon as there is one. Cancelled, it ends with the stores under way, each of
+    /// which is as it was or has the new key.
+    func run(_ report: (RotationReceipt) throws -> Void) async throws -> Summary {
+        var summary = Summary(storeCount: paths.count)
+        try await withThrowingTaskGroup(of: RotationReceipt.self) { group in
+            var rest = paths[...]
+            func begin() {
+                guard !Task.isCancelled, goesOn || summary.failures.isEmpty, let path = rest.popFirst() else { return }
+                group.addTask { [rotation] in await rotation.run(path) }
+            }
+            for _ in 0..<jobCount { begin() }
+            while let receipt = try await group.next() {
+                summary.add(receipt)
+                do {
+                    try report(receipt)
+                } catch {
+                    group.cancelAll()
+                    throw error
+                }
+                begin()
+            }
+        }
+        summary.isCancelled = summary.isCancelled || (Task.isCancelled && summary.untriedCount > 0)
+        return summary
+    }
+}

@@ -1,0 +1,66 @@
+internal import Foundation
+
+#if canImport(Glibc)
+internal import Glibc
+#else
+internal import Darwin
+#endif
+
+/// The stores that a command about many of them is for, each once.
+struct StoreList {
+    /// Their paths: of a folder sorted by their bytes, of a list as it has them.
+    private(set) var paths: [String] = []
+
+    /// What is in the folder and is no store by its name.
+    private(set) var others: [String] = []
+
+    private var seen: [FileIdentity] = []
+
+    /// - Parameter argument: a folder of stores, a store, a file that has the path of a store on each line, or `-`: such
+    ///   lines on standard input.
+    init(_ argument: String) throws(Failure) {
+        if argument == "-" {
+            try addLines(InputFile.contents(of: STDIN_FILENO, named: "standard input"), of: "standard input")
+        } else {
+            var status = stat()
+            guard unsafe stat(argument, &status) == 0 else { throw Failure.system(errno, argument) }
+            if status.st_mode & S_IFMT != S_IFDIR {
+                try addLines(InputFile.contents(of: argument), of: argument)
+            } else if (try? StorePath(argument)) != nil {
+                add(argument)
+            } else {
+                try addStores(in: argument)
+            }
+        }
+        guard !paths.isEmpty else { throw Failure.usage("\(argument): it has no store") }
+    }
+
+    /// A store that is named twice, or on two ways, is one.
+    private mutating func add(_ path: String) {
+        if let identity = FileIdentity(path: path) {
+            if seen.contains(identity) { return }
+            seen.append(identity)
+        }
+        paths.append(path)
+    }
+
+    private mutating func addLines(_ contents: Data, of name: String) throws(Failure) {
+        guard let text = String(validating: contents, as: UTF8.self), !text.contains("\0") else {
+            throw Failure.usage("\(name): not a list of paths", hint: "it has the path of a store on each line")
+        }
+        for line in text.split(whereSeparator: { $0 == "\n" || $0 == "\r\n" }) { add(String(line)) }
+    }
+
+    private mutating func addStores(in folder: String) throws(Failure) {
+        let names: [String]
+        do {
+            names = try FileManager.default.contentsOfDirectory(atPath: folder)
+        } catch {
+            throw Failure(describing: error, subject: folder)
+        }
+        for name in names.sorted(by: { $0.utf8.lexicographicallyPrecedes($1.utf8) }) where !name.hasPrefix(".") {
+            let path = folder.hasSuffix("/") ? folder + name : folder + "/" + name
+            if name.hasSuffix(".coffer") { add(path) } else { others.append(path) }
+        }
+    }
+}
