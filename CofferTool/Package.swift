@@ -29,6 +29,7 @@ let package = Package(
             name: "CofferTool",
             dependencies: [
                 .product(name: "Coffer", package: "coffer"),
+                .product(name: "CofferTesting", package: "coffer"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: strict

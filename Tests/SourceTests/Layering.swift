@@ -64,7 +64,7 @@ extension Layering {
                 "CofferSealing", "CofferSQLite", "CofferVault", "CofferModel", "Foundation", "Dispatch",
             ]),
             "CofferTesting": system.union(["Coffer", "CofferSealing", "CofferVault", "Foundation"]),
-            "CofferTool": system.union(["Coffer", "ArgumentParser", "Foundation", "Dispatch"]),
+            "CofferTool": system.union(["Coffer", "CofferTesting", "ArgumentParser", "Foundation", "Dispatch"]),
         ],
         fences: [
             "Sources/CofferSealing/OpenSSL": "COpenSSL",
