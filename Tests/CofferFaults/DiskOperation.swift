@@ -17,7 +17,6 @@ package enum DiskOperation: Sendable, Equatable {
     case rename(Place, to: Place)
     case renameWithoutReplacing(Place, to: Place)
     case exchange(Place, with: Place)
-    case link(Place, to: Place)
     case unlink(Place)
     case removeDirectory(Place)
     case setOwner(Place)

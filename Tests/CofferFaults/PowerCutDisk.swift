@@ -60,9 +60,6 @@ package struct PowerCutDisk {
                 $0[place] = second
                 $0[other] = first
             }
-        case .link(let place, let newPlace):
-            let linked = current.names[place]
-            change([newPlace]) { $0[newPlace] = linked }
         case .unlink(let place), .removeDirectory(let place): change([place]) { $0[place] = nil }
         case .databaseFile(let place, let content): writeDatabaseFile(place, content)
         case .setOwner, .setPermissions, .acknowledged: break

@@ -195,7 +195,8 @@ package final class RecordingFileSystem: FileSystem {
     package func rename(
         _ name: String, in directory: Directory, to newName: String, in newDirectory: Directory
     ) throws(CofferError) {
-        try step("rename \(name)") { () throws(CofferError) in
+        // In another directory it needs a place of its own.
+        try step("rename \(name)", takesSpace: directory.path != newDirectory.path) { () throws(CofferError) in
             try system.rename(name, in: directory, to: newName, in: newDirectory)
             return ((), .rename(try place(name, directory), to: try place(newName, newDirectory)))
         }
@@ -216,15 +217,6 @@ package final class RecordingFileSystem: FileSystem {
         try step("exchange \(name)") { () throws(CofferError) in
             try system.exchange(name, in: directory, with: otherName, in: otherDirectory)
             return ((), .exchange(try place(name, directory), with: try place(otherName, otherDirectory)))
-        }
-    }
-
-    package func link(
-        _ name: String, in directory: Directory, to newName: String, in newDirectory: Directory
-    ) throws(CofferError) {
-        try step("link \(name)", takesSpace: true) { () throws(CofferError) in
-            try system.link(name, in: directory, to: newName, in: newDirectory)
-            return ((), .link(try place(name, directory), to: try place(newName, newDirectory)))
         }
     }
 

@@ -112,9 +112,6 @@ struct FileSystemTests {
         try put("new", "new")
         try system.rename("new", in: directory, to: "other", in: directory)
         #expect(try text("other") == "new")
-        try system.link("other", in: directory, to: "again", in: directory)
-        #expect(try text("again") == "new")
-        #expect(errorNumber { try system.link("other", in: directory, to: "again", in: directory) } == EEXIST)
     }
 
     @Test("syncs files, directories and all of itself")

@@ -5,6 +5,9 @@ package struct AttachmentNaming: Sendable {
     /// Nil when files are named by the SHA-1 itself.
     private let key: SymmetricKey?
 
+    /// Which form names have.
+    var kind: Manifest.AttachmentNames { key == nil ? .sha1 : .keyed }
+
     private static let suffix = ".blob"
 
     package init(_ manifest: UnlockedManifest) throws(CofferError) {
@@ -22,45 +25,38 @@ package struct AttachmentNaming: Sendable {
         return hexadecimal(try key.authenticationCode(for: sha1)) + Self.suffix
     }
 
-    static func plainName(of sha1: [UInt8]) -> String { hexadecimal(sha1) + suffix }
+    static func plainName(of sha1: [UInt8]) -> String { name(spelling: sha1) }
+
+    /// The name with these bytes in hex.
+    static func name(spelling digest: [UInt8]) -> String { hexadecimal(digest) + suffix }
 
     /// The SHA-1 in a well-formed name, from which it can't be told where names are keyed: nil then.
-    package func sha1(of name: String) -> [UInt8]? {
-        guard key == nil, Self.isWellFormed(name, in: .sha1) else { return nil }
-        let digits = name.utf8.dropLast(Self.suffix.utf8.count).compactMap {
+    package func sha1(of name: String) -> [UInt8]? { key == nil ? Self.digest(in: name, .sha1) : nil }
+
+    func isWellFormed(_ name: String) -> Bool { Self.isWellFormed(name, in: kind) }
+
+    /// How many bytes a name spells in hex.
+    static func digestByteCount(in names: Manifest.AttachmentNames) -> Int {
+        switch names {
+        case .sha1: DigestAlgorithm.sha1.byteCount
+        case .keyed: DigestAlgorithm.sha256.byteCount
+        }
+    }
+
+    /// The bytes that a well-formed name spells; nil for any other.
+    static func digest(in name: String, _ names: Manifest.AttachmentNames) -> [UInt8]? {
+        guard isWellFormed(name, in: names) else { return nil }
+        let digits = name.utf8.dropLast(suffix.utf8.count).compactMap {
             Character(UnicodeScalar($0)).hexDigitValue
         }
         return stride(from: 0, to: digits.count, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }
     }
 
-    func isWellFormed(_ name: String) -> Bool { Self.isWellFormed(name, in: key == nil ? .sha1 : .keyed) }
-
     /// Whether an attachment's file may be called so; nothing else in `attachments/` is ever taken for one.
     static func isWellFormed(_ name: String, in names: Manifest.AttachmentNames) -> Bool {
-        let digest: DigestAlgorithm =
-            switch names {
-            case .sha1: .sha1
-            case .keyed: .sha256
-            }
         let digits = name.utf8.dropLast(suffix.utf8.count)
-        return digits.count == 2 * digest.byteCount && digits.allSatisfy(isLowerCaseHexDigit)
+        return digits.count == 2 * digestByteCount(in: names) && digits.allSatisfy(isLowerCaseHexDigit)
             && name.utf8.suffix(suffix.utf8.count).elementsEqual(suffix.utf8)
-    }
-}
-
-/// The names of files in `incoming/`.
-enum IncomingName {
-    /// Of content that is being written, or that nobody has begun to install.
-    static func random() throws(CofferError) -> String { hexadecimal(try randomNumber()) }
-
-    /// Of content that is about to be installed as `name`, or was: it tells the next open which file may have no row.
-    static func announcing(_ name: String) throws(CofferError) -> String { "\(name).\(try random())" }
-
-    /// The name of the file in `attachments/` that a file of this name in `incoming/` announces, if it does.
-    static func announced(by name: String, in names: Manifest.AttachmentNames) -> String? {
-        guard let dot = name.utf8.lastIndex(of: UInt8(ascii: ".")) else { return nil }
-        let announced = String(name[..<dot])
-        return AttachmentNaming.isWellFormed(announced, in: names) ? announced : nil
     }
 }
 

@@ -16,75 +16,86 @@ extension AttachmentStore {
     /// Makes the content of `staged` the store's, durably, before the rows are committed that mean it.
     ///
     /// To be called within the transaction that inserts those rows, once for each content, and only for content that has
-    /// no row yet: a file that is there without one is replaced. Each file is first announced, by its name in `incoming/`,
-    /// so that whatever happens the next open knows which file may have no row. After the transaction,
-    /// ``didCommit(_:)`` or ``didRollBack(_:)`` has to be called; when it is open whether the commit was made, neither,
-    /// and the store be opened again.
+    /// no row yet: a file that is there without one is replaced. The files are announced in `incoming/` first, so that
+    /// whatever happens the next open knows which of them may have no row; then they move to `attachments/`. After the
+    /// transaction, ``didCommit(_:)`` or ``didRollBack(_:)`` has to be called with all of them; when it is open whether
+    /// the commit was made, neither, and the store be opened again.
     ///
-    /// On an error nothing is installed. Throws `noSpace` (507), `ioFailed` (500), and `reopenRequired` (500) after a sync
-    /// that failed, here or earlier.
+    /// On an error nothing is installed. Throws `noSpace` (507), `ioFailed` (500), `damaged` (500) for content that is
+    /// lost since an earlier call failed, and `reopenRequired` (500) after a sync that failed, here or earlier.
     package func install(_ staged: [StagedAttachment]) throws(CofferError) {
         guard !staged.isEmpty else { return }
         let attachments = try writable(attachments)
         let incoming = try writable(incoming)
         precondition(staged.allSatisfy { $0.store === self }, "staged in another generation")
         precondition(Set(staged.map(\.digest.sha1)).count == staged.count, "one content, installed twice")
+        var names: [String] = []
+        for attachment in staged {
+            try attachment.checkInstallable()
+            names.append(try naming.name(of: attachment.digest.sha1))
+        }
 
+        let announcement = try announce(names, in: incoming)
         do throws(CofferError) {
-            for attachment in staged { try announce(attachment, in: incoming) }
-            try synchronizing { () throws(CofferError) in try fileSystem.synchronize(incoming) }
-            for attachment in staged { try link(attachment, from: incoming, to: attachments) }
+            for (attachment, name) in zip(staged, names) {
+                try place(attachment, from: incoming, to: attachments, as: name, announcement)
+            }
             try synchronizing { () throws(CofferError) in try makeDurable(staged, in: attachments) }
         } catch {
-            undo(staged)
+            takeBack(staged, [announcement])
             throw error
         }
     }
 
     /// The transaction of ``install(_:)`` was committed.
     package func didCommit(_ staged: [StagedAttachment]) {
+        let announcements = announcements(of: staged)
         for attachment in staged {
             attachment.state.withLock { state in
                 guard case .installed = state.stage else { return }
                 attachment.closeFile(&state)
                 state.stage = .saved
                 state.lease = nil
-                // If it comes back in a power cut, the next open finds the row and removes it again.
-                try? fileSystem.unlink(state.name, in: attachment.incoming)
             }
         }
+        guard let incoming else { return }
+        for announcement in announcements { withdraw(announcement, from: incoming) }
     }
 
     /// The transaction of ``install(_:)`` was rolled back: nothing is installed any more, and what was can be once more.
     ///
-    /// Only when that is certain. A commit that failed in the middle may turn out to have been made.
-    package func didRollBack(_ staged: [StagedAttachment]) { undo(staged) }
+    /// Only when that is certain. A commit that failed in the middle may turn out to have been made. Where the disk is too
+    /// full for a file to come back, it is lost.
+    package func didRollBack(_ staged: [StagedAttachment]) { takeBack(staged, announcements(of: staged)) }
 
-    /// Gives the file in `incoming/` the name that says what it will be.
-    private func announce(_ attachment: StagedAttachment, in incoming: Directory) throws(CofferError) {
-        let name = try IncomingName.announcing(naming.name(of: attachment.digest.sha1))
-        try attachment.state.withLock { (state) throws(CofferError) in
-            guard case .staged = state.stage else { preconditionFailure("installed already") }
-            try fileSystem.rename(state.name, in: incoming, to: name, in: incoming)
-            state.name = name
+    private func announcements(of staged: [StagedAttachment]) -> [Announcement] {
+        var announcements: [Announcement] = []
+        for attachment in staged {
+            guard case .installed(_, let announcement) = attachment.state.withLock(\.stage) else { continue }
+            if announcements.last !== announcement { announcements.append(announcement) }
         }
+        return announcements
     }
 
-    private func link(
-        _ attachment: StagedAttachment, from incoming: Directory, to attachments: Directory
+    /// Gives the file its place.
+    private func place(
+        _ attachment: StagedAttachment, from incoming: Directory, to attachments: Directory, as name: String,
+        _ announcement: Announcement
     ) throws(CofferError) {
-        let name = try naming.name(of: attachment.digest.sha1)
         try attachment.state.withLock { (state) throws(CofferError) in
-            // Even if linking fails: it may have had its effect.
-            state.stage = .installed(as: name)
             do throws(CofferError) {
-                try fileSystem.link(state.name, in: incoming, to: name, in: attachments)
+                try fileSystem.rename(state.name, in: incoming, to: name, in: attachments)
             } catch {
-                guard error.systemErrorNumber == EEXIST else { throw error }
-                // Without a row: what is in it nobody vouches for.
-                try fileSystem.unlink(name, in: attachments)
-                try fileSystem.link(state.name, in: incoming, to: name, in: attachments)
+                // It may have had its effect. If it hadn't, what is in the file's place is something else.
+                do throws(CofferError) {
+                    let isStillThere = try fileSystem.status(of: state.name, in: incoming) != nil
+                    if !isStillThere { state.stage = .installed(as: name, announcement) }
+                } catch {
+                    isUncertain.store(true, ordering: .releasing)
+                }
+                throw error
             }
+            state.stage = .installed(as: name, announcement)
         }
     }
 
@@ -104,28 +115,45 @@ extension AttachmentStore {
         try fileSystem.synchronize(attachments)
     }
 
-    /// Takes out of `attachments/` again what of `staged` was put there.
-    private func undo(_ staged: [StagedAttachment]) {
-        guard let attachments else { return }
+    /// Moves what of `staged` is installed back to `incoming/`, and removes what announces it.
+    private func takeBack(_ staged: [StagedAttachment], _ announcements: [Announcement]) {
+        guard let attachments, let incoming else { return }
         var isChanged = false
-        for attachment in staged {
-            guard case .installed(let name) = attachment.state.withLock(\.stage) else { continue }
-            isChanged = true
-            do throws(CofferError) {
-                try fileSystem.unlink(name, in: attachments)
-            } catch {
-                if error.systemErrorNumber != ENOENT { isUncertain.store(true, ordering: .releasing) }
-            }
+        for attachment in staged { if takeBack(attachment, from: attachments, to: incoming) { isChanged = true } }
+        // The announcement must not go for good before the files in `attachments/` have.
+        if isChanged { try? synchronizing { () throws(CofferError) in try fileSystem.synchronize(attachments) } }
+        guard isUncertain.load(ordering: .acquiring) else {
+            for announcement in announcements { withdraw(announcement, from: incoming) }
+            return
         }
-        guard isChanged else { return }
-        // The file in `incoming/` must not go for good before the one in `attachments/` has.
-        try? synchronizing { () throws(CofferError) in try fileSystem.synchronize(attachments) }
-        let isUndone = !isUncertain.load(ordering: .acquiring)
         for attachment in staged {
-            attachment.state.withLock { state in
-                guard case .installed = state.stage else { return }
-                state.stage = isUndone ? .staged : .left
+            attachment.state.withLock { state in if case .staged = state.stage { state.stage = .left } }
+        }
+    }
+
+    /// Returns whether there was anything to take back.
+    private func takeBack(
+        _ attachment: StagedAttachment, from attachments: Directory, to incoming: Directory
+    ) -> Bool {
+        attachment.state.withLock { state in
+            guard case .installed(let name, _) = state.stage else { return false }
+            state.stage = .staged
+            do throws(CofferError) {
+                try fileSystem.rename(name, in: attachments, to: state.name, in: incoming)
+            } catch {
+                // It may have had its effect, too.
+                if let status = try? fileSystem.status(of: state.name, in: incoming), status.kind == .file {
+                    return true
+                }
+                state.stage = .left
+                do throws(CofferError) {
+                    // That takes no space.
+                    try fileSystem.unlink(name, in: attachments)
+                } catch {
+                    if error.systemErrorNumber != ENOENT { isUncertain.store(true, ordering: .releasing) }
+                }
             }
+            return true
         }
     }
 }

@@ -41,11 +41,12 @@ package final class StagedAttachment: Sendable {
     enum Stage {
         /// Nobody but this value knows it.
         case staged
-        /// Also linked in `attachments/`. Only the database knows whether it stays, even if this value goes.
-        case installed(as: String)
+        /// In `attachments/` by now. Only the database knows whether it stays, even if this value goes.
+        case installed(as: String, Announcement)
         /// It has a row.
         case saved
-        /// What is on the disk is unknown; the next open removes it.
+        /// Not to be installed any more. What is on the disk is unknown, and the next open removes it; or it is lost, since
+        /// the disk was too full to take it back.
         case left
         /// The store got another generation, and this is its content there.
         case moved(StagedAttachment)
@@ -95,7 +96,7 @@ package final class StagedAttachment: Sendable {
             file, digest, header: header, store.encryption, subject: subject, fileSystem: store.fileSystem)
     }
 
-    /// Its file in `incoming/`, as long as it has to be there.
+    /// Its file, wherever it is, as long as it has no row.
     func openInPlace(subject: String) throws(CofferError) -> File? {
         try state.withLock { (state) throws(CofferError) in try openInPlace(&state, subject: subject) }
     }
@@ -103,7 +104,20 @@ package final class StagedAttachment: Sendable {
     private func openInPlace(_ state: inout State, subject: String) throws(CofferError) -> File? {
         if case .saved = state.stage { return nil }
         if let file = state.file { return file }
+        if case .installed(let name, _) = state.stage, let attachments = store.attachments {
+            return try store.openFile(name, in: attachments, subject: subject)
+        }
         return try store.openFile(state.name, in: incoming, subject: subject)
+    }
+
+    /// Throws `damaged` (500) when the file was lost in an earlier attempt.
+    func checkInstallable() throws(CofferError) {
+        switch state.withLock(\.stage) {
+        case .staged: break
+        case .left:
+            throw CofferError(.damaged, of: Self.unsavedSubject, "its file was lost on a full disk; attach it again")
+        case .installed, .saved, .moved: preconditionFailure("installed already")
+        }
     }
 
     /// This content where `current` keeps its own, which may be another generation of the store by now: then it is

@@ -46,10 +46,6 @@ package protocol FileSystem: Sendable {
         _ name: String, in directory: Directory, with otherName: String, in otherDirectory: Directory
     ) throws(CofferError)
 
-    /// Gives a file a second name, which must not exist.
-    func link(
-        _ name: String, in directory: Directory, to newName: String, in newDirectory: Directory) throws(CofferError)
-
     /// Removes the name of anything but a directory.
     func unlink(_ name: String, in directory: Directory) throws(CofferError)
 

@@ -70,14 +70,6 @@ package struct SystemFileSystem: FileSystem {
         }
     }
 
-    package func link(
-        _ name: String, in directory: Directory, to newName: String, in newDirectory: Directory
-    ) throws(CofferError) {
-        try attempt("link", newDirectory.path(of: newName)) {
-            unsafe linkat(directory.descriptor, name, newDirectory.descriptor, newName, 0)
-        }
-    }
-
     package func unlink(_ name: String, in directory: Directory) throws(CofferError) {
         try attempt("unlink", directory.path(of: name)) { unsafe unlinkat(directory.descriptor, name, 0) }
     }

@@ -30,9 +30,9 @@ extension LockedStore {
     /// process says nothing now, and nothing may be deleted that an older MANIFEST could still name after a power cut.
     /// `updateBindingRow` then has to make that sequence durable in the database. Only after that is anything deleted:
     /// other generations, what is left of a writing of MANIFEST, and attachments that were being written. One that was
-    /// about to get its row has its file in `attachments/` too: `attachmentHasRow` is asked whether there is a row that
-    /// names the file of this name as content that is here, and without one that file goes as well. Other names stay.
-    /// Killed anywhere, the next recovery does the same again.
+    /// about to get its row has its file in `attachments/` and is announced: `attachmentHasRow` is asked whether there is a
+    /// row that names the file of this name as content that is here, and without one that file goes as well. Other names
+    /// stay. Killed anywhere, the next recovery does the same again.
     ///
     /// Returns the manifest as it is now. Throws `readOnly` (403) for a store that was locked for reading.
     package func recover(
@@ -51,25 +51,34 @@ extension LockedStore {
         try restoreDirectories(of: generation)
         let incoming = try fileSystem.openDirectory(Generation.incomingName, in: generation.directory)
         let leftovers = try fileSystem.names(in: incoming)
-        let announced = Set(
-            leftovers.compactMap { IncomingName.announced(by: $0, in: current.manifest.attachmentNames) })
-        try removeAttachments(announced, withoutRow: attachmentHasRow, in: generation)
+        try removeAttachments(
+            announcedBy: leftovers, in: incoming, current.manifest.attachmentNames, withoutRow: attachmentHasRow,
+            of: generation)
         for name in leftovers { try fileSystem.removeTree(name, in: incoming) }
         try fileSystem.synchronize(incoming)
         return current
     }
 
-    /// Removes those of the files `names` in `attachments/` that have no row, durably: what is in `incoming/` tells of them
-    /// for the last time.
+    /// Removes those files in `attachments/` that have no row and are announced by one of `leftovers` in `incoming`,
+    /// durably: these tell of them for the last time.
     private func removeAttachments(
-        _ names: Set<String>, withoutRow hasRow: (String) throws(CofferError) -> Bool, in generation: Generation
+        announcedBy leftovers: [String], in incoming: Directory, _ names: Manifest.AttachmentNames,
+        withoutRow hasRow: (String) throws(CofferError) -> Bool, of generation: Generation
     ) throws(CofferError) {
         let attachments = try fileSystem.openDirectory(Generation.attachmentsName, in: generation.directory)
         var isChanged = false
-        for name in names.sorted() {
-            guard try fileSystem.status(of: name, in: attachments)?.kind == .file, try !hasRow(name) else { continue }
-            try fileSystem.unlink(name, in: attachments)
-            isChanged = true
+        func remove(_ announced: some Sequence<String>) throws(CofferError) {
+            for name in Set(announced).sorted() {
+                guard try fileSystem.status(of: name, in: attachments)?.kind == .file, try !hasRow(name) else {
+                    continue
+                }
+                try fileSystem.unlink(name, in: attachments)
+                isChanged = true
+            }
+        }
+        try remove(leftovers.compactMap { IncomingName.announced(by: $0, in: names) })
+        for name in leftovers where IncomingName.isList(name) {
+            try remove(AnnouncementList.read(name, in: incoming, names, fileSystem))
         }
         if isChanged { try fileSystem.synchronize(attachments) }
     }

@@ -141,16 +141,20 @@ struct Recovering: StoreChange {
         let rehearsal = try Sandbox()
         try saving.prepare(rehearsal.stores())
         try saving.run(rehearsal.stores(steps)) {}
-        guard let linked = steps.stepNames.firstIndex(where: { $0.hasPrefix("link ") }) else {
-            throw CofferError(.ioFailed, "nothing was linked")
+        guard let placed = steps.stepNames.firstIndex(where: { $0.hasPrefix("rename ") }) else {
+            throw CofferError(.ioFailed, "nothing was installed")
         }
         let stopped = TestStores(
-            sharing: stores.directory.path, fileSystem: RecordingFileSystem(.stopBefore(linked + 2)))
+            sharing: stores.directory.path, fileSystem: RecordingFileSystem(.stopBefore(placed + 2)))
         do { try saving.run(stopped) {} } catch let error as CofferError where error.code == .ioFailed {}
 
         for (name, folder) in [("incoming/0123456789abcdef", generation), ("MANIFEST.new", stores.url())] {
             try Data("half".utf8).write(to: folder.appending(path: name))
         }
+        let listed = String(repeating: "0a", count: 20) + ".blob"
+        try Data("no row".utf8).write(to: generation.appending(path: "attachments/\(listed)"))
+        try Data(AnnouncementList.bytes(of: [listed], in: .sha1))
+            .write(to: generation.appending(path: "incoming/fedcba9876543210.list"))
         let old = stores.url().appending(path: "g0000000000000000-00000000000000ff/attachments")
         try FileManager.default.createDirectory(at: old, withIntermediateDirectories: true)
         try Data("old".utf8).write(to: old.appending(path: "old.blob"))

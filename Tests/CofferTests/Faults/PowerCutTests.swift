@@ -31,7 +31,7 @@ struct PowerCutTests {
     /// Syncs that nothing is found without, by their number in the order of the change, and why.
     private static let withoutConsequence: [NamedChange.Name: [Int: (step: String, reason: String)]] = [
         .savingMany: [
-            3: ("fsync directory attachments", "syncfs was before it, and says all but that the journal failed")
+            4: ("fsync directory attachments", "syncfs was before it, and says all but that the journal failed")
         ],
         .creating: [
             2: ("fsync directory attachments", "it is empty, so no name in it can be lost"),

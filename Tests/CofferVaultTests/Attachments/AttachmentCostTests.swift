@@ -124,8 +124,9 @@ struct AttachmentCostTests {
             defer { store.close() }
             // Also what is only on its way, or was left there by a kill.
             let writer = try attachments.beginStaging()
-            let staged = try attachments.stage(content(10))
-            try attachments.install([staged])
+            let staged = try (1...9).map { try attachments.stage(content(10, seed: $0)) }
+            try attachments.install([staged[0]])
+            try attachments.install(Array(staged[1...]))
             for name in [""] + (try FileManager.default.subpathsOfDirectory(atPath: scratch.store)) {
                 var status = stat()
                 #expect(lstat("\(scratch.store)/\(name)", &status) == 0)

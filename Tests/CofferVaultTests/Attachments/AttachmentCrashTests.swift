@@ -11,14 +11,15 @@ struct AttachmentCrashTests {
         "leaves them all or none, each with a row and a file or with neither",
         arguments: [
             AttachmentTransaction(), AttachmentTransaction(isEncrypted: false), AttachmentTransaction(count: 2),
-            AttachmentTransaction(ending: .rollBack),
+            AttachmentTransaction(ending: .rollBack), AttachmentTransaction(count: 8),
+            AttachmentTransaction(count: 8, ending: .rollBack),
         ])
     func killed(transaction: AttachmentTransaction) async throws {
         let steps = try transaction.steps()
         var saved: [Int] = []
         // The commit, which is none of the steps, comes after the last sync of attachments/.
-        let beforeCommit = steps.lastIndex(of: "fsync directory attachments").map { $0 + 1 }
-        for (fault, step) in Fault.kills(in: steps, after: Set([steps.count, beforeCommit].compactMap(\.self))) {
+        let beforeCommit = try #require(AttachmentTransaction.commit(in: steps))
+        for (fault, step) in Fault.kills(in: steps, after: [steps.count, beforeCommit]) {
             let scratch = Scratch.inMemory
             try transaction.prepare(scratch.store)
             await #expect(processExitsWith: .signal(SIGKILL), "\(fault)") {
@@ -44,7 +45,7 @@ struct AttachmentCrashTests {
 struct AttachmentFaultTests {
     private static let transactions = [
         AttachmentTransaction(), AttachmentTransaction(count: 2), AttachmentTransaction(isEncrypted: false),
-        // Enough for one sync of all of them.
+        // Enough for a list, and one sync of all of them.
         AttachmentTransaction(count: 8),
     ]
 
@@ -65,7 +66,7 @@ struct AttachmentFaultTests {
     @Test("saves none of them, and leaves nothing", arguments: transactions)
     func failing(transaction: AttachmentTransaction) throws {
         let steps = try transaction.steps()
-        let commit = steps.count - transaction.count
+        let commit = try #require(AttachmentTransaction.commit(in: steps))
         for (index, step) in steps.enumerated() {
             for (number, code) in [(EIO, CofferError.Code.ioFailed), (ENOSPC, .noSpace)] {
                 let result = try outcome(of: transaction, .fail(index + 1, number), "\(step)")
@@ -79,7 +80,7 @@ struct AttachmentFaultTests {
     @Test("although it had its effect does so too", arguments: transactions)
     func failingAfterwards(transaction: AttachmentTransaction) throws {
         let steps = try transaction.steps()
-        let commit = steps.count - transaction.count
+        let commit = try #require(AttachmentTransaction.commit(in: steps))
         for (index, step) in steps.enumerated() {
             let result = try outcome(of: transaction, .failAfter(index + 1, EIO), "\(step)")
             #expect(result.code == (index < commit ? .ioFailed : nil), "\(step)")
@@ -90,9 +91,10 @@ struct AttachmentFaultTests {
     @Test("with every step there is after it is made up for by the next open", arguments: transactions)
     func stopping(transaction: AttachmentTransaction) throws {
         let steps = try transaction.steps()
+        let commit = try #require(AttachmentTransaction.commit(in: steps))
         for (index, step) in steps.enumerated() {
             let result = try outcome(of: transaction, .stopBefore(index + 1), "\(step)")
-            #expect(result.saved == (index < steps.count - transaction.count ? 0 : transaction.count), "\(step)")
+            #expect(result.saved == (index < commit ? 0 : transaction.count), "\(step)")
         }
     }
 
@@ -100,7 +102,7 @@ struct AttachmentFaultTests {
         "because the disk is full is a 507 that leaves nothing, at any step that takes space", arguments: transactions)
     func fullDisk(transaction: AttachmentTransaction) throws {
         let steps = try transaction.steps()
-        let lastTaking = try #require(steps.lastIndex { $0.hasPrefix("link ") })
+        let lastTaking = try #require(steps.lastIndex { $0.hasPrefix("rename ") })
         for index in 0...lastTaking {
             let result = try outcome(of: transaction, .fullFrom(index + 1), "\(steps[index])")
             #expect(result.code == .noSpace)

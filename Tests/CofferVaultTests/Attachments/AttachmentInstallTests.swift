@@ -31,8 +31,8 @@ struct AttachmentInstallTests {
             ])
         #expect(
             try steps(recording) { try fixture.attachments.install(staged) } == [
-                "rename RANDOM", "rename RANDOM", "fsync directory incoming", "link NAME.RANDOM", "link NAME.RANDOM",
-                "fsync file RANDOM", "fsync file RANDOM", "fsync directory attachments",
+                "create NAME.RANDOM", "create NAME.RANDOM", "fsync directory incoming", "rename RANDOM",
+                "rename RANDOM", "fsync file RANDOM", "fsync file RANDOM", "fsync directory attachments",
             ])
         #expect(
             steps(recording) { fixture.attachments.didCommit(staged) } == [
@@ -54,11 +54,15 @@ struct AttachmentInstallTests {
             let staged = try stage(100, in: fixture)
             let all = try steps(recording) { try fixture.attachments.install(staged) }
             #expect(all.filter { $0 == "syncfs" }.count == (reports ? 1 : 0))
-            #expect(all.filter { $0.hasPrefix("fsync file") }.count == (reports ? 0 : 100))
-            #expect(all.filter { $0.hasPrefix("fsync directory") }.count == 2)
-            #expect(all.count == 202 + (reports ? 1 : 100))
+            #expect(
+                all[..<4] == [
+                    "create RANDOM.list", "write 2048 bytes", "fsync file RANDOM.list", "fsync directory incoming",
+                ])
+            #expect(all[4..<104].allSatisfy { $0 == "rename RANDOM" })
+            #expect(all.filter { $0.hasPrefix("fsync file") }.count == (reports ? 1 : 101))
+            #expect(all.count == 105 + (reports ? 1 : 100))
             #expect(all.last == "fsync directory attachments")
-            fixture.attachments.didCommit(staged)
+            #expect(steps(recording) { fixture.attachments.didCommit(staged) } == ["unlink RANDOM.list"])
             #expect(fixture.files.count == 100 && fixture.incoming.isEmpty)
             for (index, attachment) in staged.enumerated() {
                 #expect(try fixture.open(attachment).wholeContent() == content(100, seed: UInt64(index + 1)))
@@ -99,7 +103,9 @@ struct AttachmentInstallTests {
             try fixture.attachments.install(staged)
             #expect(fixture.files.count == 3)
             let all = steps(recording) { fixture.attachments.didRollBack(staged) }
-            #expect(all == ["unlink NAME", "unlink NAME", "unlink NAME", "fsync directory attachments"])
+            #expect(
+                all == Array(repeating: "rename NAME", count: 3) + ["fsync directory attachments"]
+                    + Array(repeating: "unlink NAME.RANDOM", count: 3))
             #expect(fixture.files.isEmpty && fixture.incoming.count == 3)
             for attachment in staged { _ = try attachment.open().wholeContent() }
         }
@@ -229,7 +235,7 @@ struct AttachmentInstallTests {
         }
         let all = try attempt(nil)
         let syncs = all.indices.filter { isSync(all[$0]) }.dropLast()  // the last is of the rolling back
-        #expect(syncs.count == (count == 10 ? 3 : 2 + count))
+        #expect(syncs.count == (count == 10 ? 4 : 2 + count))
         for index in syncs {
             _ = try attempt(.fail(index + 1, EIO))
             try openStore(at: scratch.store)
@@ -239,8 +245,8 @@ struct AttachmentInstallTests {
 
     @Test("is refused, too, after a file couldn't be taken back")
     func failedRollBack() throws {
-        // Created and written, announced, its announcement synced, linked, synced, and its directory: then the unlink.
-        let recording = RecordingFileSystem(.fail(8, EIO))
+        // Created and written, announced, that synced, in its place, synced, and its directory: then the way back.
+        let recording = RecordingFileSystem(.stopBefore(8))
         let scratch = Scratch()
         try makeStore(at: scratch.store)
         do {
@@ -249,13 +255,74 @@ struct AttachmentInstallTests {
             let staged = [try attachments.stage(content(10))]
             try attachments.install(staged)
             attachments.didRollBack(staged)
-            #expect(recording.stepNames.suffix(2).map { $0.prefix(6) } == ["unlink", "fsync "])
+            #expect(recording.stepNames.suffix(3).map { $0.prefix(6) } == ["rename", "unlink", "fsync "])
             #expect(throws: CofferError(.reopenRequired)) { try attachments.install(staged) }
             #expect(try staged[0].open().wholeContent() == content(10))
         }
         #expect(try names(in: attachmentsPath(ofStoreAt: scratch.store)).count == 1)
         try recover(scratch.store) { _ in false }
         #expect(try names(in: attachmentsPath(ofStoreAt: scratch.store)).isEmpty)
+    }
+
+    @Test("of what couldn't be taken back on a full disk is refused, and of everything else is not")
+    func fullDisk() throws {
+        let scratch = Scratch.inMemory
+        try makeStore(at: scratch.store)
+        let (store, attachments) = try openAttachments(
+            at: scratch.store, fileSystem: RecordingFileSystem(.fail(8, ENOSPC)))
+        defer { store.close() }
+        let staged = try attachments.stage(content(10))
+        try attachments.install([staged])
+        attachments.didRollBack([staged])
+        #expect(try isTidy(scratch.store))
+        #expect(try names(in: attachmentsPath(ofStoreAt: scratch.store)).isEmpty)
+        #expect(throws: CofferError(.damaged)) { try attachments.install([staged]) }
+        let again = [try attachments.stage(content(10)), try attachments.stage(content(20))]
+        try attachments.install(again)
+        attachments.didCommit(again)
+        #expect(try again[0].open().wholeContent() == content(10))
+        #expect(try names(in: attachmentsPath(ofStoreAt: scratch.store)).count == 2)
+    }
+
+    @Test("that fails at a file which has its place taken leaves the content what it is", arguments: [1, 8])
+    func failingAtTaken(count: Int) throws {
+        let scratch = Scratch.inMemory
+        try makeStore(at: scratch.store)
+        let directory = try attachmentsPath(ofStoreAt: scratch.store)
+        // Each is created and written; then two steps for an announcement, or four for a list.
+        let rename = 2 * count + (count == 1 ? 2 : 4) + 1
+        let recording = RecordingFileSystem(.fail(rename, EIO))
+        let (store, attachments) = try openAttachments(at: scratch.store, fileSystem: recording)
+        defer { store.close() }
+        let staged = try (1...count).map { try attachments.stage(content(100, seed: UInt64($0))) }
+        let path = try "\(directory)/\(attachments.naming.name(of: staged[0].digest.sha1))"
+        try Data("has no row".utf8).write(to: URL(fileURLWithPath: path))
+        #expect(throws: CofferError(.ioFailed)) { try attachments.install(staged) }
+        #expect(recording.stepNames[rename - 1].hasPrefix("rename "))
+        try attachments.install(staged)
+        attachments.didCommit(staged)
+        for (number, attachment) in zip(1..., staged) {
+            let reader = try attachments.open(attachment.digest, header: attachment.header, subject: subject)
+            #expect(try reader.wholeContent() == content(100, seed: UInt64(number)))
+        }
+    }
+
+    @Test("and rolling back lets more be read than have their file open", arguments: [true, false])
+    func manyReaders(isEncrypted: Bool) throws {
+        let fixture = try AttachmentFixture(isEncrypted: isEncrypted, in: .inMemory)
+        let staged = try stage(70, in: fixture)
+        func check(_ comment: Comment) {
+            for (index, attachment) in staged.enumerated() {
+                #expect((try? attachment.open().wholeContent()) == content(100, seed: UInt64(index + 1)), comment)
+            }
+        }
+        try fixture.attachments.install(staged)
+        check("installed")
+        fixture.attachments.didRollBack(staged)
+        check("rolled back")
+        try fixture.attachments.install(staged)
+        fixture.attachments.didCommit(staged)
+        check("saved")
     }
 
     @Test("by one thread lets others read what is staged, at every moment")

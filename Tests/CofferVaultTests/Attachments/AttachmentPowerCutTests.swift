@@ -7,7 +7,7 @@ import Testing
 /// What may be on the disk after a power cut, of the files and names that a log speaks of.
 ///
 /// The weakest file system there is: content is whole only after a sync of its file, and of the changes of a directory since
-/// its last sync any may have arrived without the others.
+/// its last sync any may have arrived without the others; also a name may go without being there under the other one yet.
 private struct WeakDisk {
     typealias Names = [DiskOperation.Place: Int]
 
@@ -15,7 +15,7 @@ private struct WeakDisk {
     private var pending: [(directory: Int, change: (inout Names) -> Void)] = []
     private var durable: Names = [:]
     private var wholeFiles: Set<Int> = []
-    private var writtenFiles: Set<Int> = []
+    private var contents: [Int: [UInt8]] = [:]
     /// Where a name leads as the running process sees it.
     private var names: Names = [:]
 
@@ -23,25 +23,19 @@ private struct WeakDisk {
         switch operation {
         case .createFile(let place, let made):
             change(place.directory) { $0[place] = made }
-            writtenFiles.insert(made)
-        case .write(_, let file):
+            contents[made] = []
+        case .write(let bytes, let file):
             wholeFiles.remove(file)
-            writtenFiles.insert(file)
+            contents[file, default: []] += bytes
         case .synchronizeFile(let file): wholeFiles.insert(file)
         case .synchronizeDirectory(let directory): settle { $0 == directory }
         case .synchronizeFileSystem:
             settle { _ in true }
-            wholeFiles.formUnion(writtenFiles)
+            wholeFiles.formUnion(contents.keys)
         case .rename(let place, let newPlace):
-            precondition(place.directory == newPlace.directory, "only within incoming/")
-            let file = names[place]
-            change(place.directory) {
-                $0[place] = nil
-                $0[newPlace] = file
-            }
-        case .link(let place, let newPlace):
             let file = names[place]
             change(newPlace.directory) { $0[newPlace] = file }
+            change(place.directory) { $0[place] = nil }
         case .unlink(let place): change(place.directory) { $0[place] = nil }
         case .setPermissions, .setOwner: break
         default: Issue.record("saving attachments doesn't need \(operation)")
@@ -73,6 +67,13 @@ private struct WeakDisk {
     }
 
     func isWhole(_ file: Int) -> Bool { wholeFiles.contains(file) }
+
+    /// What the file called `name` announces.
+    func announced(by name: String, _ file: Int) -> [String] {
+        if name.contains(".blob.") { return [String(name.dropLast(17))] }
+        guard name.hasSuffix(".list"), isWhole(file) else { return [] }
+        return AnnouncementList.attachments(in: contents[file] ?? [], .sha1) ?? []
+    }
 }
 
 @Suite("A power cut while attachments are saved")
@@ -80,11 +81,9 @@ struct AttachmentPowerCutTests {
     /// Cuts the power after each step of `log`, in every way, and lets recovery judge by `announced` names. Rows are there
     /// from step `commit` on.
     private func check(_ log: [DiskOperation], commit: Int?, _ comment: Comment) throws -> Int {
-        guard
-            let attachments = log.lazy.compactMap({ if case .link(_, let place) = $0 { place.directory } else { nil } })
-                .first
-        else { return 0 }
-        let rows = Set(log.compactMap { if case .link(_, let place) = $0 { place.name } else { nil } })
+        let renames = log.compactMap { if case .rename(_, let place) = $0 { place } else { nil } }
+        guard let attachments = renames.first?.directory else { return 0 }
+        let rows = Set(renames.filter { $0.directory == attachments }.map(\.name))
         var disk = WeakDisk()
         var outcomes = 0
         for step in 0...log.count {
@@ -92,8 +91,8 @@ struct AttachmentPowerCutTests {
             for names in disk.outcomes {
                 outcomes += 1
                 let announced = Set(
-                    names.keys.filter { $0.directory != attachments && $0.name.contains(".blob.") }
-                        .map { String($0.name.dropLast(17)) })
+                    names.filter { $0.key.directory != attachments }
+                        .flatMap { disk.announced(by: $0.key.name, $0.value) })
                 // At the moment of the commit, it may have been made or not.
                 for isCommitted in commit.map({ step < $0 ? [false] : step == $0 ? [false, true] : [true] }) ?? [false]
                 {
@@ -133,7 +132,7 @@ struct AttachmentPowerCutTests {
         }
     }
 
-    @Test("or rolled back leaves none of them, also when a step failed before", arguments: [1, 2])
+    @Test("or rolled back leaves none of them, also when a step failed before", arguments: [1, 2, 8])
     func rollingBack(count: Int) throws {
         let transaction = AttachmentTransaction(count: count, ending: .rollBack)
         let steps = try log(transaction).log.count

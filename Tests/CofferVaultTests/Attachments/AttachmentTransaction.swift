@@ -48,6 +48,9 @@ struct AttachmentTransaction: Codable, Sendable, CustomStringConvertible {
         return recording.stepNames
     }
 
+    /// Between which of the steps the commit is, which is none of them: how many come before it.
+    static func commit(in steps: [String]) -> Int? { steps.lastIndex(of: "fsync directory attachments").map { $0 + 1 } }
+
     private func run(
         _ path: String, _ fileSystem: any FileSystem, seeds: [UInt64], ending: Ending
     ) throws {
