@@ -46,10 +46,18 @@ package struct AttachmentNaming: Sendable {
     /// The bytes that a well-formed name spells; nil for any other.
     static func digest(in name: String, _ names: Manifest.AttachmentNames) -> [UInt8]? {
         guard isWellFormed(name, in: names) else { return nil }
-        let digits = name.utf8.dropLast(suffix.utf8.count).compactMap {
-            Character(UnicodeScalar($0)).hexDigitValue
+        let count = digestByteCount(in: names)
+        var digits = name.utf8.makeIterator()
+        return [UInt8](capacity: count) { output in
+            for _ in 0..<count {
+                guard let high = digits.next(), let low = digits.next() else { return }
+                output.append(value(ofDigit: high) << 4 | value(ofDigit: low))
+            }
         }
-        return stride(from: 0, to: digits.count, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }
+    }
+
+    private static func value(ofDigit digit: UInt8) -> UInt8 {
+        digit <= UInt8(ascii: "9") ? digit - UInt8(ascii: "0") : digit - UInt8(ascii: "a") + 10
     }
 
     /// Whether an attachment's file may be called so; nothing else in `attachments/` is ever taken for one.
@@ -62,6 +70,12 @@ package struct AttachmentNaming: Sendable {
 
 /// `bytes` in lower-case hex.
 func hexadecimal(_ bytes: [UInt8]) -> String {
-    let digits = Array("0123456789abcdef".utf8)
-    return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+    func digit(_ value: UInt8) -> UInt8 { value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10 }
+    return unsafe String(unsafeUninitializedCapacity: 2 * bytes.count) { output in
+        for (index, byte) in bytes.enumerated() {
+            unsafe output[2 * index] = digit(byte >> 4)
+            unsafe output[2 * index + 1] = digit(byte & 15)
+        }
+        return 2 * bytes.count
+    }
 }

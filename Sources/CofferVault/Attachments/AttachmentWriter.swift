@@ -17,7 +17,7 @@ extension AttachmentStore {
         }
         let file = try fileSystem.createFile(name, in: incoming)
         do throws(CofferError) {
-            try fileSystem.hand(name, in: incoming, to: owner)
+            try fileSystem.hand(file, called: name, in: incoming, to: owner)
         } catch {
             try? fileSystem.unlink(name, in: incoming)
             throw error

@@ -143,4 +143,12 @@ extension FileSystem {
         guard FileOwner.isRoot, let status = try status(of: name, in: directory), status.owner != owner else { return }
         try setOwner(owner, of: name, in: directory)
     }
+
+    /// The same for a file that is open already, whose name need not be looked up then.
+    func hand(
+        _ file: File, called name: String, in directory: Directory, to owner: FileOwner
+    ) throws(CofferError) {
+        guard FileOwner.isRoot, try status(of: file).owner != owner else { return }
+        try setOwner(owner, of: name, in: directory)
+    }
 }
