@@ -24,7 +24,7 @@ public final class Manager: Sendable {
         set { storage.withLock { $0 = newValue } }
     }
 
-    private let storage = Mutex(StorageType.sqlite)
+    private let storage = Lock(StorageType.sqlite)
     /// Where ``backgroundTell(databaseNamed:_:onFailure:)`` does what it is told.
     let background = DispatchQueue(label: "coffer.background", qos: .utility)
     let fileSystem: any FileSystem

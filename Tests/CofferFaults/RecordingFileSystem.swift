@@ -32,7 +32,7 @@ package final class RecordingFileSystem: FileSystem {
     private let beforeLock: (@Sendable (Int) -> Void)?
     private let afterStep: (@Sendable (_ number: Int, _ name: String) -> Void)?
     private let unopenable: String?
-    private let state = Mutex(State())
+    private let state = Lock(State())
 
     /// `beforeLock` is called with the number of the attempt at a lock that is about to be made, from 1, and `afterStep`
     /// after each step. Directories whose names start with `unopenable` can't be opened, for want of descriptors.

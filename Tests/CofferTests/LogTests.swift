@@ -1,3 +1,4 @@
+import CofferSealing
 import Foundation
 import Synchronization
 import Testing
@@ -44,7 +45,7 @@ struct LogTests {
         let database = try stores.open(key: nil) { $0.durability = .relaxed }
         try database.inTransaction { for number in 0..<500 { try database.save(json: json(number)) } }
         let isDone = Atomic(false)
-        let most = Mutex(0)
+        let most = Lock(0)
         try onThreads(5) { thread in
             if thread == 0 {
                 defer { isDone.store(true, ordering: .relaxed) }

@@ -1,3 +1,4 @@
+import CofferSealing
 import Foundation
 import Synchronization
 import Testing
@@ -94,7 +95,7 @@ struct ThreadTests {
     @Test("that ask for one database at once get the same instance, created once")
     func opening() throws {
         for _ in 0..<10 {
-            let databases = Mutex<[Database]>([])
+            let databases = Lock<[Database]>([])
             try onThreads(6) { _ in
                 let database = try self.stores.open()
                 databases.withLock { $0.append(database) }
@@ -109,7 +110,7 @@ struct ThreadTests {
     /// A second close once returned before the first was through, and opening then brought the instance being closed.
     @Test("that close a database and open it again never get one that is closed or closing")
     func closeAndOpen() throws {
-        let current = Mutex(try stores.open())
+        let current = Lock(try stores.open())
         let fresh = Tally()
         try onThreads(4) { _ in
             for _ in 0..<60 {

@@ -197,7 +197,7 @@ struct FileSystemTests {
             let writer = File(adopting: ends[1], path: "pipe")
             let bytes = (0..<4_000_000).map { UInt8(truncatingIfNeeded: $0 &* 7 >> 3) }
             let isDone = Atomic(false)
-            let thread = Mutex<pthread_t?>(nil)
+            let thread = Lock<pthread_t?>(nil)
             Thread.detachNewThread {
                 var mask = sigset_t()
                 sigemptyset(&mask)

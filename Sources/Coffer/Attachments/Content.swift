@@ -23,21 +23,21 @@ final class Content: BlobContent {
         var byteCount: Int?
     }
 
-    private let state: Mutex<State>
+    private let state: Lock<State>
 
     /// Content that is in memory.
     init(_ data: Data) {
-        state = Mutex(State(place: .memory(data), digest: nil, byteCount: data.count))
+        state = Lock(State(place: .memory(data), digest: nil, byteCount: data.count))
     }
 
     /// Content that is read when it is saved.
     init(_ source: any ContentSource) {
-        state = Mutex(State(place: .source(source), digest: nil, byteCount: nil))
+        state = Lock(State(place: .source(source), digest: nil, byteCount: nil))
     }
 
     /// Content that was written already.
     init(_ staged: StagedAttachment, in storage: Storage) {
-        state = Mutex(
+        state = Lock(
             State(
                 place: .staged(staged, in: storage), digest: SHA1Digest.text(of: staged.digest.sha1),
                 byteCount: staged.digest.byteCount))
@@ -45,7 +45,7 @@ final class Content: BlobContent {
 
     /// Content that a revision of `storage` names.
     init(in storage: Storage, digest: String, byteCount: Int) {
-        state = Mutex(
+        state = Lock(
             State(
                 place: .saved(in: storage, digest: digest, byteCount: byteCount), digest: digest, byteCount: byteCount))
     }

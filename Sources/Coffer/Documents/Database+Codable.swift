@@ -74,7 +74,7 @@ extension SavedRevision {
 
 extension Database {
     func draft(of value: some Encodable, _ id: String?, _ revisionID: RevisionID?) throws -> RevisionDraft {
-        let contents = Mutex<[StagedContent]>([])
+        let contents = Lock<[StagedContent]>([])
         let storage = storage
         let coding = BlobCoding(
             prepare: { blob in

@@ -20,7 +20,7 @@ public final class SavedRevision: Sendable {
     let stored: StoredRevision
 
     /// The properties, once they were asked for: reading them out of their bytes costs more than anything else here.
-    private let decoded = Mutex<Decoded?>(nil)
+    private let decoded = Lock<Decoded?>(nil)
 
     private struct Decoded {
         var properties: JSONObject

@@ -9,7 +9,7 @@ final class DatabaseFunctions: Sendable {
         var filters: [(name: String, body: RevisionFilter)] = []
     }
 
-    private let state = Mutex(State())
+    private let state = Lock(State())
     private let mayValidate = Atomic(false)
 
     func setValidation(_ name: String, _ body: (@Sendable (ProposedRevision) throws -> Void)?) {

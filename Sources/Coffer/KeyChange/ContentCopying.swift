@@ -41,7 +41,7 @@ struct ContentCopying {
     ///
     /// - Throws: `damaged` (500), naming an attachment; `cancelled` (499), `noSpace` (507), `ioFailed` (500).
     func run() throws(CofferError) {
-        let work = Mutex(Work())
+        let work = Lock(Work())
         DispatchQueue.concurrentPerform(iterations: max(1, ProcessInfo.processInfo.activeProcessorCount)) { _ in
             do throws(CofferError) {
                 while let row = try work.withLock({ (work) throws(CofferError) in try nextRow(&work) }) {

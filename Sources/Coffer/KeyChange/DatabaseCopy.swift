@@ -33,7 +33,7 @@ struct DatabaseCopy: Sendable {
     ///
     /// - Returns: how many rows each table of the original has.
     func export(cacheByteCount: Int) throws(CofferError) -> [Int] {
-        let counts = Mutex<[Int]>([])
+        let counts = Lock<[Int]>([])
         try inParallel { () throws(CofferError) in
             try copyTables(cacheByteCount: cacheByteCount) { _ in }
         } and: { () throws(CofferError) in
@@ -176,7 +176,7 @@ struct DatabaseCopy: Sendable {
     /// - Throws: `damaged` (500), naming a document whose body is not what its digest says.
     func verify(rowCounts: [Int]?, binding: Binding? = nil) throws(CofferError) -> Int {
         // Both read every page, and each keeps a core busy.
-        let documentCount = Mutex(0)
+        let documentCount = Lock(0)
         try inParallel { () throws(CofferError) in
             try checkStructure()
         } and: { () throws(CofferError) in
@@ -190,7 +190,7 @@ struct DatabaseCopy: Sendable {
     private func inParallel(
         _ first: @Sendable () throws(CofferError) -> Void, and second: @Sendable () throws(CofferError) -> Void
     ) throws(CofferError) {
-        let failure = Mutex<CofferError?>(nil)
+        let failure = Lock<CofferError?>(nil)
         DispatchQueue.concurrentPerform(iterations: 2) { index in
             do throws(CofferError) {
                 if index == 0 { try first() } else { try second() }

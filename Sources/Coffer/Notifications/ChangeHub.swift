@@ -1,3 +1,4 @@
+internal import CofferSealing
 internal import Synchronization
 
 /// Somebody who is told of commits.
@@ -19,7 +20,7 @@ final class ChangeHub: Sendable {
         var isFinished = false
     }
 
-    private let state = Mutex(State())
+    private let state = Lock(State())
     /// Whether there are observers, for the writer, who asks in each transaction.
     private let hasObservers = Atomic(false)
 

@@ -1,3 +1,4 @@
+internal import CofferSealing
 internal import Dispatch
 internal import Synchronization
 
@@ -34,7 +35,7 @@ final class ChangeListener: ChangeObserver {
         var body: (@Sendable (DatabaseChanges) -> Void)?
     }
 
-    private let state: Mutex<State>
+    private let state: Lock<State>
     private let documentID: String?
     private let queue: DispatchQueue
     private let calls: ListenerCalls
@@ -46,7 +47,7 @@ final class ChangeListener: ChangeObserver {
         self.queue = queue
         self.documentID = documentID
         self.calls = calls
-        state = Mutex(State(body: body))
+        state = Lock(State(body: body))
     }
 
     func observe(_ commit: Commit) {

@@ -54,7 +54,7 @@ private final class ChangeBox: ChangeObserver {
         var isFinished = false
     }
 
-    private let state = Mutex(State())
+    private let state = Lock(State())
     private let documentID: String?
 
     init(documentID: String?) { self.documentID = documentID }

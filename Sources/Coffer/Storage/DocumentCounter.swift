@@ -10,10 +10,10 @@ final class DocumentCounter: Sendable {
         var commitNumber = 0
     }
 
-    private let state: Mutex<State>
+    private let state: Lock<State>
 
     /// - Parameter lastSequence: the last sequence in use.
-    init(lastSequence: Int64) { state = Mutex(State(lastSequence: lastSequence)) }
+    init(lastSequence: Int64) { state = Lock(State(lastSequence: lastSequence)) }
 
     /// The number of documents at the last commit, if it is known.
     var known: Int? { state.withLock(\.count) }

@@ -9,14 +9,14 @@ final class ProgressMonitor<Progress: Sendable>: Sendable {
         var lastReport: ContinuousClock.Instant?
     }
 
-    private let state: Mutex<State>
+    private let state: Lock<State>
     private let isCancelled = Atomic(false)
     private let report: (@Sendable (Progress) -> Void)?
 
     private static var shortestPause: Duration { .milliseconds(100) }
 
     init(from start: Progress, report: (@Sendable (Progress) -> Void)? = nil) {
-        state = Mutex(State(progress: start))
+        state = Lock(State(progress: start))
         self.report = report
     }
 

@@ -66,7 +66,7 @@ final class ReaderPool: Sendable {
         var isClosed = false
     }
 
-    private let state = Mutex(State())
+    private let state = Lock(State())
     private let lastReturned = DispatchSemaphore(value: 0)
     private let clock: CommitClock
     private let subject: String

@@ -26,7 +26,7 @@ final class Storage: Sendable {
         weak var generation: OpenGeneration?
     }
 
-    private let state: Mutex<State>
+    private let state: Lock<State>
     let clock: CommitClock
     let writerLock = WriterLock()
     /// Nil when read-only, and after close. Only whoever holds `writerLock` touches it.
@@ -79,7 +79,7 @@ final class Storage: Sendable {
         self.settings = settings
         self.clock = clock
         self.didClose = didClose
-        state = Mutex(State(manifest: manifest, generation: generation, databaseFile: databaseFile))
+        state = Lock(State(manifest: manifest, generation: generation, databaseFile: databaseFile))
         unsafe self.writer = writer
         isReadOnly = writer == nil
         counter = DocumentCounter(lastSequence: writer?.lastSequence ?? .max)

@@ -21,7 +21,7 @@ final class WaitingLine: Sendable {
         var leave: @Sendable (CofferError) -> Void
     }
 
-    private let state = Mutex(State())
+    private let state = Lock(State())
     private let queue = DispatchQueue(label: "coffer.writer", qos: .userInitiated)
     private let subject: String
     private let timeout: Duration
@@ -108,7 +108,7 @@ private final class Turn<Value: Sendable>: Sendable {
         case taken
     }
 
-    private let state = Mutex(State.new)
+    private let state = Lock(State.new)
 
     /// - Returns: false when it has left already, and its task goes on.
     func wait(_ continuation: CheckedContinuation<Value, any Error>) -> Bool {

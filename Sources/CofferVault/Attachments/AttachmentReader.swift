@@ -19,7 +19,7 @@ package final class AttachmentReader: Sendable {
     private let file: File
     private let fileSystem: any FileSystem
     /// Nil where files aren't encrypted.
-    private let decryptor: Mutex<CobblestoneDecryptor?>
+    private let decryptor: Lock<CobblestoneDecryptor?>
 
     /// Checks the size of `file`, its header and, if `opensLastChunk` says so, its last chunk.
     init(
@@ -54,7 +54,7 @@ package final class AttachmentReader: Sendable {
         self.layout = layout
         self.file = file
         self.fileSystem = fileSystem
-        self.decryptor = Mutex(decryptor)
+        self.decryptor = Lock(decryptor)
         // Only the last chunk says that the content ends where it does.
         // A last chunk that holds nothing but its tag no reading opens.
         let holdsNothing = layout.content(of: layout.lastChunk).isEmpty

@@ -35,7 +35,7 @@ package final class AttachmentStore: Sendable {
     /// Set when it is unknown what is on the disk: by a sync that failed, or a file that couldn't be taken back.
     let isUncertain = Atomic(false)
     /// What keeps the generation in its place: nil once the store has another one.
-    private let lease: Mutex<GenerationLease?>
+    private let lease: Lock<GenerationLease?>
     /// How many staged attachments have their file still open.
     let openStagedCount = Atomic(0)
 
@@ -62,7 +62,7 @@ package final class AttachmentStore: Sendable {
         adjustDigest: @escaping @Sendable (ContentDigest) -> ContentDigest
     ) throws(CofferError) {
         self.store = store
-        lease = Mutex(GenerationLease(store, manifest))
+        lease = Lock(GenerationLease(store, manifest))
         self.adjustDigest = adjustDigest
         naming = try AttachmentNaming(manifest)
         encryption = try AttachmentEncryption(manifest)

@@ -38,7 +38,7 @@ package final class AttachmentWriter: Sendable {
     private let name: String
     private let incoming: Directory
     private let header: [UInt8]
-    private let state: Mutex<State>
+    private let state: Lock<State>
 
     private struct State: ~Copyable {
         var content: ContentSealer
@@ -61,7 +61,7 @@ package final class AttachmentWriter: Sendable {
         self.incoming = incoming
         let content = ContentSealer(encryptor)
         header = content.header
-        state = Mutex(State(content: content, end: nil))
+        state = Lock(State(content: content, end: nil))
     }
 
     deinit { cancel() }

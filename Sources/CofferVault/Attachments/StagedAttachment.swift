@@ -26,7 +26,7 @@ package final class StagedAttachment: Sendable {
     }
 
     let incoming: Directory
-    let state: Mutex<State>
+    let state: Lock<State>
 
     struct State {
         var stage = Stage.staged
@@ -68,7 +68,7 @@ package final class StagedAttachment: Sendable {
         self.header = header
         let isKept = store.openStagedCount.add(1, ordering: .relaxed).newValue <= Self.openFileLimit
         if !isKept { store.openStagedCount.subtract(1, ordering: .relaxed) }
-        state = Mutex(State(name: name, file: isKept ? file : nil, lease: lease))
+        state = Lock(State(name: name, file: isKept ? file : nil, lease: lease))
     }
 
     deinit {

@@ -46,7 +46,7 @@ extension AttachmentReader {
 package final class WholeRead: Sendable {
     private let reader: AttachmentReader
     private let checksDigest: Bool
-    private let state: Mutex<State>
+    private let state: Lock<State>
 
     private struct State: ~Copyable {
         var window: ChunkWindow
@@ -64,7 +64,7 @@ package final class WholeRead: Sendable {
         self.reader = reader
         checksDigest = check == .digest || !reader.layout.isEncrypted
         let chunkCount = min(reader.layout.lastChunk + 1, ContentLayout.chunksPerCall)
-        state = Mutex(State(window: ChunkWindow(reader.layout, chunkCount: chunkCount)))
+        state = Lock(State(window: ChunkWindow(reader.layout, chunkCount: chunkCount)))
     }
 
     /// Fills `output` with the next bytes, and returns how many they are: fewer than it holds only at the end, and 0 after

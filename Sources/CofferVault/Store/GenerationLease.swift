@@ -1,3 +1,4 @@
+internal import CofferSealing
 internal import Dispatch
 internal import Synchronization
 
@@ -8,7 +9,7 @@ internal import Synchronization
 package final class GenerationLease: Sendable {
     private let store: LockedStore
     private let name: String
-    private let state = Mutex(State.current)
+    private let state = Lock(State.current)
 
     private enum State {
         case current, retired, gone

@@ -24,7 +24,7 @@ package final class LockedStore: Sendable {
     let lock: StoreLock
     private let isOpen = Atomic(true)
     /// Held by what still changes the store although nobody waits for it.
-    private let work = Mutex(())
+    private let work = Lock(())
 
     init(_ lock: StoreLock, at location: StoreLocation, access: Access) {
         self.lock = lock

@@ -1,3 +1,4 @@
+import CofferSealing
 import Foundation
 import Synchronization
 import Testing
@@ -266,7 +267,7 @@ struct KeyChangeConcurrencyTests {
         let database = try stores.open()
         try KeyChangeContent.fill(database)
         let isDone = Atomic(false)
-        let saved = Mutex<[String]>([])
+        let saved = Lock<[String]>([])
         try onThreads(4) { thread in
             switch thread {
             case 0:

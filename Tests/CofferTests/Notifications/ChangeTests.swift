@@ -1,3 +1,4 @@
+import CofferSealing
 import Dispatch
 import Foundation
 import Synchronization
@@ -7,7 +8,7 @@ import Testing
 
 /// What a listener was told, for another thread to look at.
 final class Told: Sendable {
-    private let all = Mutex<[DatabaseChanges]>([])
+    private let all = Lock<[DatabaseChanges]>([])
 
     func note(_ changes: DatabaseChanges) { all.withLock { $0.append(changes) } }
 

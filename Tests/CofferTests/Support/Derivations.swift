@@ -1,3 +1,4 @@
+import CofferSealing
 import Foundation
 import Synchronization
 
@@ -11,8 +12,8 @@ import Darwin
 ///
 /// The whole test program calls the function below instead of OpenSSL's, which it passes every call on to.
 enum Derivations {
-    fileprivate static let counts = Mutex<[UInt: Int]>([:])
-    fileprivate static let meanwhile = Mutex<[UInt: @Sendable () -> Void]>([:])
+    fileprivate static let counts = Lock<[UInt: Int]>([:])
+    fileprivate static let meanwhile = Lock<[UInt: @Sendable () -> Void]>([:])
 
     #if canImport(Glibc)
     fileprivate static var thread: UInt { UInt(pthread_self()) }

@@ -1,10 +1,11 @@
+import CofferSealing
 import Dispatch
 import Foundation
 import Synchronization
 
 /// Runs `body` on `count` threads of its own at once, numbered from 0, and waits for all; throws what the first threw.
 func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) throws -> Void) throws {
-    let failure = Mutex<(any Error)?>(nil)
+    let failure = Lock<(any Error)?>(nil)
     let group = DispatchGroup()
     for number in 0..<count {
         group.enter()
@@ -35,7 +36,7 @@ final class Gate: Sendable {
 
 /// How often each thing happened. Any thread may count.
 final class Tally: Sendable {
-    private let counts = Mutex<[String: Int]>([:])
+    private let counts = Lock<[String: Int]>([:])
 
     func count(_ what: String) { counts.withLock { $0[what, default: 0] += 1 } }
 
@@ -51,9 +52,9 @@ func json(_ number: Int, byteCount: Int = 0) -> Data {
 
 /// A value that several threads set and read.
 final class Shared<Value: Sendable>: Sendable {
-    private let content: Mutex<Value>
+    private let content: Lock<Value>
 
-    init(_ value: Value) { content = Mutex(value) }
+    init(_ value: Value) { content = Lock(value) }
 
     var value: Value {
         get { content.withLock { $0 } }
