@@ -101,36 +101,6 @@ struct DamageTests {
         }
     }
 
-    @Test("of any byte of the database brings what was written or an error, never anything else")
-    func anyByte() throws {
-        try fill()
-        let file = try stores.databaseFile()
-        let whole = try Data(contentsOf: file)
-        var random = SeededRandom(seed: 2)
-        var (tried, noticed) = (0, 0)
-        for offset in stride(from: 0, to: whole.count, by: Self.isExhaustive ? 1 : 23) {
-            let mask = UInt8(1) << UInt8(random.next() % 8)
-            let handle = try FileHandle(forUpdating: file)
-            try handle.seek(toOffset: UInt64(offset))
-            try handle.write(contentsOf: [whole[offset] ^ mask])
-            try handle.synchronize()
-
-            tried += 1
-            if let error = thrown({ try checkContent(offset) }) {
-                #expect(error.code == .damaged, "byte \(offset): \(error)")
-                noticed += 1
-            }
-
-            try handle.seek(toOffset: UInt64(offset))
-            try handle.write(contentsOf: [whole[offset]])
-            try handle.close()
-        }
-        print("damage: \(tried) of \(whole.count) bytes changed, \(noticed) noticed")
-        // Unnoticed go the random padding of each page, 12 bytes of 4096, and the pages that this reading does not need.
-        #expect(noticed * 2 > tried)
-        #expect(thrown { try checkContent(-1) } == nil)
-    }
-
     private func checkContent(_ offset: Int) throws {
         let database = try stores.open { $0.readOnly = true }
         var failure: CofferError?
