@@ -44,12 +44,11 @@ final class ProgressMonitor<Progress: Sendable>: Sendable {
     }
 }
 
-extension Storage {
-    /// Runs `work`, which changes or copies the store as a whole, for a task: in its turn, with its progress, and until the
-    /// task is cancelled.
-    func maintainInBackground<Progress: Sendable, Value: Sendable>(
+extension ProgressMonitor {
+    /// Runs `work` for a task: with its progress, and until the task is cancelled.
+    static func run<Value: Sendable>(
         from start: Progress, telling progress: (@isolated(any) @Sendable (Progress) -> Void)?,
-        _ work: @escaping @Sendable (ProgressMonitor<Progress>) throws(CofferError) -> Value
+        _ work: @Sendable (ProgressMonitor<Progress>) async throws -> Value
     ) async throws -> Value {
         // A progress that nobody has taken yet is of no interest any more.
         let (reports, reporter) = AsyncStream.makeStream(of: Progress.self, bufferingPolicy: .bufferingNewest(1))
@@ -58,9 +57,22 @@ extension Storage {
         async let _: Void = reports.deliver(to: progress)
         defer { reporter.finish() }
         return try await withTaskCancellationHandler {
-            try await maintainInBackground { () throws(CofferError) in try work(monitor) }
+            try await work(monitor)
         } onCancel: {
             monitor.cancel()
+        }
+    }
+}
+
+extension Storage {
+    /// Runs `work`, which changes or copies the store as a whole, for a task: in its turn, with its progress, and until the
+    /// task is cancelled.
+    func maintainInBackground<Progress: Sendable, Value: Sendable>(
+        from start: Progress, telling progress: (@isolated(any) @Sendable (Progress) -> Void)?,
+        _ work: @escaping @Sendable (ProgressMonitor<Progress>) throws(CofferError) -> Value
+    ) async throws -> Value {
+        try await ProgressMonitor.run(from: start, telling: progress) { [self] monitor in
+            try await maintainInBackground { () throws(CofferError) in try work(monitor) }
         }
     }
 }

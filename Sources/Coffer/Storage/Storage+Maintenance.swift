@@ -9,6 +9,21 @@ extension Storage {
     ///   itself; `busy` (503) when another one takes too long; `closed` (500).
     func maintain<Value>(_ body: () throws(CofferError) -> Value) throws(CofferError) -> Value {
         try checkMayMaintain()
+        return try holdingMaintenance(body)
+    }
+
+    /// Runs `body`, which looks at the store as a whole, while nobody changes it as a whole. Others read and write meanwhile.
+    ///
+    /// - Throws: what `body` throws; `invalidArgument` (400) inside a transaction; `busy` (503); `closed` (500).
+    func inspect<Value>(_ body: () throws(CofferError) -> Value) throws(CofferError) -> Value {
+        try checkUsable()
+        guard !writerLock.isHeldByCaller else {
+            throw CofferError(.invalidArgument, of: subject, "this can't be done inside a transaction")
+        }
+        return try holdingMaintenance(body)
+    }
+
+    private func holdingMaintenance<Value>(_ body: () throws(CofferError) -> Value) throws(CofferError) -> Value {
         try maintenanceLock.lock(until: .now + settings.busyTimeout, subject: subject)
         defer { maintenanceLock.unlock() }
         return try body()

@@ -11,7 +11,7 @@ package struct Generation: Sendable {
     /// The open directory.
     package let directory: Directory
 
-    static let databaseName = "db.sqlite3"
+    package static let databaseName = "db.sqlite3"
     static let attachmentsName = "attachments"
     static let incomingName = "incoming"
 

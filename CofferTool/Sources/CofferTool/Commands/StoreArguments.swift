@@ -32,7 +32,7 @@ struct StoreArguments: ParsableArguments {
         let manager = try Manager(directory: path.folder)
         var options = DatabaseOptions()
         options.readOnly = readOnly
-        options.encryptionKey = try openingKey(path, manager)
+        options.encryptionKey = try openingKey(manager)
         let database = try manager.openDatabase(named: path.databaseName, options: options)
         let result: R
         do {
@@ -47,7 +47,8 @@ struct StoreArguments: ParsableArguments {
     }
 
     /// The key that was named, or the one that somebody types when the store needs one.
-    private func openingKey(_ path: StorePath, _ manager: Manager) throws -> SymmetricKey? {
+    func openingKey(_ manager: Manager) throws -> SymmetricKey? {
+        let path = try path()
         if let source = try keySource() { return try source.key(for: path.keyPurpose) }
         guard Terminal.isPresent, try manager.storeInfo(named: path.databaseName).isEncrypted else { return nil }
         return try KeySource(origin: .prompt).key(for: path.keyPurpose)

@@ -1,0 +1,116 @@
+internal import ArgumentParser
+internal import Coffer
+
+struct CheckCommand: StoreCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "check",
+        abstract: "Look at a whole store, and say what of it is damaged.",
+        discussion: """
+            Nothing is written and nothing mended. A store that no longer opens is looked at as far as that goes. What \
+            is damaged goes to standard output, a line for each page, document and attachment; the command ends with 26 \
+            then, and with 0 when all is what was written.
+            """
+    )
+
+    @OptionGroup var arguments: StoreArguments
+
+    @Option(
+        help: ArgumentHelp(
+            "How much: keys, pages, documents, attachments or everything.",
+            discussion: """
+                Each includes those before it. keys: MANIFEST. pages: the code of every page of the database and its log. \
+                documents: tables, indexes and every document. attachments: that each file is there, whole in length, \
+                and the right one. everything: every byte of them.
+                """))
+    private var level = Level.everything
+
+    @Flag(help: "Say how far it is, in lines, where there is no terminal.")
+    var progress = false
+
+    func run(_ console: Console) throws {
+        Interruption.watch()
+        let path = try arguments.path()
+        let manager = try Manager(directory: path.folder)
+        let key = try arguments.openingKey(manager)
+        let meter = CheckMeter(console, isAsked: progress)
+        let result: Verification
+        do {
+            defer { meter.clear() }
+            result = try Interruptible.run { [level = level.verificationLevel] in
+                try await manager.verifyDatabase(named: path.databaseName, encryptionKey: key, level: level) {
+                    meter.show($0)
+                }
+            }
+        }
+        for finding in result.findings {
+            try console.printResult(console.isJSON ? finding.json : Console.printable(finding.description))
+        }
+        try console.printResult(console.isJSON ? result.json : result.text)
+        guard result.isSound else {
+            try console.flush()
+            throw Failure(
+                message: "\(path.fileName): \(result.findings.count) findings", code: "damaged", status: 500,
+                exit: .damaged)
+        }
+    }
+}
+
+/// How much is looked at, as it is written on the command line.
+private enum Level: String, ExpressibleByArgument, CaseIterable {
+    case keys, pages, documents, attachments, everything
+
+    var verificationLevel: VerificationLevel {
+        switch self {
+        case .keys: .keys
+        case .pages: .pages
+        case .documents: .documents
+        case .attachments: .attachments
+        case .everything: .everything
+        }
+    }
+}
+
+extension Verification {
+    fileprivate var text: String {
+        var lines = [isSound ? "sound" : "damaged"]
+        if level >= .pages { lines.append("pages        \(pageCount)") }
+        if level >= .documents {
+            lines.append("documents    \(documentCount)")
+            lines.append("revisions    \(revisionCount)")
+        }
+        if level >= .attachments {
+            lines.append("attachments  \(attachmentCount), of \(attachmentByteCount) bytes")
+        }
+        return lines.joined(separator: "\n")
+    }
+
+    fileprivate var json: String {
+        var line = JSONLine(type: "check")
+        line.add("level", "\(level)")
+        line.add("sound", isSound)
+        line.add("findings", findings.count)
+        if level >= .pages { line.add("pages", pageCount) }
+        if level >= .documents {
+            line.add("documents", documentCount)
+            line.add("revisions", revisionCount)
+        }
+        if level >= .attachments {
+            line.add("attachments", attachmentCount)
+            line.add("attachmentBytes", attachmentByteCount)
+        }
+        return line.finished
+    }
+}
+
+extension VerificationFinding {
+    fileprivate var json: String {
+        var line = JSONLine(type: "finding")
+        line.add("kind", kind.description)
+        line.add("subject", subject)
+        line.add("detail", detail)
+        if let page { line.add("page", page) }
+        if let documentID { line.add("id", documentID) }
+        if let digest { line.add("digest", digest) }
+        return line.finished
+    }
+}

@@ -1,0 +1,87 @@
+import Foundation
+import Testing
+
+@Suite("Checking a store")
+struct CheckCommandTests {
+    let work: Workspace
+    private let key = ["--key", "raw+file:key"]
+    static let levels = ["keys", "pages", "documents", "attachments", "everything"]
+
+    init() throws {
+        work = try Workspace(inMemory: true)
+        try work.makeStore()
+        try work.write(#"{"text":"\#(String(repeating: "long ", count: 2000))"}"#, to: "body")
+        #expect(try run("put", "people.coffer", "robin", "body").status == 0)
+        try work.write(Data(repeating: 1, count: 50_000), to: "file")
+        #expect(try run("attach", "people.coffer", "robin", "file", "file").status == 0)
+    }
+
+    private func run(_ arguments: String...) throws -> CofferProcess.Outcome {
+        try CofferProcess.run(arguments + key, in: work.folder)
+    }
+
+    private func file(_ suffix: String) throws -> URL {
+        let store = work.folder.appending(path: "people.coffer")
+        let names = try FileManager.default.subpathsOfDirectory(atPath: store.path)
+        return store.appending(path: try #require(names.first { $0.hasSuffix(suffix) }))
+    }
+
+    private func flip(_ url: URL, at offset: Int) throws {
+        var data = try Data(contentsOf: url)
+        data[offset] ^= 1
+        try data.write(to: url)
+    }
+
+    @Test("of a sound one ends with 0 at every level, and says how much it has looked at", arguments: levels)
+    func sound(level: String) throws {
+        let result = try run("check", "people.coffer", "--level", level, "--json")
+        #expect(result.status == 0)
+        let object = try #require(result.objects.first)
+        #expect(object["type"] as? String == "check")
+        #expect(object["sound"] as? Bool == true)
+        #expect(object["level"] as? String == level)
+        #expect((object["attachments"] as? Int) == (["attachments", "everything"].contains(level) ? 1 : nil))
+        #expect(try run("check", "people.coffer", "--level", level).lines.first == "sound")
+    }
+
+    @Test("of a damaged one ends with 26, and names the page, the document and the attachment")
+    func damaged() throws {
+        let database = try file("db.sqlite3"), content = try file(".blob")
+        try flip(content, at: 30_000)
+        let attachment = try run("check", "people.coffer", "--json")
+        #expect(attachment.status == 26)
+        #expect(try attachment.objects.map { $0["type"] as? String } == ["finding", "check"])
+        #expect(try attachment.objects.first?["kind"] as? String == "attachment")
+        #expect(try attachment.objects.first?["id"] as? String == "robin")
+        #expect(attachment.errors.contains("damaged"))
+        #expect(try run("check", "people.coffer", "--level", "documents").status == 0)
+        try flip(content, at: 30_000)
+        try flip(database, at: 4096 + 100)
+        let page = try run("check", "people.coffer", "--level", "pages", "--json")
+        #expect(page.status == 26)
+        #expect(try page.objects.first?["page"] as? Int == 2)
+        #expect(try run("check", "people.coffer", "--level", "pages").lines.first?.hasPrefix("page 2 of ") == true)
+        try flip(database, at: 4096 + 100)
+        try flip(database, at: 100)
+        // It opens no more, and is checked all the same.
+        #expect(try run("get", "people.coffer", "robin").status == 26)
+        #expect(try run("check", "people.coffer", "--json").objects.first?["page"] as? Int == 1)
+        try flip(database, at: 100)
+        try flip(work.folder.appending(path: "people.coffer/MANIFEST"), at: 70)
+        #expect(try run("check", "people.coffer", "--json").objects.first?["kind"] as? String == "manifest")
+    }
+
+    @Test("changes no byte, and refuses what it can't check")
+    func refused() throws {
+        let before = try work.contents(of: "people.coffer")
+        #expect(try run("check", "people.coffer").status == 0)
+        #expect(try CofferProcess.run(["check", "people.coffer"], in: work.folder).status == 12)
+        try work.write(Data(repeating: 9, count: 32), to: "other")
+        #expect(
+            try CofferProcess.run(["check", "people.coffer", "--key", "raw+file:other"], in: work.folder).status == 12)
+        #expect(try run("check", "missing.coffer").status == 10)
+        #expect(try run("check", "people.coffer", "--level", "some").status == 64)
+        try FileManager.default.removeItem(at: work.folder.appending(path: "other"))
+        #expect(try work.contents(of: "people.coffer") == before)
+    }
+}

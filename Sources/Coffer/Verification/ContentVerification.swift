@@ -1,0 +1,132 @@
+internal import CofferModel
+internal import CofferSealing
+internal import CofferSQLite
+internal import CofferVault
+internal import Dispatch
+internal import Foundation
+internal import Synchronization
+
+/// Checks the files of attachments and blobs, on all cores.
+struct ContentVerification {
+    let attachments: AttachmentStore
+    /// Reads every byte, and not only where files begin and end.
+    let readsEverything: Bool
+    let monitor: VerificationMonitor
+    /// A new connection in a snapshot.
+    let connect: @Sendable () throws(CofferError) -> DocumentTables
+
+    struct Result: Sendable {
+        var contentCount = 0
+        var byteCount = 0
+        var findings: [VerificationFinding] = []
+        fileprivate var failure: CofferError?
+        fileprivate var damaged: [AttachmentRow] = []
+    }
+
+    private static let rows = RowScan(
+        rows: """
+            SELECT number, length, sha256, header, digest FROM attachments
+            WHERE number >= ?1 AND number < ?2 ORDER BY number
+            """,
+        last: "SELECT max(number) FROM attachments")
+
+    func run() throws(CofferError) -> Result {
+        var rows: [AttachmentRow] = []
+        var result = Result()
+        let unreadable = try Self.rows.run(connect: connect, read: Self.row) { (row) throws(CofferError) in
+            if row.proof != nil { rows.append(row) }
+        }
+        if unreadable?.isEmpty != true {
+            result.findings.append(
+                VerificationFinding(.structure, "the table of attachments", "some rows can't be read"))
+        }
+        monitor.begin(
+            readsEverything ? .everything : .attachments, byteCount: rows.reduce(0) { $0 + $1.byteCount })
+        try check(rows, &result)
+        try name(&result)
+        return result
+    }
+
+    private static func row(_ row: Statement) -> AttachmentRow {
+        AttachmentRow(
+            number: row.integer(0), key: row.isBlob(4) ? .sha1(row.bytes(4)) : .foreign(row.text(4)),
+            byteCount: Int(row.integer(1)),
+            proof: row.isNull(2) ? nil : .init(sha256: row.bytes(2), header: row.bytes(3)))
+    }
+
+    private func check(_ rows: [AttachmentRow], _ result: inout Result) throws(CofferError) {
+        let next = Atomic(0)
+        let shared = Mutex(Result())
+        DispatchQueue.concurrentPerform(iterations: max(1, ProcessInfo.processInfo.activeProcessorCount)) { _ in
+            while true {
+                let index = next.add(1, ordering: .relaxed).oldValue
+                guard index < rows.count, monitor.goesOn else { return }
+                let row = rows[index]
+                let outcome = Swift.Result { () throws(CofferError) in try check(row) }
+                shared.withLock { shared in
+                    shared.contentCount += 1
+                    shared.byteCount += row.byteCount
+                    guard case .failure(let error) = outcome else { return }
+                    shared.damaged.append(row)
+                    shared.findings.append(Self.finding(row, error))
+                    if error.code != .damaged && error.code != .ioFailed { shared.failure = shared.failure ?? error }
+                }
+                monitor.advance(byteCount: row.byteCount)
+            }
+        }
+        try monitor.checkCancelled()
+        let checked = shared.withLock(\.self)
+        if let failure = checked.failure { throw failure }
+        result.contentCount = checked.contentCount
+        result.byteCount = checked.byteCount
+        result.damaged = checked.damaged
+        result.findings += checked.findings
+    }
+
+    private func check(_ row: AttachmentRow) throws(CofferError) {
+        guard let content = row.content, content.sha1.count == 20, content.sha256.count == 32 else {
+            throw CofferError(.damaged, "its row is not one of this store")
+        }
+        let reader = try attachments.open(
+            content, header: row.proof?.header ?? [], subject: "a content", onlyForReadingWhole: readsEverything)
+        if readsEverything { try reader.check() }
+    }
+
+    private static func finding(_ row: AttachmentRow, _ error: CofferError) -> VerificationFinding {
+        let digest = row.content.map { SHA1Digest.text(of: $0.sha1) } ?? ""
+        return VerificationFinding(
+            .attachment, "attachment \(digest)", error.detail ?? error.description, digest: digest)
+    }
+
+    /// Says of each damaged content which document has it, if the tables still tell.
+    private func name(_ result: inout Result) throws(CofferError) {
+        guard !result.damaged.isEmpty else { return }
+        let damaged = result.damaged
+        let owners = try withoutDamage { () throws(CofferError) in
+            let tables = try connect()
+            defer { try? tables.connection.close() }
+            let find = Statement(
+                tables.connection,
+                """
+                SELECT r.id FROM attachment_uses AS u JOIN revisions AS r ON r.sequence = u.revision
+                WHERE u.attachment = ?1 ORDER BY r.sequence DESC LIMIT 1
+                """)
+            defer { find.finalize() }
+            var owners: [String: String] = [:]
+            for row in damaged {
+                try find.bind(1, row.number)
+                guard let digest = row.content.map({ SHA1Digest.text(of: $0.sha1) }) else { continue }
+                owners[digest] = try find.first { $0.text(0) }
+            }
+            return owners
+        }
+        for index in result.findings.indices {
+            guard let digest = result.findings[index].digest, let id = owners?[digest] else { continue }
+            let finding = result.findings[index]
+            result.findings[index] = VerificationFinding(
+                .attachment, "\(finding.subject) of document \(id)", finding.detail, documentID: id, digest: digest)
+        }
+        // Found by several threads.
+        result.findings.sort { $0.subject < $1.subject }
+    }
+}

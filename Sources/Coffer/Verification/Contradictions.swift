@@ -1,0 +1,110 @@
+internal import CofferSealing
+internal import CofferSQLite
+
+/// What the tables may not say, since one contradicts another. Each page of such a database may be right, as after pages that
+/// somebody put back.
+struct Contradiction: Sendable {
+    /// What is wrong, of the row.
+    let detail: String
+    /// Selects the rows that must not be there: a number, and the id of a document where there is one.
+    let sql: StaticString
+
+    /// No child is its document's first revision, which lets the index of the others find it.
+    static let all = [
+        Contradiction(
+            detail: "its current revision is missing, or another document's",
+            sql: """
+                SELECT number, id FROM documents AS d WHERE NOT EXISTS (
+                    SELECT 1 FROM revisions AS r WHERE r.sequence = d.winner AND r.document = d.number AND r.id = d.id)
+                """),
+        Contradiction(
+            detail: "a revision of it is in the table of revisions, and it is not in that of documents",
+            sql: """
+                SELECT sequence, id FROM revisions AS r
+                WHERE NOT EXISTS (SELECT 1 FROM documents AS d WHERE d.id = r.id AND d.number = r.document)
+                """),
+        Contradiction(
+            detail: "it is deleted in one table and not in the other",
+            sql: """
+                SELECT number, d.id FROM documents AS d JOIN revisions AS r ON r.sequence = d.winner
+                WHERE r.flags & 1 <> d.flags & 1
+                """),
+        Contradiction(
+            detail: "its current revision was replaced by another one",
+            sql: """
+                SELECT d.winner, d.id FROM documents AS d JOIN revisions AS r ON r.sequence = d.winner
+                WHERE EXISTS (
+                    SELECT 1 FROM revisions AS c WHERE c.document = d.number AND c.document <> c.sequence
+                        AND c.generation = r.generation + 1 AND c.parent = r.sequence)
+                """),
+        Contradiction(
+            detail: "it has one leaf where it should have several, or the other way round",
+            sql: """
+                SELECT number, d.id FROM documents AS d WHERE (d.flags & 2 <> 0) <> (
+                    1 < (SELECT count(*) FROM leaves AS l WHERE l.document = d.number))
+                """),
+        Contradiction(
+            detail: "it is in conflict where it should not be, or the other way round",
+            sql: """
+                SELECT number, id FROM documents AS d WHERE (d.flags & 4 <> 0) <> (
+                    1 < (SELECT count(*) FROM leaves AS l WHERE l.document = d.number AND substr(l.rank, 1, 1) = x'01'))
+                """),
+        Contradiction(
+            detail: "a revision that nothing has replaced is not among its leaves",
+            sql: """
+                SELECT r.sequence, r.id FROM revisions AS r JOIN documents AS d ON d.id = r.id
+                WHERE d.winner <> r.sequence AND NOT EXISTS (
+                        SELECT 1 FROM revisions AS c WHERE c.document = r.document AND c.document <> c.sequence
+                            AND c.generation = r.generation + 1 AND c.parent = r.sequence)
+                    AND NOT EXISTS (
+                        SELECT 1 FROM leaves AS l WHERE l.document = r.document AND l.sequence = r.sequence
+                            AND substr(l.rank, 1, 1) = CASE WHEN r.flags & 1 THEN x'00' ELSE x'01' END)
+                """),
+        Contradiction(
+            detail: "one of its leaves is missing, or was replaced",
+            sql: """
+                SELECT l.sequence, (SELECT id FROM revisions AS r WHERE r.sequence = l.document) FROM leaves AS l
+                WHERE NOT EXISTS (
+                    SELECT 1 FROM revisions AS r JOIN documents AS d ON d.id = r.id
+                    WHERE r.sequence = l.sequence AND r.document = l.document AND d.flags & 2 <> 0
+                        AND NOT EXISTS (
+                            SELECT 1 FROM revisions AS c WHERE c.document = r.document AND c.document <> c.sequence
+                                AND c.generation = r.generation + 1 AND c.parent = r.sequence))
+                """),
+        Contradiction(
+            detail: "the parent of a revision is another document's, or of another generation",
+            sql: """
+                SELECT c.sequence, c.id FROM revisions AS c JOIN revisions AS p ON p.sequence = c.parent
+                WHERE p.document <> c.document OR p.generation <> c.generation - 1 OR p.sequence >= c.sequence
+                """),
+        Contradiction(
+            detail: "a revision that is gone uses an attachment",
+            sql: """
+                SELECT revision, NULL FROM attachment_uses AS u
+                WHERE NOT EXISTS (SELECT 1 FROM revisions AS r WHERE r.sequence = u.revision)
+                """),
+        Contradiction(
+            detail: "it uses an attachment that is gone",
+            sql: """
+                SELECT revision, (SELECT id FROM revisions AS r WHERE r.sequence = u.revision) FROM attachment_uses AS u
+                WHERE NOT EXISTS (SELECT 1 FROM attachments AS a WHERE a.number = u.attachment)
+                """),
+    ]
+
+    /// All that `connection` finds in its snapshot.
+    static func findings(in connection: Connection) throws(CofferError) -> [VerificationFinding] {
+        var findings: [VerificationFinding] = []
+        for contradiction in all {
+            let rows = Statement(connection, contradiction.sql)
+            defer { rows.finalize() }
+            while try rows.step() {
+                let id = rows.isNull(1) ? nil : rows.text(1)
+                findings.append(
+                    VerificationFinding(
+                        id == nil ? .structure : .document, id.map { "document \($0)" } ?? "row \(rows.integer(0))",
+                        contradiction.detail, documentID: id))
+            }
+        }
+        return findings
+    }
+}

@@ -1,0 +1,50 @@
+public import CofferSealing
+internal import CofferVault
+
+extension Database {
+    /// Looks at the whole database, and says what of it is not what was written. Nothing is written, and damage is a result
+    /// and no error.
+    ///
+    /// Every page's code is checked, also of those that no read has come across; SQLCipher 3.4.1 has no such check. Others
+    /// read and write meanwhile. A change of keys, a compaction and a backup wait. A page, row or attachment that is
+    /// reported was looked at again while nobody wrote.
+    ///
+    /// A database that can't be opened for damage is verified by ``Manager/verifyDatabase(named:encryptionKey:level:)``.
+    ///
+    /// - Parameter level: how much is looked at. ``VerificationLevel/everything`` reads every byte of the store.
+    /// - Throws: `invalidArgument` (400) inside a transaction; `closed` and `reopenRequired` (500); `busy` (503).
+    public func verify(_ level: VerificationLevel = .everything) throws(CofferError) -> Verification {
+        try verify(level, VerificationMonitor(from: .start))
+    }
+
+    func verify(_ level: VerificationLevel, _ monitor: VerificationMonitor) throws(CofferError) -> Verification {
+        try storage.inspect { () throws(CofferError) in
+            try Verifier(
+                store: storage.store, manifest: storage.manifest, attachments: storage.attachments,
+                subject: storage.subject, fileSystem: storage.settings.fileSystem, monitor: monitor,
+                alone: storage.aloneOrReadOnly
+            ).run(level)
+        }
+    }
+
+    /// Looks at the whole database: see the form without `async`.
+    ///
+    /// - Parameter progress: told how far it is, at most ten times a second, where it is isolated.
+    /// - Throws: also `cancelled` (499) when the task is cancelled.
+    public func verify(
+        _ level: VerificationLevel = .everything,
+        progress: (@isolated(any) @Sendable (VerificationProgress) -> Void)? = nil
+    ) async throws -> Verification {
+        try await VerificationMonitor.run(from: .start, telling: progress) { [self] monitor in
+            try await storage.maintenanceLine.run { [self] () throws(CofferError) in try verify(level, monitor) }
+        }
+    }
+}
+
+extension Storage {
+    /// Runs `body` while nobody writes; where nobody can, at once.
+    fileprivate func aloneOrReadOnly(_ body: () throws(CofferError) -> Void) throws(CofferError) {
+        if isReadOnly { return try body() }
+        try alone { (_) throws(CofferError) in try body() }
+    }
+}

@@ -1,0 +1,258 @@
+internal import CofferModel
+internal import CofferSealing
+internal import CofferSQLite
+
+/// Checks that tables and indexes are well formed, that every body is what was written, and that the tables agree. What is
+/// damaged gets the name of its document, as far as anything still says it.
+struct DocumentVerification {
+    let database: DatabaseFile
+    let access: Connection.Access
+    let binding: Binding
+    let monitor: VerificationMonitor
+
+    struct Result {
+        var documentCount = 0
+        var revisionCount = 0
+        var findings: [VerificationFinding] = []
+    }
+
+    func run() throws(CofferError) -> Result {
+        var result = Result()
+        monitor.begin(.documents, byteCount: database.byteCount)
+        // Without its first pages there are no tables.
+        let opened: Void? = try withoutDamage { () throws(CofferError) in
+            let tables = try connect()
+            defer { try? tables.connection.close() }
+            guard try Binding.read(from: tables.connection) == binding else {
+                throw CofferError(.damaged, of: database.subject, "it says another store's name")
+            }
+            try tables.confirmReads()
+        }
+        guard opened != nil else {
+            result.findings.append(
+                VerificationFinding(.structure, "the database", "it can't be opened: its first pages are damaged"))
+            return result
+        }
+        try checkStructure(&result)
+        try checkRevisions(&result)
+        try checkEntries(&result)
+        try checkLocalDocuments(&result)
+        try checkContradictions(&result)
+        return result
+    }
+
+    /// A connection in a snapshot.
+    private func connect() throws(CofferError) -> DocumentTables {
+        let connection = try database.connect(access, cacheByteCount: 8 << 20)
+        connection.ask { [monitor] in monitor.goesOn }
+        try connection.execute("BEGIN")
+        return DocumentTables(connection)
+    }
+
+    /// Runs `body` in a snapshot of its own.
+    ///
+    /// - Returns: nil when it met damage.
+    private func inSnapshot<Value>(
+        _ body: (DocumentTables) throws(CofferError) -> Value
+    ) throws(CofferError) -> Value? {
+        try withoutDamage { () throws(CofferError) in
+            let tables = try connect()
+            defer { try? tables.connection.close() }
+            let value = try body(tables)
+            try tables.confirmReads()
+            return value
+        }
+    }
+
+    private func checkStructure(_ result: inout Result) throws(CofferError) {
+        var complaints: [String] = []
+        let isComplete: Void? = try inSnapshot { (tables) throws(CofferError) in
+            let check = Statement(tables.connection, "PRAGMA integrity_check(1000)")
+            defer { check.finalize() }
+            while try check.step() {
+                let complaint = check.text(0)
+                if complaint != "ok" { complaints.append(complaint) }
+            }
+        }
+        try monitor.checkCancelled()
+        result.findings += complaints.map { VerificationFinding(.structure, "the database", $0) }
+        if isComplete == nil {
+            result.findings.append(
+                VerificationFinding(.structure, "the database", "a table or index can't be read to its end"))
+        }
+    }
+
+    // MARK: Revisions
+
+    /// A revision that could be read, and what is wrong with its body.
+    private struct Row {
+        var id: String
+        var isIntact: Bool
+        var byteCount: Int
+    }
+
+    private static let revisions = RowScan(
+        rows: """
+            SELECT id, digest, body FROM revisions WHERE sequence >= ?1 AND sequence < ?2 ORDER BY sequence
+            """,
+        last: "SELECT max(sequence) FROM revisions")
+
+    private func checkRevisions(_ result: inout Result) throws(CofferError) {
+        var lastDamaged: String?
+        let unreadable = try Self.revisions.run { () throws(CofferError) in
+            try connect()
+        } read: {
+            Self.row($0)
+        } take: { (row) throws(CofferError) in
+            result.revisionCount += 1
+            monitor.advance(byteCount: row.byteCount)
+            if !row.isIntact && lastDamaged != row.id {
+                lastDamaged = row.id
+                result.findings.append(
+                    VerificationFinding(
+                        .document, "document \(row.id)", "the body of a revision is not what was written",
+                        documentID: row.id))
+            }
+        }
+        guard let unreadable else {
+            result.findings.append(VerificationFinding(.structure, "the table of revisions", "its end can't be read"))
+            return
+        }
+        if !unreadable.isEmpty { try name(unreadable, &result) }
+    }
+
+    private static func row(_ row: Statement) -> Row {
+        let body = row.isNull(2) ? nil : row.bytes(2)
+        let digest = row.isNull(1) ? nil : row.bytes(1)
+        let isIntact =
+            body.map { body in
+                BodyDigest.matches(digest, of: body) && (try? DocumentBody(json: body))?.body.bytes == body
+            } ?? (digest == nil)
+        return Row(id: row.text(0), isIntact: isIntact, byteCount: body?.count ?? 0)
+    }
+
+    /// Says which documents have a revision among those that can't be read, from what else names them: the table of
+    /// documents, and the index of later revisions.
+    private func name(_ unreadable: [ClosedRange<Int64>], _ result: inout Result) throws(CofferError) {
+        let holds = { (sequence: Int64) in unreadable.contains { $0.contains(sequence) } }
+        var findings: [VerificationFinding] = []
+        let isComplete: Void? = try inSnapshot { (tables) throws(CofferError) in
+            let documents = Statement(tables.connection, "SELECT id, number, winner FROM documents")
+            defer { documents.finalize() }
+            let later = Statement(
+                tables.connection,
+                "SELECT sequence FROM revisions WHERE document = ?1 AND document <> sequence")
+            defer { later.finalize() }
+            while try documents.step() {
+                let id = documents.text(0)
+                if holds(documents.integer(2)) {
+                    findings.append(
+                        VerificationFinding(
+                            .document, "document \(id)", "its current revision can't be read", documentID: id))
+                    continue
+                }
+                try later.bind(1, documents.integer(1))
+                var isDamaged = false
+                while try later.step() { isDamaged = isDamaged || holds(later.integer(0)) }
+                later.reset()
+                if isDamaged {
+                    findings.append(
+                        VerificationFinding(
+                            .document, "document \(id)", "an older revision can't be read", documentID: id))
+                }
+            }
+        }
+        result.findings += findings
+        if isComplete == nil {
+            let places = unreadable.map { $0.count == 1 ? "\($0.lowerBound)" : "\($0.lowerBound) to \($0.upperBound)" }
+            result.findings.append(
+                VerificationFinding(
+                    .structure, "the table of revisions",
+                    "what was saved as number \(places.joined(separator: ", ")) can't be read, and not all of it named")
+            )
+        }
+    }
+
+    // MARK: Documents
+
+    private static let firstRevisions = RowScan(
+        rows: """
+            SELECT id FROM revisions WHERE sequence >= ?1 AND sequence < ?2 AND document = sequence ORDER BY sequence
+            """,
+        last: "SELECT max(sequence) FROM revisions")
+
+    /// Where the table of documents can't be read to its end, says which documents it doesn't find any more.
+    private func checkEntries(_ result: inout Result) throws(CofferError) {
+        let isWhole: Void? = try inSnapshot { (tables) throws(CofferError) in
+            let all = Statement(tables.connection, "SELECT id, number, winner, flags FROM documents")
+            defer { all.finalize() }
+            while try all.step() {}
+        }
+        if isWhole != nil { return }
+        var ids: [String] = []
+        _ = try Self.firstRevisions.run { () throws(CofferError) in
+            try connect()
+        } read: {
+            $0.text(0)
+        } take: { (id) throws(CofferError) in
+            ids.append(id)
+        }
+        var tables: DocumentTables?
+        for id in ids {
+            try monitor.checkCancelled()
+            let found: Void? = try withoutDamage { () throws(CofferError) in
+                let current = if let tables { tables } else { try connect() }
+                tables = current
+                guard try current.document(DocumentID(id)) != nil else { throw CofferError(.damaged) }
+                try current.confirmReads()
+            }
+            if found != nil { continue }
+            try? tables?.connection.close()
+            tables = nil
+            result.findings.append(
+                VerificationFinding(
+                    .document, "document \(id)", "its entry in the table of documents can't be read", documentID: id))
+        }
+        try? tables?.connection.close()
+    }
+
+    // MARK: The rest
+
+    private static let localDocuments = RowScan(
+        rows: """
+            SELECT id, digest, body FROM local_documents WHERE number >= ?1 AND number < ?2 ORDER BY number
+            """,
+        last: "SELECT max(number) FROM local_documents")
+
+    private func checkLocalDocuments(_ result: inout Result) throws(CofferError) {
+        let unreadable = try Self.localDocuments.run { () throws(CofferError) in
+            try connect()
+        } read: {
+            Self.row($0)
+        } take: { (row) throws(CofferError) in
+            if !row.isIntact {
+                result.findings.append(
+                    VerificationFinding(
+                        .document, "document \(row.id)", "its body is not what was written", documentID: row.id))
+            }
+        }
+        if unreadable?.isEmpty != true {
+            result.findings.append(
+                VerificationFinding(.structure, "the table of local documents", "some can't be read"))
+        }
+    }
+
+    private func checkContradictions(_ result: inout Result) throws(CofferError) {
+        let found = try inSnapshot { (tables) throws(CofferError) in
+            (try Contradiction.findings(in: tables.connection), try tables.documentCount())
+        }
+        try monitor.checkCancelled()
+        if let found {
+            result.findings += found.0
+            result.documentCount = found.1
+        } else if result.findings.isEmpty {
+            result.findings.append(
+                VerificationFinding(.structure, "the database", "its tables can't be compared with each other"))
+        }
+    }
+}

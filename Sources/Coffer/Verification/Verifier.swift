@@ -1,0 +1,93 @@
+internal import CofferModel
+internal import CofferSealing
+internal import CofferSQLite
+internal import CofferVault
+
+/// Looks at a whole store, level by level, and writes nothing. It goes on where it can: what is damaged is a finding and
+/// not an error.
+struct Verifier {
+    let store: LockedStore
+    let manifest: UnlockedManifest
+    let attachments: AttachmentStore?
+    let subject: String
+    let fileSystem: any FileSystem
+    let monitor: VerificationMonitor
+    /// Runs what it is given while nobody copies the log into the database file.
+    let alone: (_ body: () throws(CofferError) -> Void) throws(CofferError) -> Void
+
+    func run(_ level: VerificationLevel) throws(CofferError) -> Verification {
+        var result = Verification(level)
+        try checkManifest(&result)
+        guard level >= .pages else { return result }
+        let generation: Generation
+        do throws(CofferError) {
+            generation = try store.generation(of: manifest)
+        } catch  where error.code == .damaged {
+            result.findings.append(
+                VerificationFinding(.structure, error.subject ?? "the store", error.detail ?? "it is damaged"))
+            return result
+        }
+        let database = DatabaseFile(
+            path: generation.databasePath, subject: subject, key: try manifest.key(for: .database))
+        let pages = try PageVerification(
+            fileSystem: fileSystem, generation: generation, key: database.key, monitor: monitor
+        ).run(alone: alone)
+        result.pageCount = pages.pageCount
+        result.findings += pages.findings
+        guard level >= .documents else { return result }
+        try checkDocuments(of: database, &result)
+        guard level >= .attachments else { return result }
+        try checkContents(of: database, readingEverything: level >= .everything, &result)
+        return result
+    }
+
+    /// Reads MANIFEST again, as the next who opens the store.
+    private func checkManifest(_ result: inout Verification) throws(CofferError) {
+        do throws(CofferError) {
+            let manifest = try store.readManifest().unlock(with: self.manifest.unlockingKey)
+            guard manifest.manifest == self.manifest.manifest else {
+                throw CofferError(.damaged, "it is not the one that the store was opened with")
+            }
+        } catch  where error.code == .damaged || error.status == 401 {
+            result.findings.append(
+                VerificationFinding(.manifest, Manifest.fileName, error.detail ?? "it is not what was written"))
+        }
+    }
+
+    private func checkDocuments(of database: DatabaseFile, _ result: inout Verification) throws(CofferError) {
+        let binding = Binding(manifest.manifest)
+        let documents = try DocumentVerification(
+            database: database, access: access(to: database), binding: binding, monitor: monitor
+        ).run()
+        result.documentCount = documents.documentCount
+        result.revisionCount = documents.revisionCount
+        result.findings += documents.findings
+    }
+
+    private func checkContents(
+        of database: DatabaseFile, readingEverything: Bool, _ result: inout Verification
+    ) throws(CofferError) {
+        let attachments = if let attachments { attachments } else { try AttachmentStore(store, manifest) }
+        let access = access(to: database)
+        let verification = ContentVerification(
+            attachments: attachments, readsEverything: readingEverything, monitor: monitor
+        ) { () throws(CofferError) in
+            let connection = try database.connect(access, cacheByteCount: 1 << 20)
+            try connection.execute("BEGIN")
+            return DocumentTables(connection)
+        }
+        let contents = try withoutDamage { () throws(CofferError) in try verification.run() }
+        guard let contents else {
+            result.findings.append(
+                VerificationFinding(.structure, "the table of attachments", "it can't be read, so no content was"))
+            return
+        }
+        result.attachmentCount = contents.contentCount
+        result.attachmentByteCount = contents.byteCount
+        result.findings += contents.findings
+    }
+
+    private func access(to database: DatabaseFile) -> Connection.Access {
+        database.logByteCount > 0 || store.access == .readWrite ? .readOnly : .immutable
+    }
+}
