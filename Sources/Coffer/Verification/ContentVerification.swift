@@ -56,7 +56,7 @@ struct ContentVerification {
 
     private func check(_ rows: [AttachmentRow], _ result: inout Result) throws(CofferError) {
         let next = Atomic(0)
-        let shared = Mutex(Result())
+        let shared = Lock(Result())
         DispatchQueue.concurrentPerform(iterations: max(1, ProcessInfo.processInfo.activeProcessorCount)) { _ in
             while true {
                 let index = next.add(1, ordering: .relaxed).oldValue
