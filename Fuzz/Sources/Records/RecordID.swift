@@ -1,0 +1,1 @@
+../../../CofferTool/Sources/CofferTool/Import/RecordID.swift
