@@ -134,7 +134,7 @@ struct AsyncTests {
 
     @Test("that are cancelled before their turn do nothing and say so at once; in it, they end what they do")
     func cancellation() async throws {
-        let database = try stores.open()
+        let database = try stores.open { $0.busyTimeout = .seconds(300) }
         let (isRunning, mayEnd) = (Tally(), Gate())
         let long = Task {
             try await database.inTransaction {
