@@ -232,6 +232,7 @@ def decrypt(file, log, key):
 def connect(directory, key, use_sqlcipher, copy):
     """Opens a copy of the database file and its log, so that nothing in the store is written."""
     file, log = directory / "db.sqlite3", directory / "db.sqlite3-wal"
+    need(not os.path.lexists(directory / "db.sqlite3-journal"), "there is a journal beside the database")
     data = read_file(file, "db.sqlite3")
     logged = read_file(log, "db.sqlite3-wal") if os.path.lexists(log) else b""
     target = pathlib.Path(copy) / "db.sqlite3"

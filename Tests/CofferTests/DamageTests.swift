@@ -227,6 +227,49 @@ struct DamageTests {
         try FileManager.default.createSymbolicLink(at: file, withDestinationURL: elsewhere)
         #expect(thrown { try stores.open() }?.code == .damaged)
     }
+
+    /// SQLite plays back a journal that it finds beside a database, also one in WAL mode. The journal's checksums need no
+    /// key, so whoever kept older pages could have an opening with the right key write them over the newer ones.
+    @Test(
+        "that a journal beside the database would do is refused, and the newest state stays", arguments: [true, false])
+    func journal(isEncrypted: Bool) throws {
+        let key = isEncrypted ? TestStores.key : nil
+        func save(_ json: String) throws {
+            let database = try stores.open(key: key)
+            try database.saveDocument(
+                MutableDocument(id: "a", ["n": .string(json)]), concurrencyControl: .lastWriteWins)
+            try database.close()
+        }
+        try save("older")
+        let older = try Data(contentsOf: stores.databaseFile())
+        try save("newer")
+        let journal = URL(filePath: try stores.databaseFile().path + "-journal")
+        for content in [Self.journal(of: older), Data(), Data("nothing".utf8)] {
+            try content.write(to: journal)
+            let before = try stores.snapshot()
+            for readOnly in [true, false] {
+                #expect(thrown { try stores.open(key: key) { $0.readOnly = readOnly } }?.code == .damaged)
+            }
+            #expect(thrown { try stores.open(key: testKey(8)) }?.status == 401)
+            #expect(try stores.snapshot() == before)
+        }
+        try FileManager.default.removeItem(at: journal)
+        #expect(try stores.open(key: key)["a"]?["n"] == "newer")
+    }
+
+    /// A hot rollback journal that restores `file`: sqlite.org/fileformat2.html, section 3.
+    private static func journal(of file: Data) -> Data {
+        func word(_ value: Int) -> [UInt8] { (0..<4).reversed().map { UInt8(truncatingIfNeeded: value >> (8 * $0)) } }
+        let pages = stride(from: 0, to: file.count, by: 4096).map { [UInt8](file[$0..<$0 + 4096]) }
+        var journal: [UInt8] = [0xD9, 0xD5, 0x05, 0xF9, 0x20, 0xA1, 0x63, 0xD7]
+        for value in [pages.count, 5, pages.count, 512, 4096] { journal += word(value) }
+        journal += [UInt8](repeating: 0, count: 512 - journal.count)
+        for (index, page) in pages.enumerated() {
+            let sum = stride(from: 4096 - 200, to: 0, by: -200).reduce(5) { $0 + Int(page[$1]) }
+            journal += word(index + 1) + page + word(sum)
+        }
+        return Data(journal)
+    }
 }
 
 /// SplitMix64, so that a failure can be run again.

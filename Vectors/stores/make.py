@@ -200,6 +200,11 @@ def vectors():
     yield "database-is-a-link", store, [
         {"do": "rename", "file": store.database, "to": "kept"},
         {"do": "link", "file": store.database, "to": "../kept"}], damaged
+    yield "database-with-a-journal", store, [
+        {"do": "write", "file": store.database + "-journal", "hex": "d9d505f920a163d7"}], damaged
+    yield "database-with-a-log-elsewhere", store, [
+        {"do": "write", "file": "kept", "hex": ""},
+        {"do": "link", "file": store.database + "-wal", "to": "../kept"}], damaged
     yield "database-salt", store, store.patch(store.database, 3), damaged
     yield "database-first-page", store, store.patch(store.database, 100), damaged
     yield "database-first-code", store, store.patch(store.database, 4064), damaged

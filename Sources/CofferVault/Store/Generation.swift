@@ -49,8 +49,14 @@ extension LockedStore {
         try checkOpen()
         let generation = Generation(directory: try openPart(unlocked.manifest.generationName))
         try require(.file, Generation.databaseName, in: generation)
-        for suffix in Generation.databaseCompanionSuffixes {
+        for suffix in ["-wal", "-shm"] {
             try require(.file, Generation.databaseName + suffix, in: generation, orMissing: true)
+        }
+        // A store's database never has one. SQLite would play it back all the same, and its checksums need no key.
+        let journal = Generation.databaseName + "-journal"
+        guard try fileSystem.status(of: journal, in: generation.directory) == nil else {
+            throw CofferError(
+                .damaged, of: generation.directory.path(of: journal), "no store has such a file")
         }
         for name in [Generation.attachmentsName, Generation.incomingName] {
             try require(.directory, name, in: generation, orMissing: true)

@@ -91,7 +91,8 @@ enum StoreDescription {
         let file = DatabaseFile(
             path: try storage.store.generation(of: storage.manifest).databasePath, subject: storage.subject,
             key: try storage.manifest.key(for: .database))
-        let connection = try file.connect(.readOnly, cacheByteCount: 1 << 20)
+        // An immutable one makes no log where there is none.
+        let connection = try file.connect(file.logByteCount > 0 ? .readOnly : .immutable, cacheByteCount: 1 << 20)
         defer { try? connection.close() }
         let statement = Statement(connection, "SELECT id FROM local_documents ORDER BY id")
         var ids: [String] = []
