@@ -43,12 +43,17 @@ final class Bench {
     }
 
     /// A new, encrypted store.
-    func newStore() throws -> Database { try Self.openStore(named: newName("store"), in: directory) }
+    func newStore(durability: Durability = .full) throws -> Database {
+        try Self.openStore(named: newName("store"), in: directory, durability: durability)
+    }
 
     /// Under a raw key, as nothing here is about passwords.
-    static func openStore(named name: String, in directory: URL) throws -> Database {
+    static func openStore(
+        named name: String, in directory: URL, durability: Durability = .full
+    ) throws -> Database {
         var options = DatabaseOptions()
         options.create = true
+        options.durability = durability
         options.encryptionKey = try SymmetricKey(data: Data(repeating: 7, count: 32))
         return try Manager(directory: directory).openDatabase(named: name, options: options)
     }

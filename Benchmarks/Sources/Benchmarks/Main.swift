@@ -45,6 +45,7 @@ enum Main {
             report.rows += try change.rows()
         }
         if wants("growth") { report.rows += try Growth(bench).rows() }
+        if wants("watching") { report.rows.append(try Watching(bench).row()) }
         let (memory, oneByte) = (wants("memory"), wants("one byte"))
         if memory || oneByte {
             bench.say("a large attachment …")
