@@ -29,11 +29,14 @@ package struct UnlockedManifest: Sendable {
     }
 
     /// The same manifest as its next writing has it: one sequence further, authenticated anew.
-    func advanced() throws(CofferError) -> UnlockedManifest {
-        guard manifest.sequence < Manifest.largestNumber else {
+    ///
+    /// - Parameter sequence: another one that the next is to be above.
+    func advanced(above sequence: UInt64 = 0) throws(CofferError) -> UnlockedManifest {
+        var next = manifest
+        next.sequence = max(manifest.sequence, sequence)
+        guard next.sequence < Manifest.largestNumber else {
             throw CofferError(.damaged, of: Manifest.fileName, "its sequence has no next number")
         }
-        var next = manifest
         next.sequence += 1
         return try UnlockedManifest(
             authenticating: next, with: masterKey, openedSlot: openedSlot, unlockingKey: unlockingKey)

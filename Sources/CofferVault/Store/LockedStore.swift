@@ -16,6 +16,8 @@ package final class LockedStore: Sendable {
         case readWrite
         /// Beside any number of others that read. Nothing is changed, not even what needs recovery.
         case readOnly
+        /// Alone, and for nothing but to give the store a MANIFEST, which it may lack.
+        case restoring
     }
 
     package let access: Access
@@ -49,11 +51,13 @@ package final class LockedStore: Sendable {
         while true {
             let directory = try location.openDirectory()
             try refuseNetwork(directory, fileSystem)
-            let owner = try Manifest.owner(in: directory, fileSystem)
+            let owner =
+                access == .restoring
+                ? try Manifest.ownerIfLost(in: directory, fileSystem) : try Manifest.owner(in: directory, fileSystem)
             guard access == .readOnly || FileOwner.isRoot || owner.user == FileOwner.currentUser else {
                 throw CofferError(.notOwner, of: path, "it belongs to user \(owner.user)")
             }
-            let use: LockUse = access == .readWrite ? .writing : .reading
+            let use: LockUse = access == .readOnly ? .reading : .writing
             switch try StoreLock.attempt(directory, at: location, for: use) {
             case .locked(let lock): return LockedStore(lock, at: location, access: access)
             case .moved: continue

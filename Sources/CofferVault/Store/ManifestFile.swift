@@ -65,6 +65,17 @@ extension Manifest {
     }
 }
 
+extension Manifest {
+    /// Who a store belongs to that may have lost its MANIFEST: then the owner of its directory.
+    static func ownerIfLost(in store: Directory, _ fileSystem: any FileSystem) throws(CofferError) -> FileOwner {
+        do throws(CofferError) {
+            return try owner(in: store, fileSystem)
+        } catch  where error.code == .notAStore {
+            return try fileSystem.status(of: store).owner
+        }
+    }
+}
+
 extension UnlockedManifest {
     /// The name of MANIFEST while it is written.
     static let temporaryFileName = "MANIFEST.new"
@@ -74,7 +85,7 @@ extension UnlockedManifest {
     /// Up to the rename an error leaves the old manifest; after it, whether the old or the new one outlives a power cut is
     /// open, and the caller must keep what both of them mean.
     func replaceManifest(of store: Directory, _ fileSystem: any FileSystem) throws(CofferError) {
-        try writeTemporaryManifest(in: store, fileSystem)
+        try writeTemporaryManifest(in: store, fileSystem, owner: Manifest.owner(in: store, fileSystem))
         try takeItsPlace(in: store, fileSystem)
     }
 
@@ -82,9 +93,14 @@ extension UnlockedManifest {
     ///
     /// Throws what went wrong before the rename, and then nothing has changed and nothing is left; from the rename on,
     /// `reopenRequired` (500): which of the two manifests outlives a power cut is open, and only the next open decides it.
-    func commitManifest(of store: Directory, _ fileSystem: any FileSystem) throws(CofferError) {
+    ///
+    /// - Parameter owner: who the store belongs to. Default: the owner of the old manifest, which must be there.
+    func commitManifest(
+        of store: Directory, _ fileSystem: any FileSystem, owner: FileOwner? = nil
+    ) throws(CofferError) {
         do throws(CofferError) {
-            try writeTemporaryManifest(in: store, fileSystem)
+            let owner = if let owner { owner } else { try Manifest.owner(in: store, fileSystem) }
+            try writeTemporaryManifest(in: store, fileSystem, owner: owner)
         } catch {
             try? fileSystem.removeTree(Self.temporaryFileName, in: store)
             throw error
@@ -97,8 +113,9 @@ extension UnlockedManifest {
         }
     }
 
-    private func writeTemporaryManifest(in store: Directory, _ fileSystem: any FileSystem) throws(CofferError) {
-        let owner = try Manifest.owner(in: store, fileSystem)
+    private func writeTemporaryManifest(
+        in store: Directory, _ fileSystem: any FileSystem, owner: FileOwner
+    ) throws(CofferError) {
         // Left by a process that was killed: never looked at, so that it can go before anything is written.
         try fileSystem.removeTree(Self.temporaryFileName, in: store)
         let file = try fileSystem.createFile(Self.temporaryFileName, in: store)

@@ -54,6 +54,11 @@ struct PowerCutTests {
             5: ("fsync directory .coffer-", "syncfs was before it, and says all but that the journal failed"),
         ],
         .installingFirst: [5: ("fsync directory incoming", "it is empty, so no name in it can be lost")],
+        // Of the recovery that the next opening finishes it with.
+        .restoringKeys: [
+            5: ("fsync directory db.coffer", "what comes back is stale, and the next opening removes it again"),
+            6: ("fsync directory incoming", "what comes back is stale, and the next opening removes it again"),
+        ],
         .recovering: [
             3: ("fsync directory db.coffer", "what comes back is stale, and the next opening removes it again"),
             5: ("fsync directory incoming", "what comes back is stale, and the next opening removes it again"),

@@ -49,7 +49,7 @@ struct NamedChange: Codable, Sendable, Hashable, CustomStringConvertible {
         case saving, savingMany, compacting, creating, deleting, recovering, changingKey, removingKey
         /// On a file system of which no sync of all files can be trusted.
         case changingKeyFileByFile
-        case replacingKey, changingSlots
+        case replacingKey, changingSlots, restoringKeys
         case backingUp, installing, installingFirst
     }
 
@@ -60,7 +60,8 @@ struct NamedChange: Codable, Sendable, Hashable, CustomStringConvertible {
     static let all = Name.allCases.flatMap { name in
         let isLong = name == .savingMany && !DamageTests.isExhaustive
         let needsKey = [
-            .removingKey, .changingKeyFileByFile, .replacingKey, .changingSlots, .backingUp, .installingFirst,
+            .removingKey, .changingKeyFileByFile, .replacingKey, .changingSlots, .restoringKeys, .backingUp,
+            .installingFirst,
         ].contains(name)
         return (isLong || needsKey ? [true] : [true, false]).map { NamedChange(name: name, isEncrypted: $0) }
     }
@@ -81,6 +82,7 @@ struct NamedChange: Codable, Sendable, Hashable, CustomStringConvertible {
         case .removingKey: ChangingKey(keys: [key, nil])
         case .replacingKey: ReplacingKey(keys: [key, testKey(8)])
         case .changingSlots: ChangingSlots(key: key)
+        case .restoringKeys: RestoringKeys(keys: [testKey(8), key])
         }
     }
 

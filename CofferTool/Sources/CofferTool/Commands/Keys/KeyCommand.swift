@@ -4,7 +4,7 @@ internal import ArgumentParser
 struct KeyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "key",
-        abstract: "List, add, remove or replace the keys of a store, or make a new one.",
+        abstract: "List, add, remove, replace, back up or restore the keys of a store, or make a new one.",
         discussion: """
             A store has up to eight keys, each of which opens all of it. Adding, removing and replacing them encrypts \
             nothing again, so that a key that was removed still opens the store together with a MANIFEST that somebody kept \
@@ -12,7 +12,7 @@ struct KeyCommand: ParsableCommand {
             """,
         subcommands: [
             KeyListCommand.self, KeyAddCommand.self, KeyRemoveCommand.self, KeyReplaceCommand.self,
-            KeyGenerateCommand.self,
+            KeyGenerateCommand.self, KeyBackupCommand.self, KeyRestoreCommand.self,
         ]
     )
 

@@ -1,12 +1,6 @@
 internal import ArgumentParser
 internal import Coffer
 
-#if canImport(Glibc)
-internal import Glibc
-#else
-internal import Darwin
-#endif
-
 struct KeyGenerateCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "generate",
@@ -27,7 +21,7 @@ struct KeyGenerateCommand: ParsableCommand {
         let console = Console(isJSON: json)
         let key = SymmetricKey()
         if let file {
-            try write(key, to: file)
+            try NewFile.write(Array((Self.hex(key) + "\n").utf8), to: file)
             if json {
                 var line = JSONLine(type: "key")
                 line.add("file", file)
@@ -49,20 +43,5 @@ struct KeyGenerateCommand: ParsableCommand {
             unsafe bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }
         }
         return String(decoding: text, as: UTF8.self)
-    }
-
-    /// Writes the key so that it is there as a whole or not at all.
-    private func write(_ key: SymmetricKey, to path: String) throws(Failure) {
-        let descriptor = unsafe open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { throw Failure.system(errno, path) }
-        do throws(Failure) {
-            try Console.write(Array((Self.hex(key) + "\n").utf8), to: descriptor, named: path)
-            guard fsync(descriptor) == 0 else { throw Failure.system(errno, path) }
-        } catch {
-            close(descriptor)
-            unsafe unlink(path)
-            throw error
-        }
-        close(descriptor)
     }
 }

@@ -1,0 +1,108 @@
+internal import ArgumentParser
+internal import Coffer
+internal import Foundation
+
+#if canImport(Glibc)
+internal import Glibc
+#else
+internal import Darwin
+#endif
+
+struct KeyBackupCommand: StoreCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "backup",
+        abstract: "Copy the file without which no key opens the store: its MANIFEST.",
+        discussion: """
+            With it and a key that it names, coffer key restore makes the store open again when that file is lost or damaged, \
+            or a key was replaced and the new one forgotten. The other way round, removing a key does not help against \
+            somebody who has such a copy and that key; coffer rekey does, and makes the copy worthless: make a new one then.
+
+            The copy holds no key, but lets passwords be guessed. With --key it is seen whether that opens it. The store is \
+            not locked.
+            """
+    )
+
+    @OptionGroup var arguments: StoreArguments
+
+    @Argument(help: "The copy, which must not exist.")
+    var file: String
+
+    func run(_ console: Console) throws {
+        let path = try arguments.path()
+        let manager = try Manager(directory: path.folder)
+        let key = try arguments.keySource().map { (source) throws(Failure) in try source.key(for: path.keyPurpose) }
+        let backup = try manager.keyBackup(ofDatabaseNamed: path.databaseName, encryptionKey: key)
+        try NewFile.write(Array(backup), to: file)
+        guard console.isJSON else { return }
+        var line = JSONLine(type: "keyBackup")
+        line.add("file", file)
+        line.add("proven", key != nil)
+        try console.printResult(line.finished)
+    }
+}
+
+struct KeyRestoreCommand: StoreCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "restore",
+        abstract: "Put a copy that key backup made in the place of the store's MANIFEST.",
+        discussion: """
+            Its keys open the store from then on, and no others: keys that were added since the copy was made end. The key \
+            asked for is one of the copy. A copy of another store is refused, and one from before the last coffer rekey. \
+            Killed at any time, there is the old MANIFEST or the copy's.
+            """
+    )
+
+    @OptionGroup var arguments: StoreArguments
+
+    @Argument(help: "The copy.")
+    var file: String
+
+    func run(_ console: Console) throws {
+        let path = try arguments.path()
+        let backup = try InputFile.contents(of: file)
+        let manager = try Manager(directory: path.folder)
+        let info: StoreInfo
+        do {
+            info = try manager.restoreKeys(
+                ofDatabaseNamed: path.databaseName, from: backup, encryptionKey: try key(path))
+        } catch let error as CofferError where error.subject == "the backup" {
+            throw Failure(error).about(Console.printable(file))
+        }
+        guard console.isJSON else {
+            for slot in info.keySlots { try console.printResult(slot.text) }
+            return
+        }
+        var line = JSONLine(type: "store")
+        line.add("path", arguments.store)
+        line.add("uuid", info.storeUUID.uuidString.lowercased())
+        line.add("generation", info.generation)
+        line.add("sequence", info.sequence)
+        line.add("keys", json: "[" + info.keySlots.map(\.json).joined(separator: ",") + "]")
+        try console.printResult(line.finished)
+    }
+
+    /// Asked for on a terminal unless it is named: what is in the way of a wrong backup is a right key.
+    private func key(_ path: StorePath) throws(Failure) -> SymmetricKey? {
+        if let source = try arguments.keySource() { return try source.key(for: path.keyPurpose) }
+        guard Terminal.isPresent else { return nil }
+        return try KeySource(origin: .prompt).key(for: path.keyPurpose)
+    }
+}
+
+/// A new file for its owner alone.
+enum NewFile {
+    /// Writes it so that it is there as a whole, on the disk, or not at all; never over another one.
+    static func write(_ bytes: [UInt8], to path: String) throws(Failure) {
+        let descriptor = unsafe open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw Failure.system(errno, path) }
+        do throws(Failure) {
+            try Console.write(bytes, to: descriptor, named: path)
+            guard fsync(descriptor) == 0 else { throw Failure.system(errno, path) }
+        } catch {
+            close(descriptor)
+            unsafe unlink(path)
+            throw error
+        }
+        close(descriptor)
+    }
+}
