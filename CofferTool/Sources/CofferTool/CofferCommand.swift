@@ -21,7 +21,7 @@ struct CofferCommand: ParsableCommand {
             AttachCommand.self, CatCommand.self, ImportCommand.self, ExportCommand.self, InfoCommand.self,
             LogCommand.self, ChangesCommand.self, KeyCommand.self, RekeyCommand.self, RotateCommand.self,
             EncryptCommand.self, DecryptCommand.self, CompactCommand.self, BackupCommand.self, CheckCommand.self,
-            LeakCheckCommand.self,
+            LeakCheckCommand.self, DoctorCommand.self,
         ]
     )
 

@@ -19,7 +19,7 @@ struct AttachCommand: StoreCommand {
     @Argument(help: "The name of the attachment.")
     var name: String
 
-    @Argument(help: "The file to attach, or - for standard input.")
+    @Argument(help: "The file to attach, or - for standard input.", completion: .file())
     var file: String
 
     @Option(

@@ -26,13 +26,14 @@ struct ExportCommand: StoreCommand {
 
     @OptionGroup var arguments: StoreArguments
 
-    @Argument(help: "The file, which must not exist. Without it, or with -, standard output.")
+    @Argument(help: "The file, which must not exist. Without it, or with -, standard output.", completion: .file())
     var file = "-"
 
     @Option(
         help: ArgumentHelp(
             "A folder for the contents of attachments and blobs: one that does not exist, or is empty.",
-            valueName: "folder"))
+            valueName: "folder"),
+        completion: .directory)
     var attachments: String?
 
     func run(_ console: Console) throws {

@@ -19,7 +19,7 @@ struct ImportCommand: StoreCommand {
 
     @OptionGroup var arguments: StoreArguments
 
-    @Argument(help: "Files, or folders of files.")
+    @Argument(help: "Files, or folders of files.", completion: .file())
     var paths: [String]
 
     @Option(
@@ -30,8 +30,9 @@ struct ImportCommand: StoreCommand {
 
     @Option(
         help: ArgumentHelp(
-            "The folder of contents that export --attachments made. Each is checked as it is read.", valueName: "folder"
-        ))
+            "The folder of contents that export --attachments made. Each is checked as it is read.",
+            valueName: "folder"),
+        completion: .directory)
     var attachments: String?
 
     @Flag(help: "Attach the files to documents instead of reading records from them.")

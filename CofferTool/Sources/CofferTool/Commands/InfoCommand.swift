@@ -8,7 +8,8 @@ struct InfoCommand: StoreCommand {
         abstract: "Say what a store is.",
         discussion: """
             Without --key that is what can be known without one, and the store is neither opened nor locked. With --key it is \
-            opened, its documents are counted, and its keys are listed with their labels.
+            opened, its keys are listed with their labels, and it is counted and measured: its documents, the last sequence, \
+            the database file with its log, and the files of attachments and blobs.
             """
     )
 
@@ -20,7 +21,9 @@ struct InfoCommand: StoreCommand {
         var inside: Inside?
         if arguments.key != nil {
             inside = try arguments.withDatabase(readOnly: true) { database in
-                Inside(documentCount: try database.documentCount, keys: try database.keys)
+                Inside(
+                    documentCount: try database.documentCount, lastSequence: try database.lastSequenceNumber,
+                    keys: try database.keys, sizes: try StoreSizes(of: path, generation: info.generation))
             }
         }
         try console.printResult(console.isJSON ? json(info, inside) : text(info, inside))
@@ -29,7 +32,9 @@ struct InfoCommand: StoreCommand {
     /// What only who has a key can know.
     private struct Inside {
         let documentCount: Int
+        let lastSequence: Int
         let keys: [DatabaseKey]
+        let sizes: StoreSizes
     }
 
     private func text(_ info: StoreInfo, _ inside: Inside?) -> String {
@@ -42,7 +47,12 @@ struct InfoCommand: StoreCommand {
         // From one of the two, so that a change in between does not show.
         let keys = inside?.keys.map(\.text) ?? info.keySlots.map { "  " + $0.text }
         lines += keys.map { "key       \($0)" }
-        if let inside { lines.append("documents   \(inside.documentCount)") }
+        if let inside {
+            let sizes = inside.sizes
+            lines.append("documents   \(inside.documentCount), last sequence \(inside.lastSequence)")
+            lines.append("database    \(sizes.databaseByteCount) bytes")
+            lines.append("contents    \(sizes.contentCount), in \(sizes.contentByteCount) bytes")
+        }
         return lines.joined(separator: "\n")
     }
 
@@ -55,7 +65,13 @@ struct InfoCommand: StoreCommand {
         line.add("sequence", info.sequence)
         let keys = inside?.keys.map(\.json) ?? info.keySlots.map(\.json)
         line.add("keys", json: "[" + keys.joined(separator: ",") + "]")
-        if let inside { line.add("documents", inside.documentCount) }
+        if let inside {
+            line.add("documents", inside.documentCount)
+            line.add("lastSequence", inside.lastSequence)
+            line.add("databaseBytes", inside.sizes.databaseByteCount)
+            line.add("contents", inside.sizes.contentCount)
+            line.add("contentBytes", inside.sizes.contentByteCount)
+        }
         return line.finished
     }
 }

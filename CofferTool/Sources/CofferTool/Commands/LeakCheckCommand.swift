@@ -17,7 +17,7 @@ struct LeakCheckCommand: ParsableCommand {
             """
     )
 
-    @Argument(help: "The store, or another folder or file.")
+    @Argument(help: "The store, or another folder or file.", completion: .file())
     var store: String
 
     @Option(
@@ -28,7 +28,8 @@ struct LeakCheckCommand: ParsableCommand {
     @Option(
         help: ArgumentHelp(
             "A file with a text to look for on each line, or - for standard input. May be given again.",
-            valueName: "file"))
+            valueName: "file"),
+        completion: .file())
     var markerFile: [String] = []
 
     @Flag(help: "Write one object of JSON per line, errors too.")

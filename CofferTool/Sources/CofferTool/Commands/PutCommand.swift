@@ -20,7 +20,7 @@ struct PutCommand: StoreCommand {
     @Argument(help: "The id of the document.")
     var id: String
 
-    @Argument(help: "A file with one JSON object. Without it, or with -, standard input.")
+    @Argument(help: "A file with one JSON object. Without it, or with -, standard input.", completion: .file())
     var file = "-"
 
     func run(_ console: Console) throws {

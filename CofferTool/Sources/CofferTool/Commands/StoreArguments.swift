@@ -3,7 +3,7 @@ internal import Coffer
 
 /// What every command about a store takes: which store, with which key, and how results are written.
 struct StoreArguments: ParsableArguments {
-    @Argument(help: "The store: the path of a folder called NAME.coffer.")
+    @Argument(help: "The store: the path of a folder called NAME.coffer.", completion: .directory)
     var store: String
 
     @Option(

@@ -24,7 +24,7 @@ struct KeyBackupCommand: StoreCommand {
 
     @OptionGroup var arguments: StoreArguments
 
-    @Argument(help: "The copy, which must not exist.")
+    @Argument(help: "The copy, which must not exist.", completion: .file())
     var file: String
 
     func run(_ console: Console) throws {
@@ -54,7 +54,7 @@ struct KeyRestoreCommand: StoreCommand {
 
     @OptionGroup var arguments: StoreArguments
 
-    @Argument(help: "The copy.")
+    @Argument(help: "The copy.", completion: .file())
     var file: String
 
     func run(_ console: Console) throws {

@@ -11,7 +11,7 @@ struct KeyGenerateCommand: ParsableCommand {
             """
     )
 
-    @Argument(help: "The file, which must not exist.")
+    @Argument(help: "The file, which must not exist.", completion: .file())
     var file: String?
 
     @Flag(help: "Write one object of JSON per line, errors too.")

@@ -19,7 +19,8 @@ struct RotateCommand: ParsableCommand {
     @Argument(
         help: """
             A folder of stores, a store, a file with the path of a store on each line, or - for such lines on standard input.
-            """)
+            """,
+        completion: .file())
     var stores: String
 
     @Option(

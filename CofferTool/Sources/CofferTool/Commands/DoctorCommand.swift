@@ -1,0 +1,72 @@
+internal import ArgumentParser
+internal import Coffer
+internal import Foundation
+
+struct DoctorCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "doctor",
+        abstract: "See whether this system can keep encrypted stores.",
+        discussion: """
+            It tells the versions of libraries, makes stores in a folder of its own, which it removes, looks for their \
+            content on the disk, and measures how long a password and an fsync take. It ends with 14 where encryption does \
+            not work, and with what else is wrong.
+            """
+    )
+
+    @Argument(
+        help: "The folder that stores are to be in. Without it, the system's folder for temporary files.",
+        completion: .directory)
+    var folder: String?
+
+    @Flag(help: "Write one object of JSON per line, errors too.")
+    var json = false
+
+    func run() throws {
+        let console = Console(isJSON: json)
+        var findings: [Finding] = []
+        func report(_ new: [Finding]) throws {
+            findings += new
+            for finding in new { try console.printResult(json ? finding.json : finding.text) }
+            try console.flush()
+        }
+        Interruption.watch()
+        try report([.ok("coffer", CofferCommand.configuration.version), SystemChecks.system()])
+        try report(SystemChecks.libraries())
+        try report(SystemChecks.memory())
+        // Without a library there are no stores to look at.
+        if !findings.contains(where: { $0.verdict == .problem }) {
+            let place = folder ?? FileManager.default.temporaryDirectory.path(percentEncoded: false)
+            let checks = try StoreChecks(in: place)
+            for check in [
+                ("encryption", checks.encryption), ("password", checks.password), ("replacing", checks.replacement),
+                ("disk", checks.space), ("fsync", checks.synchronization),
+            ] as [(String, () throws -> Finding)] {
+                try Interruption.check()
+                try report([Self.finding(check.0, check.1)])
+            }
+        }
+        let failures = findings.compactMap(\.failure)
+        if json {
+            var line = JSONLine(type: "doctor")
+            line.add("problems", failures.count)
+            try console.printResult(line.finished)
+            try console.flush()
+        }
+        guard let first = failures.first else { return }
+        throw Failure(
+            message: "\(failures.count) problem\(failures.count == 1 ? "" : "s") found", hint: first.hint,
+            code: first.code, status: first.status, exit: first.exit)
+    }
+
+    private static func finding(_ name: String, _ check: () throws -> Finding) -> Finding {
+        do {
+            return try check()
+        } catch let failure as Failure {
+            return .problem(name, failure)
+        } catch let error as CofferError {
+            return .problem(name, Failure(error))
+        } catch {
+            return .problem(name, Failure(describing: error, subject: name))
+        }
+    }
+}

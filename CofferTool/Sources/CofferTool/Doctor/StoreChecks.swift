@@ -1,0 +1,137 @@
+internal import Coffer
+internal import CofferTesting
+internal import Foundation
+
+#if canImport(Glibc)
+internal import Glibc
+#else
+internal import Darwin
+#endif
+
+/// What is seen by making stores in a folder of their own, which is removed.
+final class StoreChecks {
+    private let folder: String
+    private let manager: Manager
+    private let key = SymmetricKey()
+    /// Nowhere else, so that finding it means that it can be read.
+    private let marker = "doctor's marker \(UUID())"
+
+    /// Makes the folder in `parent`.
+    init(in parent: String) throws {
+        var template = Array((parent + "/.coffer-doctor-" + String(repeating: "X", count: 6)).utf8CString)
+        guard unsafe mkdtemp(&template) != nil else { throw Failure.system(errno, parent) }
+        folder = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
+        manager = try Manager(directory: URL(filePath: folder, directoryHint: .isDirectory))
+    }
+
+    deinit {
+        try? FileManager.default.removeItem(atPath: folder)
+    }
+
+    /// Makes a store, looks for its content on the disk, and tries another key.
+    func encryption() throws -> Finding {
+        let name = "encryption"
+        let database = try open("sealed", key, creating: true)
+        try save(in: database)
+        // The log is searched too, before closing empties it.
+        var found = try leaks()
+        try database.close()
+        found += try leaks()
+        guard found.isEmpty else {
+            return .problem(
+                name, .noEncryption("what an encrypted store holds can be read: \(found.joined(separator: ", "))"))
+        }
+        do {
+            try open("sealed", SymmetricKey()).close()
+            return .problem(name, .noEncryption("another key opened an encrypted store"))
+        } catch let error as CofferError where error.code == .wrongKey {}
+        let again = try open("sealed", key)
+        defer { try? again.close() }
+        guard try again["doctor"]?.currentRevision?.attachment(named: "marker")?.content == Data(marker.utf8) else {
+            return .problem(name, .noEncryption("what was saved in an encrypted store is not there"))
+        }
+        return .ok(name, "works: nothing can be read on the disk, and another key is refused (401)")
+    }
+
+    /// Puts a store in the place of another, which takes a file system that exchanges two names in one step.
+    func replacement() throws -> Finding {
+        let name = "replacing"
+        let database = try open("sealed", key)
+        defer { try? database.close() }
+        let copy = URL(filePath: folder, directoryHint: .isDirectory).appending(path: "copy.coffer")
+        try database.backup(to: copy, encryptionKey: key)
+        do throws(CofferError) {
+            for _ in 0..<2 {
+                try manager.replaceDatabase(named: "replaced", withDatabaseAt: copy, encryptionKey: key)
+            }
+        } catch {
+            guard error.code == .unsupportedFormat else { throw error }
+            return .note(name, "the file system can't exchange two names, so that replaceDatabase is a 501")
+        }
+        return .ok(name, "works: two stores are exchanged in one step")
+    }
+
+    /// How long a password takes.
+    func password() throws -> Finding {
+        let key = SymmetricKey(password: marker)
+        try open("password", key, creating: true).close()
+        let clock = ContinuousClock()
+        let start = clock.now
+        try open("password", key).close()
+        let milliseconds = Int((clock.now - start) / .milliseconds(1))
+        let kind = try manager.storeInfo(named: "password").keySlots.first?.kind.text ?? "password"
+        let text = "\(milliseconds) ms to open a store (\(kind))"
+        return milliseconds > 3_000 ? .note("password", text + ": slow") : .ok("password", text)
+    }
+
+    /// How much room there is.
+    func space() throws(Failure) -> Finding {
+        var status = statvfs()
+        guard unsafe statvfs(folder, &status) == 0 else { throw Failure.system(errno, folder) }
+        let free = UInt64(status.f_bavail) * UInt64(status.f_frsize)
+        let text = "\(free >> 20) MiB free"
+        guard free < 64 << 20 else { return .ok("disk", text) }
+        return .note("disk", text + ": a change of keys needs as much as the store takes")
+    }
+
+    /// How long the disk takes to keep what is written: the middle of some tries.
+    func synchronization() throws(Failure) -> Finding {
+        let path = folder + "/sync"
+        let descriptor = newFile(path)
+        guard descriptor >= 0 else { throw Failure.system(errno, path) }
+        defer { close(descriptor) }
+        let clock = ContinuousClock()
+        var times: [Duration] = []
+        let block = [UInt8](repeating: 0, count: 4096)
+        for _ in 0..<9 {
+            try Console.write(block, to: descriptor, named: path)
+            let start = clock.now
+            guard fsync(descriptor) == 0 else { throw Failure.system(errno, path) }
+            times.append(clock.now - start)
+        }
+        return .ok("fsync", "\(Int(times.sorted()[4] / .microseconds(1))) µs")
+    }
+
+    private func open(_ name: String, _ key: SymmetricKey, creating: Bool = false) throws -> Database {
+        var options = DatabaseOptions()
+        options.create = creating
+        options.encryptionKey = key
+        return try manager.openDatabase(named: name, options: options)
+    }
+
+    private func save(in database: Database) throws {
+        let draft = try database.document(withID: "doctor").newRevision()
+        draft["marker"] = marker
+        draft.setAttachment(named: "marker", contentType: "text/plain", content: Data(marker.utf8))
+        try draft.save()
+    }
+
+    private func leaks() throws(CofferError) -> [String] {
+        try LeakScan(for: [marker]).search(URL(filePath: folder, directoryHint: .isDirectory)).leaks.map(\.path)
+    }
+}
+
+/// Opens a new file; -1 where that fails.
+private func newFile(_ path: String) -> Int32 {
+    unsafe open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+}
