@@ -276,6 +276,30 @@ struct FailingExportTests {
         #expect(try run("export", "people.coffer", "out").status == 0)
     }
 
+    @Test("since another one writes into the same folder leaves the other's files alone")
+    func otherExport() throws {
+        let pipe = work.folder.appending(path: "pipe").path(percentEncoded: false)
+        let before = try names
+        #expect(mkfifo(pipe, 0o600) == 0)
+        let ends = open(pipe, O_RDWR | O_CLOEXEC | O_NONBLOCK)
+        let outcome = try CofferProcess.run(
+            ["export", "people.coffer", "--attachments", "d"] + key, in: work.folder, .init(outputPath: pipe)
+        ) { _ in
+            // It waits in the documents that come before those with contents.
+            wait(for: "d")
+            try work.write("half of it", to: "d/ab767e3e5b35d41848dcfac801276ee9634d7e9d.blob")
+            let end = ContinuousClock.now + .seconds(3)
+            var bytes = [UInt8](repeating: 0, count: 65_536)
+            while .now < end { if read(ends, &bytes, bytes.count) <= 0 { usleep(1_000) } }
+        }
+        close(ends)
+        unlink(pipe)
+        #expect(outcome.status == 1)
+        #expect(outcome.errors.contains("ab767e3e5b35d41848dcfac801276ee9634d7e9d.blob: File exists"))
+        #expect(try names == (before + ["d"]).sorted())
+        #expect(try work.contents(of: "d").values.map { $0 } == [Data("half of it".utf8)])
+    }
+
     @Test("for damage in the database leaves nothing, and ends with 26")
     func damagedDatabase() throws {
         let name = try #require(try work.contents(of: "people.coffer").keys.first { $0.hasSuffix("db.sqlite3") })

@@ -122,6 +122,27 @@ struct RotateCommandTests {
         #expect(try stores.work.contents(of: "stores") == before)
     }
 
+    @Test("what a killed run left of the old generation is gone after the next, though the store was rotated by then")
+    func finished() throws {
+        let store = stores.folder.appending(path: "store0.coffer", directoryHint: .isDirectory)
+        func names() throws -> [String] {
+            try FileManager.default.contentsOfDirectory(atPath: store.path(percentEncoded: false)).sorted()
+        }
+        let old = try #require(try names().last)
+        let kept = stores.work.folder.appending(path: "kept")
+        try FileManager.default.copyItem(at: store.appending(path: old), to: kept)
+        #expect(try stores.rotate("stores/store0.coffer").status == 0)
+        try FileManager.default.copyItem(at: kept, to: store.appending(path: old))
+        // As it is when the process ends right after the rename.
+        #expect(try names().count == 3)
+        #expect(try stores.rotate("stores/store0.coffer", "--dry-run").output.hasPrefix("rotated before"))
+        #expect(try names().count == 3)
+        #expect(try stores.rotate("stores/store0.coffer").output.hasPrefix("rotated before"))
+        #expect(try names().count == 2)
+        #expect(try !names().contains(old))
+        #expect(try stores.opens("store0", stores.new))
+    }
+
     @Test("the first failure ends it with 3, and --keep-going does the others")
     func failing() throws {
         let other = try SymmetricKey(data: Data(64..<96))

@@ -62,9 +62,7 @@ struct ExportCommand: StoreCommand {
         guard let store = FileIdentity(path: arguments.store) else { return }
         for path in [file == "-" ? nil : file, attachments].compactMap(\.self) {
             // Of what does not exist yet, the folder counts that it will be in.
-            let folder = path.contains("/") ? path.replacing(#/[^/]*\/*$/#, with: "") : ""
-            for place in [path, folder.isEmpty ? (path.hasPrefix("/") ? "/" : ".") : folder]
-            where store.contains(folder: place) {
+            for place in [path, Folder.parent(of: path)] where store.contains(folder: place) {
                 throw Failure.usage("\(path): it is inside the store")
             }
         }

@@ -44,6 +44,11 @@ struct LeakCheckCommand: ParsableCommand {
                 exit: .noStore)
         }
         let report = try scan.search(URL(filePath: store).standardizedFileURL)
+        guard report.fileCount > 0 else {
+            throw Failure(
+                message: "\(store): there is no file in it to look into", code: "invalidArgument", status: 400,
+                exit: .failed)
+        }
         for leak in report.leaks { try console.printResult(json ? leak.json : Console.printable(leak.description)) }
         try console.printResult(json ? report.json : report.text)
         try console.flush()

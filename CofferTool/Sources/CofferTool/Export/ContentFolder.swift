@@ -10,10 +10,12 @@ internal import Darwin
 /// A folder of contents of attachments and blobs, each in a file that is named by its SHA-1: HEX.blob.
 ///
 /// No text of a document is part of a path.
-struct ContentFolder {
+final class ContentFolder {
     private let path: String
     /// Whether ``init(new:)`` made the folder.
     private let isNew: Bool
+    /// The files that were made here: whatever else there may be by now is somebody else's.
+    private var names: Set<String> = []
 
     /// The folder that contents are read from.
     init(_ path: String) throws(Failure) {
@@ -30,16 +32,16 @@ struct ContentFolder {
         self.path = path
         guard !isNew else { return }
         guard errno == EEXIST else { throw Failure.system(errno, path) }
-        guard try Self.names(in: path).isEmpty else {
+        guard try Self.isEmpty(path) else {
             throw Failure(
                 message: "\(path): it is not empty, and nothing is overwritten", code: "ioFailed", status: 500,
                 exit: .failed)
         }
     }
 
-    private static func names(in path: String) throws(Failure) -> [String] {
+    private static func isEmpty(_ path: String) throws(Failure) -> Bool {
         do {
-            return try FileManager.default.contentsOfDirectory(atPath: path)
+            return try FileManager.default.contentsOfDirectory(atPath: path).isEmpty
         } catch {
             throw Failure(describing: error, subject: path)
         }
@@ -61,13 +63,12 @@ struct ContentFolder {
     ///
     /// - Returns: how many bytes were written; nil where the content is there already.
     func write(_ chunks: AttachmentChunks, named name: String) throws -> Int? {
+        guard !names.contains(name) else { return nil }
         let path = path(name)
         let descriptor = unsafe open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else {
-            // The folder was empty when the export began.
-            if errno == EEXIST { return nil }
-            throw Failure.system(errno, path)
-        }
+        // The folder was empty: one that is there by now may be half written.
+        guard descriptor >= 0 else { throw Failure.system(errno, path) }
+        names.insert(name)
         defer { close(descriptor) }
         var byteCount = 0
         try chunks.forEach { chunk in
@@ -81,24 +82,14 @@ struct ContentFolder {
 
     /// Sees that what was written will be found there after a power cut.
     func synchronize() throws(Failure) {
-        let descriptor = unsafe open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard descriptor >= 0 else { throw Failure.system(errno, path) }
-        defer { close(descriptor) }
-        guard fsync(descriptor) == 0 else { throw Failure.system(errno, path) }
+        try Folder.synchronize(path)
+        if isNew { try Folder.synchronize(Folder.parent(of: path)) }
     }
 
     /// Takes away what was written, and the folder if it was made for that.
     func remove() {
-        for name in (try? Self.names(in: path)) ?? [] where Self.isContent(name) { unsafe unlink(path(name)) }
+        for name in names { unsafe unlink(path(name)) }
         if isNew { unsafe rmdir(path) }
-    }
-
-    private static func isContent(_ name: String) -> Bool {
-        name.utf8.count == 45 && name.hasSuffix(".blob")
-            && name.utf8.prefix(40).allSatisfy {
-                (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0)
-                    || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains($0)
-            }
     }
 
     /// The content that has this digest, to be read once; nil where there is no such file.

@@ -81,6 +81,7 @@ struct ExportFile: ~Copyable {
             guard unsafe rename(paths.partial, paths.final) == 0 else { throw Failure.system(errno, name) }
         }
         isFinished = true
+        try Folder.synchronize(Folder.parent(of: paths.final))
     }
 
     private mutating func flush() throws(Failure) {

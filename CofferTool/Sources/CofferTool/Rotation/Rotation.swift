@@ -67,7 +67,8 @@ struct Rotation: Sendable {
         do {
             database = try await place.open(oldKey, readOnly: isRehearsal)
         } catch let error as CofferError where error.code == .wrongKey {
-            guard let rotated = try await opened(place, by: newKey) else { throw error }
+            // For writing: a run that was killed may have left it to be finished, and all that is under the old key.
+            guard let rotated = try await opened(place, by: newKey, readOnly: isRehearsal) else { throw error }
             try await rotated.close()
             return .wasRotated
         }
@@ -105,10 +106,10 @@ struct Rotation: Sendable {
         return .due
     }
 
-    /// The database, opened for reading or as it is open, if `key` opens it.
-    private func opened(_ place: Place, by key: SymmetricKey) async throws -> Database? {
+    /// The database, opened so or as it is open, if `key` opens it.
+    private func opened(_ place: Place, by key: SymmetricKey, readOnly: Bool = true) async throws -> Database? {
         do {
-            return try await place.open(key, readOnly: true)
+            return try await place.open(key, readOnly: readOnly)
         } catch let error as CofferError where error.code == .wrongKey {
             return nil
         }

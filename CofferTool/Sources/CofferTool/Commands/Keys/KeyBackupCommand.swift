@@ -104,5 +104,6 @@ enum NewFile {
             throw error
         }
         close(descriptor)
+        try Folder.synchronize(Folder.parent(of: path))
     }
 }
