@@ -84,6 +84,7 @@ static inline void (*sqlcipher_transient(void))(void *) { return (void (*)(void 
 // X(name, value): SQLITE_name as SQLCIPHER_name.
 #define SQLCIPHER_CONSTANTS(X) \
     X(OK, 0) X(ERROR, 1) X(PERM, 3) X(BUSY, 5) X(LOCKED, 6) X(NOMEM, 7) X(READONLY, 8) X(INTERRUPT, 9) X(IOERR, 10) \
+    X(IOERR_FSYNC, 1034) X(IOERR_DIR_FSYNC, 1290) \
     X(CORRUPT, 11) X(FULL, 13) X(CANTOPEN, 14) X(TOOBIG, 18) X(CONSTRAINT, 19) X(AUTH, 23) X(NOTADB, 26) \
     X(ROW, 100) X(DONE, 101) \
     X(INTEGER, 1) X(FLOAT, 2) X(BLOB, 4) X(NULL, 5) \

@@ -51,9 +51,7 @@ struct DatabaseFile: Sendable {
     func inspect() throws(CofferError) -> Inspection {
         let hasLog = logByteCount > 0
         let hadLogIndex = hasLogIndex
-        if hasLog && !FileManager.default.isWritableFile(atPath: hadLogIndex ? path + "-shm" : directory) {
-            throw CofferError(.busy, of: subject, "its log has to be read first, and the directory can't be written")
-        }
+        try checkLogReadable()
         defer { if hasLog && !hadLogIndex { removeLogIndex() } }
         let connection = try connect(hasLog ? .readOnly : .immutable, cacheByteCount: 1 << 20)
         defer { try? connection.close() }
@@ -74,6 +72,14 @@ struct DatabaseFile: Sendable {
         return Inspection(
             binding: binding, lastSequence: lastSequence, nextExpiration: nextExpiration, reclaimable: reclaimable,
             labeledKeys: labeledKeys)
+    }
+
+    /// - Throws: `busy` (503) when there is a log, and it can't be read for want of an index that can't be made.
+    func checkLogReadable() throws(CofferError) {
+        guard logByteCount > 0 else { return }
+        guard FileManager.default.isWritableFile(atPath: hasLogIndex ? path + "-shm" : directory) else {
+            throw CofferError(.busy, of: subject, "its log has to be read first, and the directory can't be written")
+        }
     }
 
     /// - Throws: `readOnly` (403) where the file or its directory can't be written. SQLite would open it for reading then.

@@ -17,7 +17,21 @@ struct AttachmentRow: Sendable {
         var header: [UInt8]
     }
 
-    /// The digest and length of the content, where it is here.
+    /// Whether digests and length are such as Coffer writes them. In a store that is not encrypted anybody can write others.
+    var isWellFormed: Bool {
+        guard (0..<1 << 52).contains(byteCount) else { return false }
+        guard let proof else { return true }
+        guard case .sha1(let sha1) = key else { return false }
+        return sha1.count == DigestAlgorithm.sha1.byteCount && proof.sha256.count == DigestAlgorithm.sha256.byteCount
+    }
+
+    /// - Throws: `damaged` (500) unless it is well formed.
+    func checked() throws(CofferError) -> AttachmentRow {
+        guard isWellFormed else { throw CofferError(.damaged, "the row of a content is not what was written") }
+        return self
+    }
+
+    /// The digest and length of the content, where it is here. Only of a row that is well formed.
     var content: ContentDigest? {
         guard let proof, case .sha1(let sha1) = key else { return nil }
         return ContentDigest(sha1: sha1, sha256: proof.sha256, byteCount: byteCount)
@@ -81,10 +95,11 @@ final class AttachmentTables {
         case .sha1(let bytes): try find.bind(1, bytes)
         case .foreign(let text): try find.bind(1, text)
         }
-        return try find.first { row in
-            AttachmentRow(
+        return try find.first { (row) throws(CofferError) in
+            try AttachmentRow(
                 number: row.integer(0), key: key, byteCount: Int(row.integer(1)),
-                proof: row.isNull(2) ? nil : .init(sha256: row.bytes(2), header: row.bytes(3)))
+                proof: row.isNull(2) ? nil : .init(sha256: row.bytes(2), header: row.bytes(3))
+            ).checked()
         }
     }
 
@@ -93,7 +108,13 @@ final class AttachmentTables {
         let all = Statement(connection, "SELECT digest FROM attachments WHERE sha256 IS NOT NULL")
         defer { all.finalize() }
         var names: Set<String> = []
-        while try all.step() { names.insert(try naming.name(of: all.bytes(0))) }
+        while try all.step() {
+            let digest = all.bytes(0)
+            guard digest.count == DigestAlgorithm.sha1.byteCount else {
+                throw CofferError(.damaged, of: connection.subject, "a content's row has no digest")
+            }
+            names.insert(try naming.name(of: digest))
+        }
         return names
     }
 
@@ -119,9 +140,10 @@ final class AttachmentTables {
         var found: [AttachmentRow] = []
         while try list.step() {
             found.append(
-                AttachmentRow(
+                try AttachmentRow(
                     number: list.integer(0), key: .sha1(list.bytes(4)), byteCount: Int(list.integer(1)),
-                    proof: .init(sha256: list.bytes(2), header: list.bytes(3))))
+                    proof: .init(sha256: list.bytes(2), header: list.bytes(3))
+                ).checked())
         }
         return found
     }

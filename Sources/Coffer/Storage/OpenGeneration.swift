@@ -1,6 +1,7 @@
 internal import CofferSealing
 internal import CofferSQLite
 internal import CofferVault
+internal import Synchronization
 
 /// What one generation of an open store is read through: connections to its database, and its attachment files. A key
 /// change puts another in its place; this one lasts until those who began to read from it have ended.
@@ -9,6 +10,10 @@ final class OpenGeneration: Sendable {
     private let readers: ReaderPool
     /// Lets go of the directory only after the last connection is closed.
     private let lease: GenerationLease?
+
+    /// The database file, if somebody reads it beside the connections. It is closed after them: closing it ends all locks
+    /// that the process has on it, theirs too (POSIX, `fcntl`).
+    private let databaseFile = Lock<File?>(nil)
 
     init(attachments: AttachmentStore, readers: ReaderPool) {
         self.attachments = attachments
@@ -28,6 +33,18 @@ final class OpenGeneration: Sendable {
 
     /// Gives up what idle readers see, so that a checkpoint can copy the whole log.
     func closeIdleSnapshots() { readers.closeIdleSnapshots() }
+
+    /// The database file, opened once.
+    func databaseFile(
+        opening open: () throws(CofferError) -> File
+    ) throws(CofferError) -> File {
+        try databaseFile.withLock { (file) throws(CofferError) in
+            if let file { return file }
+            let opened = try open()
+            file = opened
+            return opened
+        }
+    }
 
     /// Lets nobody begin to read any more, and closes when the last reader is done.
     func retire() { readers.retire() }

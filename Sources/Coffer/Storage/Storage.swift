@@ -101,6 +101,13 @@ final class Storage: Sendable {
 
     private var generation: OpenGeneration { state.withLock(\.generation) }
 
+    /// The database file of `files`, which are those of that generation, for reading its bytes.
+    func databaseFile(of files: Generation) throws(CofferError) -> File {
+        try generation.databaseFile { () throws(CofferError) in
+            try settings.fileSystem.openFile(Generation.databaseName, in: files.directory)
+        }
+    }
+
     // MARK: Reading
 
     /// Reads in one snapshot: the newest, or, inside a transaction of the calling thread, the transaction's own.

@@ -119,8 +119,9 @@ extension Writer {
             return connection.lastInsertedRowID
         }
         // The same content is there, unless its file was lost or damaged: then this is its chance to come back.
-        if let proof = row.proof, willInstall(file) || contentIsThere(file.digest, header: proof.header) {
-            return row.number
+        if let proof = row.proof {
+            if willInstall(file) { return row.number }
+            if try contentIsThere(file.digest, header: proof.header) { return row.number }
         }
         try updateAttachment.bind(1, row.number)
         try bind(file, to: updateAttachment)

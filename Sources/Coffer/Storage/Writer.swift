@@ -208,8 +208,15 @@ final class Writer {
     }
 
     /// Whether a content's file is there, and the one that its row means, as far as that shows without reading it.
-    func contentIsThere(_ content: ContentDigest, header: [UInt8]) -> Bool {
-        (try? attachments.open(content, header: header, subject: connection.subject)) != nil
+    ///
+    /// - Throws: `ioFailed` (500) when that can't be told: what is there must not be replaced then.
+    func contentIsThere(_ content: ContentDigest, header: [UInt8]) throws(CofferError) -> Bool {
+        do throws(CofferError) {
+            _ = try attachments.open(content, header: header, subject: connection.subject)
+            return true
+        } catch  where error.code == .damaged {
+            return false
+        }
     }
 
     /// Has the file installed when the outermost transaction commits.

@@ -53,12 +53,16 @@ struct Contradiction: Sendable {
             detail: "a revision that nothing has replaced is not among its leaves",
             sql: """
                 SELECT r.sequence, r.id FROM revisions AS r JOIN documents AS d ON d.id = r.id
-                WHERE d.winner <> r.sequence AND NOT EXISTS (
-                        SELECT 1 FROM revisions AS c WHERE c.document = r.document AND c.document <> c.sequence
-                            AND c.generation = r.generation + 1 AND c.parent = r.sequence)
-                    AND NOT EXISTS (
-                        SELECT 1 FROM leaves AS l WHERE l.document = r.document AND l.sequence = r.sequence
-                            AND substr(l.rank, 1, 1) = CASE WHEN r.flags & 1 THEN x'00' ELSE x'01' END)
+                LEFT JOIN leaves AS l ON l.sequence = r.sequence AND +l.document = r.document
+                WHERE d.winner <> r.sequence AND l.sequence IS NULL AND NOT EXISTS (
+                    SELECT 1 FROM revisions AS c WHERE c.document = r.document AND c.document <> c.sequence
+                        AND c.generation = r.generation + 1 AND c.parent = r.sequence)
+                """),
+        Contradiction(
+            detail: "one of its leaves is a deletion in one table and not in the other",
+            sql: """
+                SELECT l.sequence, r.id FROM leaves AS l JOIN revisions AS r ON r.sequence = l.sequence
+                WHERE substr(l.rank, 1, 1) <> CASE WHEN r.flags & 1 THEN x'00' ELSE x'01' END
                 """),
         Contradiction(
             detail: "one of its leaves is missing, or was replaced",

@@ -1,4 +1,5 @@
 public import CofferSealing
+internal import CofferSQLite
 internal import CofferVault
 
 extension Database {
@@ -6,8 +7,8 @@ extension Database {
     /// and no error.
     ///
     /// Every page's code is checked, also of those that no read has come across; SQLCipher 3.4.1 has no such check. Others
-    /// read and write meanwhile. A change of keys, a compaction and a backup wait. A page, row or attachment that is
-    /// reported was looked at again while nobody wrote.
+    /// read and write meanwhile. A change of keys, a compaction and a backup wait. A page that looks damaged is looked at
+    /// again while nobody writes; documents and attachments are read in snapshots.
     ///
     /// A database that can't be opened for damage is verified by ``Manager/verifyDatabase(named:encryptionKey:level:)``.
     ///
@@ -22,6 +23,9 @@ extension Database {
             try Verifier(
                 store: storage.store, manifest: storage.manifest, attachments: storage.attachments,
                 subject: storage.subject, fileSystem: storage.settings.fileSystem, monitor: monitor,
+                openDatabaseFile: { [storage] (generation) throws(CofferError) in
+                    try storage.databaseFile(of: generation)
+                },
                 alone: storage.aloneOrReadOnly
             ).run(level)
         }
@@ -42,9 +46,10 @@ extension Database {
 }
 
 extension Storage {
-    /// Runs `body` while nobody writes; where nobody can, at once.
-    fileprivate func aloneOrReadOnly(_ body: () throws(CofferError) -> Void) throws(CofferError) {
-        if isReadOnly { return try body() }
-        try alone { (_) throws(CofferError) in try body() }
+    /// Runs `body` while nobody writes, with the number of frames that the log is known to have; where nobody can write, at
+    /// once.
+    fileprivate func aloneOrReadOnly(_ body: (Int) throws(CofferError) -> Void) throws(CofferError) {
+        if isReadOnly { return try body(0) }
+        try alone { (writer) throws(CofferError) in try body(writer.connection.logFrameCount) }
     }
 }

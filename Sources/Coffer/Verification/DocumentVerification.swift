@@ -1,13 +1,14 @@
 internal import CofferModel
 internal import CofferSealing
 internal import CofferSQLite
+internal import CofferVault
 
 /// Checks that tables and indexes are well formed, that every body is what was written, and that the tables agree. What is
 /// damaged gets the name of its document, as far as anything still says it.
 struct DocumentVerification {
     let database: DatabaseFile
     let access: Connection.Access
-    let binding: Binding
+    let manifest: Manifest
     let monitor: VerificationMonitor
 
     struct Result {
@@ -19,18 +20,16 @@ struct DocumentVerification {
     func run() throws(CofferError) -> Result {
         var result = Result()
         monitor.begin(.documents, byteCount: database.byteCount)
-        // Without its first pages there are no tables.
-        let opened: Void? = try withoutDamage { () throws(CofferError) in
+        do throws(CofferError) {
             let tables = try connect()
             defer { try? tables.connection.close() }
-            guard try Binding.read(from: tables.connection) == binding else {
-                throw CofferError(.damaged, of: database.subject, "it says another store's name")
-            }
+            try Binding.read(from: tables.connection).check(against: manifest, subject: database.subject)
             try tables.confirmReads()
-        }
-        guard opened != nil else {
+        } catch  where error.isDamage {
+            // Without its first pages, or of another store, there are no tables to look at.
             result.findings.append(
-                VerificationFinding(.structure, "the database", "it can't be opened: its first pages are damaged"))
+                VerificationFinding(
+                    .structure, "the database", "it can't be opened: \(error.detail ?? "its first pages are damaged")"))
             return result
         }
         try checkStructure(&result)
@@ -93,13 +92,13 @@ struct DocumentVerification {
 
     private static let revisions = RowScan(
         rows: """
-            SELECT id, digest, body FROM revisions WHERE sequence >= ?1 AND sequence < ?2 ORDER BY sequence
+            SELECT id, digest, body FROM revisions WHERE sequence BETWEEN ?1 AND ?2 ORDER BY sequence
             """,
-        last: "SELECT max(sequence) FROM revisions")
+        next: "SELECT min(sequence) FROM revisions WHERE sequence >= ?1", last: "SELECT max(sequence) FROM revisions")
 
     private func checkRevisions(_ result: inout Result) throws(CofferError) {
         var lastDamaged: String?
-        let unreadable = try Self.revisions.run { () throws(CofferError) in
+        let unreadable = try Self.revisions.run(monitor) { () throws(CofferError) in
             try connect()
         } read: {
             Self.row($0)
@@ -175,11 +174,9 @@ struct DocumentVerification {
 
     // MARK: Documents
 
-    private static let firstRevisions = RowScan(
-        rows: """
-            SELECT id FROM revisions WHERE sequence >= ?1 AND sequence < ?2 AND document = sequence ORDER BY sequence
-            """,
-        last: "SELECT max(sequence) FROM revisions")
+    private static let ids = RowScan(
+        rows: "SELECT id FROM revisions WHERE sequence BETWEEN ?1 AND ?2 ORDER BY sequence",
+        next: "SELECT min(sequence) FROM revisions WHERE sequence >= ?1", last: "SELECT max(sequence) FROM revisions")
 
     /// Where the table of documents can't be read to its end, says which documents it doesn't find any more.
     private func checkEntries(_ result: inout Result) throws(CofferError) {
@@ -189,16 +186,16 @@ struct DocumentVerification {
             while try all.step() {}
         }
         if isWhole != nil { return }
-        var ids: [String] = []
-        _ = try Self.firstRevisions.run { () throws(CofferError) in
+        var ids: Set<String> = []
+        _ = try Self.ids.run(monitor) { () throws(CofferError) in
             try connect()
         } read: {
             $0.text(0)
         } take: { (id) throws(CofferError) in
-            ids.append(id)
+            ids.insert(id)
         }
         var tables: DocumentTables?
-        for id in ids {
+        for id in ids.sorted() {
             try monitor.checkCancelled()
             let found: Void? = try withoutDamage { () throws(CofferError) in
                 let current = if let tables { tables } else { try connect() }
@@ -220,12 +217,13 @@ struct DocumentVerification {
 
     private static let localDocuments = RowScan(
         rows: """
-            SELECT id, digest, body FROM local_documents WHERE number >= ?1 AND number < ?2 ORDER BY number
+            SELECT id, digest, body FROM local_documents WHERE number BETWEEN ?1 AND ?2 ORDER BY number
             """,
+        next: "SELECT min(number) FROM local_documents WHERE number >= ?1",
         last: "SELECT max(number) FROM local_documents")
 
     private func checkLocalDocuments(_ result: inout Result) throws(CofferError) {
-        let unreadable = try Self.localDocuments.run { () throws(CofferError) in
+        let unreadable = try Self.localDocuments.run(monitor) { () throws(CofferError) in
             try connect()
         } read: {
             Self.row($0)

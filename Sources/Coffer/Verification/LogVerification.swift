@@ -3,40 +3,71 @@ internal import CofferVault
 
 /// Checks the pages in a write-ahead log, as sqlite.org/fileformat2.html section 4 has it.
 ///
-/// Where the log's own checksums end, SQLite ends it, as after a crash; behind that there is nothing to check. What is checked
-/// is every page before it: whoever can make checksums right has no key for the page's code.
+/// Where the log's own checksums end, SQLite ends it, as after a crash. Of a log that a killed process left nobody knows
+/// whether it had more; of one that this process writes it is known. Checked is every page before that: whoever can make
+/// checksums right has no key for the page's code.
 struct LogVerification {
     let fileSystem: any FileSystem
     let generation: Generation
+    let monitor: VerificationMonitor
 
+    private static let name = Generation.databaseName + "-wal"
     private static let headerByteCount = 32
     private static let frameHeaderByteCount = 24
     private static let magic: UInt32 = 0x377f_0682
 
-    /// - Parameter authenticator: for the pages of the file that the log belongs to; nil where they have no codes.
+    struct Result {
+        /// Frames up to the last commit.
+        var frameCount = 0
+        /// The pages that a commit has put there, each with the right code.
+        var pages: Set<UInt32> = []
+        /// How many pages the database has after the last commit; nil when there is none in the log.
+        var pageCount: Int?
+        var findings: [VerificationFinding] = []
+    }
+
+    /// - Parameters:
+    ///   - frameCount: how many the log is known to have at least.
+    ///   - makeAuthenticator: for the pages of the file that the log belongs to; nil where they have no codes.
     func run(
-        authenticator makeAuthenticator: () throws(CofferError) -> PageAuthenticator?
-    ) throws(CofferError) -> PageVerification.Result {
-        var result = PageVerification.Result()
-        let name = Generation.databaseName + "-wal"
-        guard let status = try fileSystem.status(of: name, in: generation.directory), status.byteCount > 0 else {
-            return result
+        frameCount: Int, authenticator makeAuthenticator: () throws(CofferError) -> PageAuthenticator?
+    ) throws(CofferError) -> Result {
+        var result = Result()
+        let isReadable: Void? = try unreadableIsNil { () throws(CofferError) in
+            try read(makeAuthenticator(), &result)
         }
-        let file = try fileSystem.openFile(name, in: generation.directory)
+        if isReadable == nil {
+            result.findings.append(VerificationFinding(.structure, Self.name, "it can't be read to its end"))
+        } else if result.frameCount < frameCount {
+            result.findings.append(
+                VerificationFinding(
+                    .structure, Self.name,
+                    "it ends after \(result.frameCount) pages, and \(frameCount) were committed to it"))
+        }
+        return result
+    }
+
+    private func read(
+        _ authenticator: consuming PageAuthenticator?, _ result: inout Result
+    ) throws(CofferError) {
+        guard let status = try fileSystem.status(of: Self.name, in: generation.directory), status.byteCount > 0 else {
+            return
+        }
+        let file = try fileSystem.openFile(Self.name, in: generation.directory)
         let header = Words(try fileSystem.read(Self.headerByteCount, from: file, at: 0))
         guard header.count == Self.headerByteCount / 4, header[0] & ~1 == Self.magic,
             header[2] == UInt32(PageAuthenticator.pageByteCount)
-        else { return result }
+        else { return }
         var checksum = Checksum(isBigEndian: header[0] & 1 == 1)
         checksum.add(header.bytes[..<24])
-        guard checksum.matches(header[6], header[7]), var authenticator = try makeAuthenticator() else { return result }
+        guard checksum.matches(header[6], header[7]) else { return }
 
         // Frames after the last commit count for nothing.
-        var uncommitted: [VerificationFinding] = []
-        var uncommittedCount = 0
+        var pending = Result()
         var position = Self.headerByteCount
         let frameByteCount = Self.frameHeaderByteCount + PageAuthenticator.pageByteCount
         while true {
+            try monitor.checkCancelled()
             let bytes = try fileSystem.read(frameByteCount, from: file, at: position)
             let frame = Words(Array(bytes.prefix(Self.frameHeaderByteCount)))
             guard bytes.count == frameByteCount, frame[2] == header[4], frame[3] == header[5] else { break }
@@ -44,21 +75,25 @@ struct LogVerification {
             checksum.add(bytes[..<8])
             checksum.add(page)
             guard checksum.matches(frame[4], frame[5]) else { break }
-            uncommittedCount += 1
-            let isAuthentic = try unsafe authenticator.isAuthentic(page.span.bytes, number: frame[0])
-            if !isAuthentic {
-                uncommitted.append(
+            pending.frameCount += 1
+            if try unsafe authenticator?.isAuthentic(page.span.bytes, number: frame[0]) ?? true {
+                pending.pages.insert(frame[0])
+            } else {
+                pending.pages.remove(frame[0])
+                pending.findings.append(
                     VerificationFinding(
-                        .page, "page \(frame[0]) in \(name)", "its code is not that of its bytes", page: Int(frame[0])))
+                        .page, "page \(frame[0]) in \(Self.name)", "its code is not that of its bytes",
+                        page: Int(frame[0])))
             }
             if frame[1] != 0 {
-                result.pageCount += uncommittedCount
-                result.findings += uncommitted
-                (uncommitted, uncommittedCount) = ([], 0)
+                result.frameCount += pending.frameCount
+                result.pages.formUnion(pending.pages)
+                result.findings += pending.findings
+                result.pageCount = Int(frame[1])
+                pending = Result()
             }
             position += frameByteCount
         }
-        return result
     }
 }
 

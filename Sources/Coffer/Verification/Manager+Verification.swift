@@ -76,7 +76,11 @@ extension Manager {
         defer { if makesLogIndex { index?.removeLogIndex() } }
         return try Verifier(
             store: store, manifest: manifest, attachments: nil, subject: subject, fileSystem: fileSystem,
-            monitor: monitor, alone: { (body) throws(CofferError) in try body() }
+            monitor: monitor,
+            openDatabaseFile: { [fileSystem] (generation) throws(CofferError) in
+                try fileSystem.openFile(Generation.databaseName, in: generation.directory)
+            },
+            alone: { (body) throws(CofferError) in try body(0) }
         ).run(level)
     }
 }

@@ -8,6 +8,8 @@ internal import CofferVault
 struct PageVerification {
     let fileSystem: any FileSystem
     let generation: Generation
+    /// The database file.
+    let file: File
     /// Nil where the store isn't encrypted: pages have no codes there.
     let key: SymmetricKey?
     let monitor: VerificationMonitor
@@ -17,50 +19,47 @@ struct PageVerification {
     private static let batchSize = 256
     /// SQLite's page for locks, which holds byte 2^30 and is never written.
     private static let lockPage = (1 << 30) / pageByteCount + 1
+    private static let sqliteHeader = Array("SQLite format 3\0".utf8)
 
     struct Result {
         var pageCount = 0
         var findings: [VerificationFinding] = []
     }
 
-    /// - Parameter alone: runs what it is given while nobody copies pages from the log into the file: a page that looks
-    ///   damaged may have been half written at that moment, and is looked at again.
+    /// - Parameter alone: runs what it is given while nobody copies pages from the log into the file, with the number of
+    ///   frames that the log is known to have. A page that looks damaged may have been half written at that moment, and is
+    ///   looked at again.
     func run(
-        alone: (_ body: () throws(CofferError) -> Void) throws(CofferError) -> Void
+        alone: (_ body: (_ frameCount: Int) throws(CofferError) -> Void) throws(CofferError) -> Void
     ) throws(CofferError) -> Result {
         var result = Result()
-        let file = try fileSystem.openFile(Generation.databaseName, in: generation.directory)
         let byteCount = try fileSystem.status(of: file).byteCount
         monitor.begin(.pages, byteCount: byteCount)
-        guard byteCount > 0 else {
-            result.findings.append(
-                VerificationFinding(.structure, Generation.databaseName, "it is empty"))
-            return result
-        }
-        var suspects = try suspectPages(of: file, byteCount: byteCount)
-        result.pageCount = byteCount / Self.pageByteCount
-        if !suspects.isEmpty || byteCount % Self.pageByteCount != 0 {
-            try alone { () throws(CofferError) in
-                suspects = try suspectPages(of: file, among: suspects)
-                let byteCount = try fileSystem.status(of: file).byteCount
-                if byteCount % Self.pageByteCount != 0 {
-                    result.findings.append(
-                        VerificationFinding(
-                            .structure, Generation.databaseName,
-                            "it has \(byteCount) bytes, which are no whole pages"))
-                }
+        let suspects = try suspectPages(byteCount: byteCount)
+        try alone { (frameCount) throws(CofferError) in
+            let log = try LogVerification(fileSystem: fileSystem, generation: generation, monitor: monitor).run(
+                frameCount: frameCount
+            ) { () throws(CofferError) in try authenticator() }
+            let byteCount = try fileSystem.status(of: file).byteCount
+            let pageCount = byteCount / Self.pageByteCount
+            result.pageCount = pageCount + log.frameCount
+            if byteCount == 0 {
+                result.findings.append(VerificationFinding(.structure, Generation.databaseName, "it is empty"))
+            } else if byteCount % Self.pageByteCount != 0 && log.pageCount == nil {
+                result.findings.append(
+                    VerificationFinding(
+                        .structure, Generation.databaseName, "it has \(byteCount) bytes, which are no whole pages"))
             }
-        }
-        let isSaltDamaged = suspects.count > 1 && suspects.count == result.pageCount
-        result.findings += (isSaltDamaged ? [1] : suspects).map { number in
-            VerificationFinding(
-                .page, "page \(number) of \(Generation.databaseName)", words(isSaltDamaged), page: number)
-        }
-        try alone { () throws(CofferError) in
-            let log = try LogVerification(fileSystem: fileSystem, generation: generation).run(authenticator: {
-                () throws(CofferError) in try authenticator(of: file)
-            })
-            result.pageCount += log.pageCount
+            let damaged = try suspectPages(among: suspects).filter { number in
+                // A copying that was cut short may have torn a page that the log has still.
+                !log.pages.contains(UInt32(clamping: number)) && number <= log.pageCount ?? .max
+            }
+            let checkedCount = pageCount - (pageCount >= Self.lockPage ? 1 : 0)
+            let isSaltDamaged = damaged.count > 1 && damaged.count == checkedCount
+            result.findings += (isSaltDamaged ? [1] : damaged).map { number in
+                VerificationFinding(
+                    .page, "page \(number) of \(Generation.databaseName)", words(isSaltDamaged), page: number)
+            }
             result.findings += log.findings
         }
         return result
@@ -74,58 +73,75 @@ struct PageVerification {
     }
 
     /// Nil where pages have no codes, or the file is too short to say under which salt.
-    private func authenticator(of file: File) throws(CofferError) -> PageAuthenticator? {
+    private func authenticator() throws(CofferError) -> PageAuthenticator? {
         guard let key else { return nil }
-        let salt = try fileSystem.read(PageAuthenticator.saltByteCount, from: file, at: 0)
-        guard salt.count == PageAuthenticator.saltByteCount else { return nil }
+        let salt = try bytes(PageAuthenticator.saltByteCount, at: 0)
+        guard let salt, salt.count == PageAuthenticator.saltByteCount else { return nil }
         return try PageAuthenticator(key: key, salt: salt)
     }
 
-    private func suspectPages(of file: File, byteCount: Int) throws(CofferError) -> [Int] {
-        guard var authenticator = try authenticator(of: file) else {
-            let start = try fileSystem.read(Self.sqliteHeader.count, from: file, at: 0)
-            return start == Self.sqliteHeader ? [] : [1]
+    private func suspectPages(byteCount: Int) throws(CofferError) -> [Int] {
+        let pageCount = byteCount / Self.pageByteCount
+        guard let authenticator = try authenticator() else {
+            let start = try bytes(Self.sqliteHeader.count, at: 0)
+            return pageCount > 0 && start != Self.sqliteHeader ? [1] : []
         }
         var suspects: [Int] = []
         let buffer = UnsafeMutableRawBufferPointer.allocate(
             byteCount: Self.batchSize * Self.pageByteCount, alignment: 4096)
         defer { unsafe buffer.deallocate() }
-        let pageCount = byteCount / Self.pageByteCount
-        var number = 1
-        while number <= pageCount {
+        for first in stride(from: 1, through: pageCount, by: Self.batchSize) {
             try monitor.checkCancelled()
-            let count = try unsafe fileSystem.read(into: buffer, from: file, at: (number - 1) * Self.pageByteCount)
-            // Cut meanwhile, by who gives free pages back.
-            guard count >= Self.pageByteCount else { break }
-            for index in 0..<count / Self.pageByteCount where number + index <= pageCount {
-                let page = unsafe UnsafeRawBufferPointer(
-                    rebasing: buffer[index * Self.pageByteCount..<(index + 1) * Self.pageByteCount])
-                if number + index != Self.lockPage,
-                    try unsafe !authenticator.isAuthentic(page, number: UInt32(clamping: number + index))
+            let last = min(first + Self.batchSize - 1, pageCount)
+            let count = try unreadableIsNil { () throws(CofferError) in
+                try unsafe fileSystem.read(into: buffer, from: file, at: (first - 1) * Self.pageByteCount)
+            }
+            guard let count else {
+                suspects += Array(first...last)
+                continue
+            }
+            // It may have been cut meanwhile, by who gives free pages back.
+            for number in first...last where (number - first + 1) * Self.pageByteCount <= count {
+                let start = (number - first) * Self.pageByteCount
+                let page = unsafe UnsafeRawBufferPointer(rebasing: buffer[start..<start + Self.pageByteCount])
+                if number != Self.lockPage,
+                    try unsafe !authenticator.isAuthentic(page, number: UInt32(clamping: number))
                 {
-                    suspects.append(number + index)
+                    suspects.append(number)
                 }
             }
             monitor.advance(byteCount: count)
-            number += count / Self.pageByteCount
         }
         return suspects
     }
 
     /// Those of `numbers` that are damaged, for who keeps others from writing them.
-    private func suspectPages(of file: File, among numbers: [Int]) throws(CofferError) -> [Int] {
-        guard var authenticator = try authenticator(of: file) else { return numbers }
+    private func suspectPages(among numbers: [Int]) throws(CofferError) -> [Int] {
+        guard !numbers.isEmpty, let authenticator = try authenticator() else { return numbers }
         var suspects: [Int] = []
         for number in numbers {
-            let page = try fileSystem.read(
-                Self.pageByteCount, from: file, at: (number - 1) * Self.pageByteCount)
+            let page = try bytes(Self.pageByteCount, at: (number - 1) * Self.pageByteCount)
             // Nobody needs what is behind the file's end.
-            if page.isEmpty { continue }
-            let isAuthentic = try unsafe authenticator.isAuthentic(page.span.bytes, number: UInt32(clamping: number))
-            if !isAuthentic { suspects.append(number) }
+            if page?.isEmpty == true { continue }
+            if let page, try unsafe authenticator.isAuthentic(page.span.bytes, number: UInt32(clamping: number)) {
+                continue
+            }
+            if number != Self.lockPage { suspects.append(number) }
         }
         return suspects
     }
 
-    private static let sqliteHeader = Array("SQLite format 3\0".utf8)
+    /// Nil where the disk doesn't give them back.
+    private func bytes(_ count: Int, at offset: Int) throws(CofferError) -> [UInt8]? {
+        try unreadableIsNil { () throws(CofferError) in try fileSystem.read(count, from: file, at: offset) }
+    }
+}
+
+/// What `body` reads; nil where the disk doesn't give it back.
+func unreadableIsNil<Value>(_ body: () throws(CofferError) -> Value) throws(CofferError) -> Value? {
+    do throws(CofferError) {
+        return try body()
+    } catch  where error.code == .ioFailed && error.isDamage {
+        return nil
+    }
 }

@@ -1,18 +1,29 @@
 internal import CofferSealing
 internal import CofferSQLite
+internal import CofferVault
+
+#if canImport(Glibc)
+internal import Glibc
+#else
+internal import Darwin
+#endif
 
 /// Goes through a table by its integer key, and on around what can't be read.
 ///
 /// Reading in order stops at the first damaged page. So a stretch that can't be read is halved, until what is left of it is
 /// single keys: every row is reached that is on a page of its own right, below pages that lead to it.
 struct RowScan {
-    /// Selects the rows from ?1 up to, but without, ?2, in the order of their keys.
+    /// Selects the rows from ?1 up to and with ?2, in the order of their keys.
     let rows: StaticString
-    /// Selects the highest key.
+    /// Selects the lowest key from ?1 on, or NULL.
+    let next: StaticString
+    /// Selects the highest key, or NULL.
     let last: StaticString
 
     /// Keys that are read at once.
     private static let stretch: Int64 = 1024
+    /// How often damage is met before stretches are no longer halved: each costs a new connection.
+    private static let patience = 20_000
 
     /// Hands what `read` makes of each row that can be read to `take`, once its page is known to be right.
     ///
@@ -20,34 +31,69 @@ struct RowScan {
     /// - Returns: the keys that can't be read, or would be on a page that can't; nil when it can't be told where the table
     ///   ends.
     func run<Row>(
-        connect: () throws(CofferError) -> DocumentTables, read: (Statement) throws(CofferError) -> Row,
-        take: (Row) throws(CofferError) -> Void
+        _ monitor: VerificationMonitor, connect: () throws(CofferError) -> DocumentTables,
+        read: (Statement) throws(CofferError) -> Row, take: (Row) throws(CofferError) -> Void
     ) throws(CofferError) -> [ClosedRange<Int64>]? {
         var tables = try connect()
         defer { try? tables.connection.close() }
-        guard let end = try lastKey(tables) else { return nil }
         var damaged: [ClosedRange<Int64>] = []
-        for start in stride(from: 0, through: end, by: Int64.Stride(Self.stretch)) {
-            var work = [start..<start + Self.stretch]
+        var damageCount = 0
+        var position = Int64.min
+        while true {
+            // Where the way to the next row is damaged, the last row says how far the keys go.
+            let start: Int64
+            switch try key(from: position, tables) {
+            case .found(let key?): start = key
+            case .found(nil): return damaged
+            case .unreadable:
+                try? tables.connection.close()
+                tables = try connect()
+                guard let last = try lastKey(tables) else { return nil }
+                if position > last { return damaged }
+                // Only a hostile table has keys below 1.
+                start = max(position, 0)
+            }
+            let (sum, overflows) = start.addingReportingOverflow(Self.stretch - 1)
+            var work = [start...(overflows ? .max : sum)]
+            position = overflows ? .max : sum + 1
             while let range = work.popLast() {
+                try monitor.checkCancelled()
                 if let rows = try rows(in: range, tables, read) {
                     for row in rows { try take(row) }
                     continue
                 }
+                damageCount += 1
                 try? tables.connection.close()
                 tables = try connect()
-                if range.count > 1 {
+                if range.count > 1 && damageCount < Self.patience {
                     let middle = range.lowerBound + Int64(range.count / 2)
-                    work.append(middle..<range.upperBound)
-                    work.append(range.lowerBound..<middle)
+                    work.append(middle...range.upperBound)
+                    work.append(range.lowerBound...middle - 1)
                 } else if let last = damaged.last, last.upperBound == range.lowerBound - 1 {
-                    damaged[damaged.count - 1] = last.lowerBound...range.lowerBound
+                    damaged[damaged.count - 1] = last.lowerBound...range.upperBound
                 } else {
-                    damaged.append(range.lowerBound...range.lowerBound)
+                    damaged.append(range)
                 }
             }
+            if overflows { return damaged }
         }
-        return damaged
+    }
+
+    private enum Next {
+        case found(Int64?)
+        case unreadable
+    }
+
+    private func key(from start: Int64, _ tables: DocumentTables) throws(CofferError) -> Next {
+        let statement = Statement(tables.connection, next)
+        defer { statement.finalize() }
+        let key = try withoutDamage { () throws(CofferError) -> Next in
+            try statement.bind(1, start)
+            let key = try statement.first { $0.isNull(0) ? nil : $0.integer(0) } ?? nil
+            try tables.confirmReads()
+            return .found(key)
+        }
+        return key ?? .unreadable
     }
 
     private func lastKey(_ tables: DocumentTables) throws(CofferError) -> Int64? {
@@ -62,7 +108,7 @@ struct RowScan {
 
     /// - Returns: nil when it met damage.
     private func rows<Row>(
-        in range: Range<Int64>, _ tables: DocumentTables, _ read: (Statement) throws(CofferError) -> Row
+        in range: ClosedRange<Int64>, _ tables: DocumentTables, _ read: (Statement) throws(CofferError) -> Row
     ) throws(CofferError) -> [Row]? {
         let statement = Statement(tables.connection, rows)
         defer { statement.finalize() }
@@ -77,11 +123,18 @@ struct RowScan {
     }
 }
 
+extension CofferError {
+    /// Whether it says that stored bytes are not what was written, or can't be read at all.
+    var isDamage: Bool {
+        code == .damaged || code == .ioFailed && (cause is UnreadableBytes || systemErrorNumber == EIO)
+    }
+}
+
 /// What `body` returns; nil when it finds damage.
 func withoutDamage<Value>(_ body: () throws(CofferError) -> Value) throws(CofferError) -> Value? {
     do throws(CofferError) {
         return try body()
-    } catch  where error.code == .damaged || error.code == .ioFailed {
+    } catch  where error.isDamage {
         return nil
     }
 }

@@ -12,8 +12,11 @@ struct Verifier {
     let subject: String
     let fileSystem: any FileSystem
     let monitor: VerificationMonitor
-    /// Runs what it is given while nobody copies the log into the database file.
-    let alone: (_ body: () throws(CofferError) -> Void) throws(CofferError) -> Void
+    /// Opens the database file, for as long as who has connections to it needs its locks: closing it would end them.
+    let openDatabaseFile: (Generation) throws(CofferError) -> File
+    /// Runs what it is given while nobody copies the log into the database file, with the number of frames that the log is
+    /// known to have.
+    let alone: (_ body: (_ frameCount: Int) throws(CofferError) -> Void) throws(CofferError) -> Void
 
     func run(_ level: VerificationLevel) throws(CofferError) -> Verification {
         var result = Verification(level)
@@ -30,7 +33,8 @@ struct Verifier {
         let database = DatabaseFile(
             path: generation.databasePath, subject: subject, key: try manifest.key(for: .database))
         let pages = try PageVerification(
-            fileSystem: fileSystem, generation: generation, key: database.key, monitor: monitor
+            fileSystem: fileSystem, generation: generation, file: openDatabaseFile(generation), key: database.key,
+            monitor: monitor
         ).run(alone: alone)
         result.pageCount = pages.pageCount
         result.findings += pages.findings
@@ -42,22 +46,23 @@ struct Verifier {
     }
 
     /// Reads MANIFEST again, as the next who opens the store.
+    ///
+    /// Its code was found right when the store was opened, or made with it; what is the same now has the same code.
     private func checkManifest(_ result: inout Verification) throws(CofferError) {
         do throws(CofferError) {
-            let manifest = try store.readManifest().unlock(with: self.manifest.unlockingKey)
-            guard manifest.manifest == self.manifest.manifest else {
+            guard try store.readManifest() == manifest.manifest else {
                 throw CofferError(.damaged, "it is not the one that the store was opened with")
             }
-        } catch  where error.code == .damaged || error.status == 401 {
+        } catch  where error.isDamage || error.code == .notAStore {
             result.findings.append(
-                VerificationFinding(.manifest, Manifest.fileName, error.detail ?? "it is not what was written"))
+                VerificationFinding(.manifest, Manifest.fileName, error.detail ?? "it is missing"))
         }
     }
 
     private func checkDocuments(of database: DatabaseFile, _ result: inout Verification) throws(CofferError) {
-        let binding = Binding(manifest.manifest)
+        try database.checkLogReadable()
         let documents = try DocumentVerification(
-            database: database, access: access(to: database), binding: binding, monitor: monitor
+            database: database, access: access(to: database), manifest: manifest.manifest, monitor: monitor
         ).run()
         result.documentCount = documents.documentCount
         result.revisionCount = documents.revisionCount

@@ -31,7 +31,7 @@ package import CofferSealing
     /// What long statements ask while they run: see ``ask(_:)``.
     var question: ProgressQuestion?
 
-    /// Frames in the write-ahead log after the last commit on this connection, 0 if it made none.
+    /// Frames in the write-ahead log after the last commit on this connection, 0 if it made none since the log was emptied.
     package private(set) var logFrameCount = 0
 
     /// Opens the database file at `path`, which must exist.
@@ -185,6 +185,7 @@ package import CofferSealing
         // A reader in the way is no failure: the next checkpoint goes on from there.
         if code & 0xFF == Int32(SQLCIPHER_BUSY) { return false }
         try check(code)
+        logFrameCount = 0
         return true
     }
 

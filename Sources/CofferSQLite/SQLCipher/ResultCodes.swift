@@ -37,9 +37,13 @@ extension Connection {
             return CofferError(.cancelled, of: subject, reason)
         default:
             let number = unsafe handle.map { unsafe sqlcipher_system_errno($0) } ?? 0
-            if number == ENOSPC || number == EDQUOT { return CofferError(.noSpace, of: subject, reason) }
+            // After a sync that failed, also for want of space, nobody knows what of the commit is on the disk.
+            let isSync = [SQLCIPHER_IOERR_FSYNC, SQLCIPHER_IOERR_DIR_FSYNC].contains(Int(extended))
+            if !isSync && (number == ENOSPC || number == EDQUOT) { return CofferError(.noSpace, of: subject, reason) }
             let system = number == 0 ? "" : unsafe ", " + String(cString: strerror(number))
-            return CofferError(.ioFailed, of: subject, reason + system)
+            return CofferError(
+                .ioFailed, of: subject, reason + system,
+                cause: primary == Int32(SQLCIPHER_IOERR) ? UnreadableBytes() : nil)
         }
     }
 
@@ -48,3 +52,7 @@ extension Connection {
         if code != Int32(SQLCIPHER_OK) { throw error(code) }
     }
 }
+
+/// Why an error is `ioFailed`: the disk did not give bytes back that should be there, or did not take them. Not that
+/// there was no memory, or no descriptor.
+package struct UnreadableBytes: Error {}

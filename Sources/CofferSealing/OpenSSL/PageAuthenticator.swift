@@ -3,10 +3,8 @@ internal import COpenSSL
 /// Checks the pages of a database file as SQLCipher writes them in the portable profile, which SQLCipher 3.4.1 has no call
 /// for: each ends with an initialization vector and an HMAC-SHA-1 over ciphertext, vector and page number (docs/FORMAT.md,
 /// "Pages, without SQLCipher").
-///
-/// For one thread at a time.
 @safe package struct PageAuthenticator: ~Copyable, @unchecked Sendable {
-    // Sendable: nobody else has the pointer, and every use of it is mutating.
+    // Sendable: nobody else has the pointer, and what it leads to never changes.
     private let context: OpaquePointer
 
     /// The bytes of a page, with its reserve.
@@ -62,20 +60,22 @@ internal import COpenSSL
     deinit { unsafe EVP_MAC_CTX_free(context) }
 
     /// Whether `page` is one that was written as page `number` of the file, counted from 1.
-    package mutating func isAuthentic(_ page: borrowing RawSpan, number: UInt32) throws(CofferError) -> Bool {
+    package func isAuthentic(_ page: borrowing RawSpan, number: UInt32) throws(CofferError) -> Bool {
         try unsafe page.withUnsafeBytes { (page) throws(CofferError) in try unsafe isAuthentic(page, number: number) }
     }
 
     /// Whether `page` is one that was written as page `number` of the file, counted from 1.
-    package mutating func isAuthentic(_ page: UnsafeRawBufferPointer, number: UInt32) throws(CofferError) -> Bool {
+    package func isAuthentic(_ page: UnsafeRawBufferPointer, number: UInt32) throws(CofferError) -> Bool {
         guard page.count == Self.pageByteCount else { return false }
         let start = number == 1 ? Self.saltByteCount : 0
         let message = unsafe UnsafeRawBufferPointer(rebasing: page[start..<Self.codePosition])
         var code = [UInt8](repeating: 0, count: Self.codeByteCount)
         var written = 0
+        // A copy of the keyed context for each: OpenSSL before 3.0.3 doesn't start an HMAC again under the same key.
+        guard let context = unsafe EVP_MAC_CTX_dup(context) else { throw .openSSLFailed("HMAC-SHA-1") }
+        defer { unsafe EVP_MAC_CTX_free(context) }
         let result = unsafe withUnsafeBytes(of: number.littleEndian) { number in
-            unsafe EVP_MAC_init(context, nil, 0, nil) == 1
-                && EVP_MAC_update(context, message.bindMemory(to: UInt8.self).baseAddress, message.count) == 1
+            unsafe EVP_MAC_update(context, message.bindMemory(to: UInt8.self).baseAddress, message.count) == 1
                 && EVP_MAC_update(context, number.bindMemory(to: UInt8.self).baseAddress, number.count) == 1
                 && EVP_MAC_final(context, &code, &written, code.count) == 1
         }
