@@ -145,8 +145,8 @@ class Manifest:
             return None
         if key is None:
             raise Refused("keyRequired", "the store is encrypted")
-        if len(key) == 0 or (isinstance(key, bytes) and len(key) != 32):
-            raise Refused("invalidKey", "a key is a password or 32 bytes")
+        if len(key) == 0 or (len(key) != 32 if isinstance(key, bytes) else "\0" in key):
+            raise Refused("invalidKey", "a key is a password without U+0000, or 32 bytes")
         for slot in self.slots:
             if not slot.opens_for(key):
                 continue

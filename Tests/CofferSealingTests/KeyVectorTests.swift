@@ -17,6 +17,25 @@ struct KeyVectorTests {
         }
     }
 
+    struct RefusedPassword: Decodable {
+        let name: String, password: String, result: String
+    }
+
+    @Test("but for those that are none, or would be the same as another")
+    func passwordsRefused() throws {
+        let vectors = try VectorFiles.keys("passwords-refused", as: RefusedPassword.self)
+        #expect(vectors.count == 4)
+        for vector in vectors {
+            do throws(CofferError) {
+                _ = try SymmetricKey(password: vector.password).derivedKey(
+                    by: .scrypt(log2N: 10, r: 8, p: 1, salt: [1]))
+                Issue.record("\(vector.name) was taken")
+            } catch {
+                #expect(error.code.description == vector.result, "\(vector.name)")
+            }
+        }
+    }
+
     struct ScryptKEK: Decodable {
         let name: String, password: String, uuid: Hex, slotSalt: Hex, log2N: UInt8, r: UInt8, p: UInt32, salt: Hex
         let kek: Hex

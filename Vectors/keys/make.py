@@ -30,7 +30,7 @@ PASSWORDS = [
     ("ASCII", "password123456"),
     ("one character", "x"),
     ("spaces and a line end count", " pass word \r\n"),
-    ("a zero byte does not end it", "pass\u0000word"),
+    ("a control character does not end it", "pass\u0001word"),
     ("64 hex digits are a password, not a key", "00" * 32),
     ("longer than a hash block", "correct horse battery staple " * 10),
     ("composed", "caf\u00e9"),
@@ -62,6 +62,16 @@ def write(name, description, vectors):
         path.write_text(text + "\n", encoding="ascii")
     elif path.read_text(encoding="ascii") != text + "\n":
         sys.exit(f"{path.name} differs from what would be written")
+
+
+def passwords_refused():
+    cases = [
+        ("no character", ""),
+        ("HMAC fills keys up with zeros: this would be the same key as the one before them", "password123456\u0000"),
+        ("in the middle", "pass\u0000word"),
+        ("alone", "\u0000"),
+    ]
+    return [{"name": name, "password": password, "result": "invalidKey"} for name, password in cases]
 
 
 def password_encoding():
@@ -172,6 +182,8 @@ def key_wrap():
 
 if __name__ == "__main__":
     write("password-encoding", "The bytes of a password: UTF-8 of Unicode's normalization form C.", password_encoding())
+    write("passwords-refused", "What no password may be, since it would be none, or the same as another.",
+          passwords_refused())
     write("kek-scrypt", "KEK = scrypt(password as UTF-8 in NFC, salt, N = 2^log2N, r, p, 32); "
           "salt = 'coffer/v1/kek/scrypt' | 00 | uuid | slotSalt", kek_scrypt())
     write("kek-pbkdf2", "KEK = PBKDF2-HMAC-SHA-512(password as UTF-8 in NFC, salt, iterations, 32); "
