@@ -42,7 +42,7 @@ final class WaitingLine: Sendable {
         _ work: @escaping @Sendable () throws(Failure) -> Value
     ) async throws -> Value {
         let turn = Turn<Value>()
-        return try await withTaskCancellationHandler {
+        let value = try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
                 guard turn.wait(continuation) else { return }
                 let number = enter { turn.leave($0) }
@@ -52,12 +52,15 @@ final class WaitingLine: Sendable {
                     let result = continuation.map { _ in Result { try work() } }
                     // Before the task goes on: its next call finds nobody before it.
                     state.withLock { $0.presentCount -= 1 }
+                    turn.handOver()
                     if let result { continuation?.resume(with: result) }
                 }
             }
         } onCancel: {
             turn.leave(CofferError(.cancelled, of: subject))
         }
+        turn.handOver()
+        return value
     }
 
     private func enter(_ leave: @escaping @Sendable (CofferError) -> Void) -> Int {
@@ -121,6 +124,10 @@ private final class Turn<Value: Sendable>: Sendable {
         continuation.resume(throwing: error)
         return false
     }
+
+    /// For both sides of what a continuation carries over: the thread sanitizer knows locks, and not what the runtime does
+    /// where a continuation is resumed before its task waits.
+    func handOver() { state.withLock { _ in } }
 
     /// The continuation of one whose turn it is; nil when it has left.
     func take() -> CheckedContinuation<Value, any Error>? {
