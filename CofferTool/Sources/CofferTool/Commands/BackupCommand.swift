@@ -34,7 +34,7 @@ struct BackupCommand: StoreCommand {
         try copyPath.checkFolder()
         if !unencrypted { try newKey.checkStandardInput(arguments) }
         Interruption.watch()
-        let meter = KeyChangeMeter(console, isAsked: progress)
+        let meter = WorkMeter(console, isAsked: progress)
         defer { meter.clear() }
         let result = try arguments.withDatabase(readOnly: false) { database in
             let key = unencrypted ? nil : try newKey.key(of: copyPath)

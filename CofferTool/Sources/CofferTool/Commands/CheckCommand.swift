@@ -32,7 +32,7 @@ struct CheckCommand: StoreCommand {
         let path = try arguments.path()
         let manager = try Manager(directory: path.folder)
         let key = try arguments.openingKey(manager)
-        let meter = CheckMeter(console, isAsked: progress)
+        let meter = WorkMeter(console, isAsked: progress)
         let result: Verification
         do {
             defer { meter.clear() }

@@ -11,7 +11,7 @@ struct KeyChangeArguments: ParsableArguments {
         _ console: Console,
         _ change: @escaping @Sendable (@escaping @Sendable (CopyProgress) -> Void) async throws -> KeyChangeResult
     ) throws -> KeyChangeResult {
-        let meter = KeyChangeMeter(console, isAsked: progress)
+        let meter = WorkMeter(console, isAsked: progress)
         defer { meter.clear() }
         return try Interruptible.run { try await change { meter.show($0) } }
     }
