@@ -169,6 +169,24 @@ public final class Manager: Sendable {
         }
     }
 
+    /// Gives `body` the path of a store while nobody in this process opens it.
+    ///
+    /// - Throws: what `body` throws; `databaseOpen` (412) when it is open; as opening does where the manager's directory is
+    ///   missing.
+    func withClosedDatabase<Value>(
+        _ name: DatabaseName, _ body: (_ path: String) throws(CofferError) -> Value
+    ) throws(CofferError) -> Value {
+        let place = Registry.Place(
+            directory: try StoreIdentity(ofDirectoryAt: directory.path(percentEncoded: false)), fileName: name.fileName)
+        let path = storePath(name)
+        return try Registry.shared.withExclusiveUse(of: place) { () throws(CofferError) in
+            if let identity = try? StoreIdentity(path: path), Registry.shared.database(identity) != nil {
+                throw CofferError(.databaseOpen, of: Self.subject(name), "close it first")
+            }
+            return try body(path)
+        }
+    }
+
     private func orNilWhenMissing<Value>(_ body: () throws(CofferError) -> Value) throws(CofferError) -> Value? {
         do throws(CofferError) {
             return try body()

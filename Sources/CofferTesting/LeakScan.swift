@@ -1,4 +1,5 @@
 public import Coffer
+internal import CofferVault
 internal import Foundation
 
 /// Searches files for text that should not be readable in them.
@@ -76,7 +77,7 @@ struct Needle: Sendable {
     static func all(of text: String, marker: Int) -> [Needle] {
         let bytes = Array(text.utf8)
         let units = Array(text.utf16)
-        let hex = bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+        let hex = hexadecimal(bytes)
         var needles = [
             Needle(marker: marker, encoding: .utf8, bytes: bytes),
             Needle(

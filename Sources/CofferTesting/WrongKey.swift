@@ -1,4 +1,5 @@
 internal import CofferSealing
+internal import CofferVault
 internal import Coffer
 internal import Foundation
 
@@ -35,7 +36,7 @@ struct WrongKey: Sendable {
             ("the password with a line feed behind it", password + "\n"),
             ("the password twice", password + password),
             ("the password in base64", Data(bytes).base64EncodedString()),
-            ("the password in hex", hex(bytes)),
+            ("the password in hex", hexadecimal(bytes)),
         ]
         if password.count > 1 {
             slips.append(("the password without its last character", String(password.dropLast())))
@@ -63,16 +64,12 @@ struct WrongKey: Sendable {
                 ("the key's SHA-256", Digest.sha256(of: bytes)),
             ])
             + [
-                ("the key in hex, as a password", SymmetricKey(password: hex(bytes))),
+                ("the key in hex, as a password", SymmetricKey(password: hexadecimal(bytes))),
                 ("the key in base64, as a password", SymmetricKey(password: Data(bytes).base64EncodedString())),
             ]
     }
 
     private static func keys(_ named: [(String, [UInt8])]) -> [(String, SymmetricKey)] {
         named.compactMap { name, bytes in (try? SymmetricKey(data: bytes)).map { (name, $0) } }
-    }
-
-    private static func hex(_ bytes: [UInt8]) -> String {
-        bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
     }
 }

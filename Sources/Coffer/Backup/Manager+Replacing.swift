@@ -47,13 +47,7 @@ extension Manager {
     private func replace(_ name: DatabaseName, withStoreAt source: String, _ key: SymmetricKey?) throws(CofferError) {
         let subject = Self.subject(name)
         try makeDirectory()
-        let place = Registry.Place(
-            directory: try StoreIdentity(ofDirectoryAt: directory.path(percentEncoded: false)), fileName: name.fileName)
-        let path = storePath(name)
-        try Registry.shared.withExclusiveUse(of: place) { () throws(CofferError) in
-            if let identity = try? StoreIdentity(path: path), Registry.shared.database(identity) != nil {
-                throw CofferError(.databaseOpen, of: subject, "close it first")
-            }
+        try withClosedDatabase(name) { (path) throws(CofferError) in
             do throws(CofferError) {
                 try LockedStore.replace(path: path, withCopyOf: source, fileSystem: fileSystem) {
                     (manifest) throws(CofferError) in

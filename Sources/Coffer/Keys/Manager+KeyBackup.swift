@@ -60,13 +60,7 @@ extension Manager {
             throw CofferError(error.code, of: "the backup", error.detail, cause: error.cause)
         }
         if unlocked.manifest.isEncrypted { try Library.load().requireEncryption() }
-        let place = Registry.Place(
-            directory: try StoreIdentity(ofDirectoryAt: directory.path(percentEncoded: false)), fileName: name.fileName)
-        let path = storePath(name)
-        return try Registry.shared.withExclusiveUse(of: place) { () throws(CofferError) in
-            if let identity = try? StoreIdentity(path: path), Registry.shared.database(identity) != nil {
-                throw CofferError(.databaseOpen, of: Self.subject(name), "close it first")
-            }
+        return try withClosedDatabase(name) { (path) throws(CofferError) in
             do throws(CofferError) {
                 return StoreInfo(try restore(unlocked, inStoreAt: path, Self.subject(name)).manifest)
             } catch {

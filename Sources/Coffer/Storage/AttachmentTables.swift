@@ -17,9 +17,22 @@ struct AttachmentRow: Sendable {
         var header: [UInt8]
     }
 
+    /// The row in the statement's first columns: number, length, sha256, header; of content that `key` finds.
+    init(_ row: Statement, key: AttachmentKey) {
+        number = row.integer(0)
+        self.key = key
+        byteCount = Int(row.integer(1))
+        proof = row.isNull(2) ? nil : Proof(sha256: row.bytes(2), header: row.bytes(3))
+    }
+
+    /// The same with the digest in the column behind those.
+    init(_ row: Statement) {
+        self.init(row, key: row.isBlob(4) ? .sha1(row.bytes(4)) : .foreign(row.text(4)))
+    }
+
     /// Whether digests and length are such as Coffer writes them. In a store that is not encrypted anybody can write others.
     var isWellFormed: Bool {
-        guard (0..<1 << 52).contains(byteCount) else { return false }
+        guard (0..<ContentLayout.maximumByteCount).contains(byteCount) else { return false }
         guard let proof else { return true }
         guard case .sha1(let sha1) = key else { return false }
         return sha1.count == DigestAlgorithm.sha1.byteCount && proof.sha256.count == DigestAlgorithm.sha256.byteCount
@@ -96,10 +109,7 @@ final class AttachmentTables {
         case .foreign(let text): try find.bind(1, text)
         }
         return try find.first { (row) throws(CofferError) in
-            try AttachmentRow(
-                number: row.integer(0), key: key, byteCount: Int(row.integer(1)),
-                proof: row.isNull(2) ? nil : .init(sha256: row.bytes(2), header: row.bytes(3))
-            ).checked()
+            try AttachmentRow(row, key: key).checked()
         }
     }
 
@@ -138,13 +148,7 @@ final class AttachmentTables {
         try list.bind(1, number)
         try list.bind(2, Int64(limit))
         var found: [AttachmentRow] = []
-        while try list.step() {
-            found.append(
-                try AttachmentRow(
-                    number: list.integer(0), key: .sha1(list.bytes(4)), byteCount: Int(list.integer(1)),
-                    proof: .init(sha256: list.bytes(2), header: list.bytes(3))
-                ).checked())
-        }
+        while try list.step() { found.append(try AttachmentRow(list).checked()) }
         return found
     }
 

@@ -12,8 +12,7 @@ struct ContentVerification {
     /// Reads every byte, and not only where files begin and end.
     let readsEverything: Bool
     let monitor: VerificationMonitor
-    /// A new connection in a snapshot.
-    let connect: @Sendable () throws(CofferError) -> DocumentTables
+    let snapshots: SnapshotSource
 
     struct Result: Sendable {
         var contentCount = 0
@@ -33,7 +32,8 @@ struct ContentVerification {
     func run() throws(CofferError) -> Result {
         var rows: [AttachmentRow] = []
         var result = Result()
-        let unreadable = try Self.rows.run(monitor, connect: connect, read: Self.row) { (row) throws(CofferError) in
+        let unreadable = try Self.rows.run(monitor, in: snapshots, read: AttachmentRow.init) {
+            (row) throws(CofferError) in
             guard row.proof != nil else { return }
             if row.isWellFormed {
                 rows.append(row)
@@ -52,13 +52,6 @@ struct ContentVerification {
         try check(rows, &result)
         try name(&result)
         return result
-    }
-
-    private static func row(_ row: Statement) -> AttachmentRow {
-        AttachmentRow(
-            number: row.integer(0), key: row.isBlob(4) ? .sha1(row.bytes(4)) : .foreign(row.text(4)),
-            byteCount: Int(row.integer(1)),
-            proof: row.isNull(2) ? nil : .init(sha256: row.bytes(2), header: row.bytes(3)))
     }
 
     private func check(_ rows: [AttachmentRow], _ result: inout Result) throws(CofferError) {
@@ -107,7 +100,7 @@ struct ContentVerification {
     }
 
     private func current(_ row: AttachmentRow) throws(CofferError) -> AttachmentRow? {
-        let tables = try connect()
+        let tables = try snapshots.open()
         defer { try? tables.connection.close() }
         return try tables.attachments.attachment(row.key)
     }
@@ -130,7 +123,7 @@ struct ContentVerification {
         guard !result.damaged.isEmpty else { return }
         let damaged = result.damaged
         let owners = try withoutDamage { () throws(CofferError) in
-            let tables = try connect()
+            let tables = try snapshots.open()
             defer { try? tables.connection.close() }
             let find = Statement(
                 tables.connection,

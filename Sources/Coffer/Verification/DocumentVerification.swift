@@ -6,8 +6,7 @@ internal import CofferVault
 /// Checks that tables and indexes are well formed, that every body is what was written, and that the tables agree. What is
 /// damaged gets the name of its document, as far as anything still says it.
 struct DocumentVerification {
-    let database: DatabaseFile
-    let access: Connection.Access
+    let snapshots: SnapshotSource
     let manifest: Manifest
     let monitor: VerificationMonitor
 
@@ -19,11 +18,11 @@ struct DocumentVerification {
 
     func run() throws(CofferError) -> Result {
         var result = Result()
-        monitor.begin(.documents, byteCount: database.byteCount)
+        monitor.begin(.documents, byteCount: snapshots.database.byteCount)
         do throws(CofferError) {
-            let tables = try connect()
+            let tables = try snapshots.open()
             defer { try? tables.connection.close() }
-            try Binding.read(from: tables.connection).check(against: manifest, subject: database.subject)
+            try Binding.read(from: tables.connection).check(against: manifest, subject: snapshots.database.subject)
             try tables.confirmReads()
         } catch  where error.isDamage {
             // Without its first pages, or of another store, there are no tables to look at.
@@ -40,14 +39,6 @@ struct DocumentVerification {
         return result
     }
 
-    /// A connection in a snapshot.
-    private func connect() throws(CofferError) -> DocumentTables {
-        let connection = try database.connect(access, cacheByteCount: 8 << 20)
-        connection.ask { [monitor] in monitor.goesOn }
-        try connection.execute("BEGIN")
-        return DocumentTables(connection)
-    }
-
     /// Runs `body` in a snapshot of its own.
     ///
     /// - Returns: nil when it met damage.
@@ -55,7 +46,7 @@ struct DocumentVerification {
         _ body: (DocumentTables) throws(CofferError) -> Value
     ) throws(CofferError) -> Value? {
         try withoutDamage { () throws(CofferError) in
-            let tables = try connect()
+            let tables = try snapshots.open()
             defer { try? tables.connection.close() }
             let value = try body(tables)
             try tables.confirmReads()
@@ -98,9 +89,7 @@ struct DocumentVerification {
 
     private func checkRevisions(_ result: inout Result) throws(CofferError) {
         var lastDamaged: String?
-        let unreadable = try Self.revisions.run(monitor) { () throws(CofferError) in
-            try connect()
-        } read: {
+        let unreadable = try Self.revisions.run(monitor, in: snapshots) {
             Self.row($0)
         } take: { (row) throws(CofferError) in
             result.revisionCount += 1
@@ -187,9 +176,7 @@ struct DocumentVerification {
         }
         if isWhole != nil { return }
         var ids: Set<String> = []
-        _ = try Self.ids.run(monitor) { () throws(CofferError) in
-            try connect()
-        } read: {
+        _ = try Self.ids.run(monitor, in: snapshots) {
             $0.text(0)
         } take: { (id) throws(CofferError) in
             ids.insert(id)
@@ -198,7 +185,7 @@ struct DocumentVerification {
         for id in ids.sorted() {
             try monitor.checkCancelled()
             let found: Void? = try withoutDamage { () throws(CofferError) in
-                let current = if let tables { tables } else { try connect() }
+                let current = if let tables { tables } else { try snapshots.open() }
                 tables = current
                 guard try current.document(DocumentID(id)) != nil else { throw CofferError(.damaged) }
                 try current.confirmReads()
@@ -223,9 +210,7 @@ struct DocumentVerification {
         last: "SELECT max(number) FROM local_documents")
 
     private func checkLocalDocuments(_ result: inout Result) throws(CofferError) {
-        let unreadable = try Self.localDocuments.run(monitor) { () throws(CofferError) in
-            try connect()
-        } read: {
+        let unreadable = try Self.localDocuments.run(monitor, in: snapshots) {
             Self.row($0)
         } take: { (row) throws(CofferError) in
             if !row.isIntact {

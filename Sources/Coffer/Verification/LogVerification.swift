@@ -33,7 +33,7 @@ struct LogVerification {
         frameCount: Int, authenticator makeAuthenticator: () throws(CofferError) -> PageAuthenticator?
     ) throws(CofferError) -> Result {
         var result = Result()
-        let isReadable: Void? = try unreadableIsNil { () throws(CofferError) in
+        let isReadable: Void? = try withoutDamage { () throws(CofferError) in
             try read(makeAuthenticator(), &result)
         }
         if isReadable == nil {

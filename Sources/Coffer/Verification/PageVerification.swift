@@ -93,7 +93,7 @@ struct PageVerification {
         for first in stride(from: 1, through: pageCount, by: Self.batchSize) {
             try monitor.checkCancelled()
             let last = min(first + Self.batchSize - 1, pageCount)
-            let count = try unreadableIsNil { () throws(CofferError) in
+            let count = try withoutDamage { () throws(CofferError) in
                 try unsafe fileSystem.read(into: buffer, from: file, at: (first - 1) * Self.pageByteCount)
             }
             guard let count else {
@@ -133,15 +133,6 @@ struct PageVerification {
 
     /// Nil where the disk doesn't give them back.
     private func bytes(_ count: Int, at offset: Int) throws(CofferError) -> [UInt8]? {
-        try unreadableIsNil { () throws(CofferError) in try fileSystem.read(count, from: file, at: offset) }
-    }
-}
-
-/// What `body` reads; nil where the disk doesn't give it back.
-func unreadableIsNil<Value>(_ body: () throws(CofferError) -> Value) throws(CofferError) -> Value? {
-    do throws(CofferError) {
-        return try body()
-    } catch  where error.code == .ioFailed && error.isDamage {
-        return nil
+        try withoutDamage { () throws(CofferError) in try fileSystem.read(count, from: file, at: offset) }
     }
 }

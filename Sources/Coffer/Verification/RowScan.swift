@@ -8,6 +8,21 @@ internal import Glibc
 internal import Darwin
 #endif
 
+/// Opens snapshots of the database that is looked at, each on a connection of its own.
+struct SnapshotSource: Sendable {
+    let database: DatabaseFile
+    let access: Connection.Access
+    let monitor: VerificationMonitor
+
+    /// A new connection in a snapshot, whose long statements end when the work is cancelled.
+    func open() throws(CofferError) -> DocumentTables {
+        let connection = try database.connect(access, cacheByteCount: 8 << 20)
+        connection.ask { [monitor] in monitor.goesOn }
+        try connection.execute("BEGIN")
+        return DocumentTables(connection)
+    }
+}
+
 /// Goes through a table by its integer key, and on around what can't be read.
 ///
 /// Reading in order stops at the first damaged page. So a stretch that can't be read is halved, until what is left of it is
@@ -27,14 +42,14 @@ struct RowScan {
 
     /// Hands what `read` makes of each row that can be read to `take`, once its page is known to be right.
     ///
-    /// - Parameter connect: opens a snapshot; a new one after one that met damage, which is of no use any more.
+    /// - Parameter snapshots: where a new one comes from after one that met damage, which is of no use any more.
     /// - Returns: the keys that can't be read, or would be on a page that can't; nil when it can't be told where the table
     ///   ends.
     func run<Row>(
-        _ monitor: VerificationMonitor, connect: () throws(CofferError) -> DocumentTables,
+        _ monitor: VerificationMonitor, in snapshots: SnapshotSource,
         read: (Statement) throws(CofferError) -> Row, take: (Row) throws(CofferError) -> Void
     ) throws(CofferError) -> [ClosedRange<Int64>]? {
-        var tables = try connect()
+        var tables = try snapshots.open()
         defer { try? tables.connection.close() }
         var damaged: [ClosedRange<Int64>] = []
         var damageCount = 0
@@ -47,7 +62,7 @@ struct RowScan {
             case .found(nil): return damaged
             case .unreadable:
                 try? tables.connection.close()
-                tables = try connect()
+                tables = try snapshots.open()
                 guard let last = try lastKey(tables) else { return nil }
                 if position > last { return damaged }
                 // Only a hostile table has keys below 1.
@@ -64,7 +79,7 @@ struct RowScan {
                 }
                 damageCount += 1
                 try? tables.connection.close()
-                tables = try connect()
+                tables = try snapshots.open()
                 if range.count > 1 && damageCount < Self.patience {
                     let middle = range.lowerBound + Int64(range.count / 2)
                     work.append(middle...range.upperBound)

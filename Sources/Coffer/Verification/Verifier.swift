@@ -62,7 +62,7 @@ struct Verifier {
     private func checkDocuments(of database: DatabaseFile, _ result: inout Verification) throws(CofferError) {
         try database.checkLogReadable()
         let documents = try DocumentVerification(
-            database: database, access: access(to: database), manifest: manifest.manifest, monitor: monitor
+            snapshots: snapshots(of: database), manifest: manifest.manifest, monitor: monitor
         ).run()
         result.documentCount = documents.documentCount
         result.revisionCount = documents.revisionCount
@@ -73,14 +73,9 @@ struct Verifier {
         of database: DatabaseFile, readingEverything: Bool, _ result: inout Verification
     ) throws(CofferError) {
         let attachments = if let attachments { attachments } else { try AttachmentStore(store, manifest) }
-        let access = access(to: database)
         let verification = ContentVerification(
-            attachments: attachments, readsEverything: readingEverything, monitor: monitor
-        ) { () throws(CofferError) in
-            let connection = try database.connect(access, cacheByteCount: 1 << 20)
-            try connection.execute("BEGIN")
-            return DocumentTables(connection)
-        }
+            attachments: attachments, readsEverything: readingEverything, monitor: monitor,
+            snapshots: snapshots(of: database))
         let contents = try withoutDamage { () throws(CofferError) in try verification.run() }
         guard let contents else {
             result.findings.append(
@@ -92,7 +87,8 @@ struct Verifier {
         result.findings += contents.findings
     }
 
-    private func access(to database: DatabaseFile) -> Connection.Access {
-        database.logByteCount > 0 || store.access == .readWrite ? .readOnly : .immutable
+    private func snapshots(of database: DatabaseFile) -> SnapshotSource {
+        let readsLog = database.logByteCount > 0 || store.access == .readWrite
+        return SnapshotSource(database: database, access: readsLog ? .readOnly : .immutable, monitor: monitor)
     }
 }

@@ -69,7 +69,7 @@ package struct AttachmentNaming: Sendable {
 }
 
 /// `bytes` in lower-case hex.
-func hexadecimal(_ bytes: [UInt8]) -> String {
+package func hexadecimal(_ bytes: [UInt8]) -> String {
     func digit(_ value: UInt8) -> UInt8 { value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10 }
     return unsafe String(unsafeUninitializedCapacity: 2 * bytes.count) { output in
         for (index, byte) in bytes.enumerated() {

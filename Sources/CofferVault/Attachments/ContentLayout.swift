@@ -4,7 +4,7 @@ internal import CofferSealing
 ///
 /// Encrypted, a header comes before the first chunk and a tag after each, as c2sp.org/chunked-encryption has it. Plain
 /// content is taken for chunks of the same size without either.
-struct ContentLayout: Sendable {
+package struct ContentLayout: Sendable {
     let byteCount: Int
     let isEncrypted: Bool
 
@@ -19,7 +19,7 @@ struct ContentLayout: Sendable {
     static let bytesPerWrite = 1 << 18
 
     /// Beyond it no message has a valid length; a row that says so was changed.
-    static let maximumByteCount = 1 << 52
+    package static let maximumByteCount = 1 << 52
 
     var headerByteCount: Int { isEncrypted ? Cobblestone.headerByteCount : 0 }
     var storedChunkByteCount: Int { isEncrypted ? Cobblestone.sealedChunkByteCount : Self.chunkByteCount }

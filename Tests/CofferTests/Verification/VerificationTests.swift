@@ -311,10 +311,10 @@ struct VerificationTests {
     @Test("beside others that write and copy the log finds nothing, and ends with its task")
     func besideOthers() async throws {
         let database = try fill()
-        let stop = Flag()
+        let stop = Shared(false)
         async let writing: Void = {
             var number = 0
-            while !stop.isSet {
+            while !stop.value {
                 number += 1
                 let round = number
                 try await database.inTransaction {
@@ -332,18 +332,10 @@ struct VerificationTests {
             }
             #expect(result.findings == [])
         }
-        stop.set()
+        stop.value = true
         try await writing
         let task = Task { try await database.verify() }
         task.cancel()
         await #expect(throws: CofferError.self) { try await task.value }
     }
-}
-
-/// Set by one thread, and seen by others.
-private final class Flag: @unchecked Sendable {
-    private let lock = NSLock()
-    private var value = false
-    var isSet: Bool { lock.withLock { value } }
-    func set() { lock.withLock { value = true } }
 }
