@@ -49,8 +49,14 @@ struct StoreArguments: ParsableArguments {
     /// The key that was named, or the one that somebody types when the store needs one.
     func openingKey(_ manager: Manager) throws -> SymmetricKey? {
         let path = try path()
+        return try key(askingIf: manager.storeInfo(named: path.databaseName).isEncrypted)
+    }
+
+    /// The key that was named, or the one that somebody types if there is a terminal and it is needed.
+    func key(askingIf isNeeded: @autoclosure () throws -> Bool) throws -> SymmetricKey? {
+        let path = try path()
         if let source = try keySource() { return try source.key(for: path.keyPurpose) }
-        guard Terminal.isPresent, try manager.storeInfo(named: path.databaseName).isEncrypted else { return nil }
+        guard Terminal.isPresent, try isNeeded() else { return nil }
         return try KeySource(origin: .prompt).key(for: path.keyPurpose)
     }
 }

@@ -97,7 +97,7 @@ final class StoreChecks {
     /// How long the disk takes to keep what is written: the middle of some tries.
     func synchronization() throws(Failure) -> Finding {
         let path = folder + "/sync"
-        let descriptor = newFile(path)
+        let descriptor = NewFile.open(path)
         guard descriptor >= 0 else { throw Failure.system(errno, path) }
         defer { close(descriptor) }
         let clock = ContinuousClock()
@@ -129,9 +129,4 @@ final class StoreChecks {
     private func leaks() throws(CofferError) -> [String] {
         try LeakScan(for: [marker]).search(URL(filePath: folder, directoryHint: .isDirectory)).leaks.map(\.path)
     }
-}
-
-/// Opens a new file; -1 where that fails.
-private func newFile(_ path: String) -> Int32 {
-    unsafe open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
 }

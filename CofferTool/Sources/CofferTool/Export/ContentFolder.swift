@@ -52,9 +52,7 @@ final class ContentFolder {
         guard digest.utf8.starts(with: "sha1-".utf8), let bytes = Data(base64Encoded: String(digest.dropFirst(5))),
             bytes.count == 20
         else { return nil }
-        let digits = Array("0123456789abcdef".utf8)
-        let hex = bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }
-        return String(decoding: hex, as: UTF8.self) + ".blob"
+        return hexadecimal(bytes) + ".blob"
     }
 
     private func path(_ name: String) -> String { path.hasSuffix("/") ? path + name : path + "/" + name }
@@ -65,7 +63,7 @@ final class ContentFolder {
     func write(_ chunks: AttachmentChunks, named name: String) throws -> Int? {
         guard !names.contains(name) else { return nil }
         let path = path(name)
-        let descriptor = unsafe open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        let descriptor = NewFile.open(path)
         // The folder was empty: one that is there by now may be half written.
         guard descriptor >= 0 else { throw Failure.system(errno, path) }
         names.insert(name)

@@ -45,7 +45,7 @@ struct ExportFile: ~Copyable {
 
     private static func create(_ partial: String, for path: String) throws(Failure) -> Int32 {
         try checkIsFree(path)
-        let descriptor = unsafe open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        let descriptor = NewFile.open(partial)
         if descriptor >= 0 { return descriptor }
         guard errno == EEXIST else { throw Failure.system(errno, path) }
         throw Failure(

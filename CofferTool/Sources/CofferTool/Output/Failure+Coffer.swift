@@ -27,7 +27,7 @@ extension Failure {
         }
     }
 
-    private static func hint(for code: CofferError.Code) -> String? {
+    static func hint(for code: CofferError.Code) -> String? {
         switch code {
         case .keyRequired: KeySource.hintWithoutTerminal
         case .notEncrypted: "the store is not encrypted: leave --key out"

@@ -19,11 +19,7 @@ struct Rotation: Sendable {
             let place = Place(manager: try Manager(directory: store.folder), name: store.databaseName)
             let info = try place.manager.storeInfo(named: place.name)
             receipt.info = info
-            guard info.isEncrypted else {
-                throw Failure(
-                    message: "it is not encrypted", hint: "coffer encrypt encrypts it", code: "notEncrypted",
-                    status: 401, exit: .wrongKey)
-            }
+            guard info.isEncrypted else { throw Failure.notEncrypted }
             receipt.outcome = try await rotate(place)
             // Somebody may have changed it since.
             if case .wasRotated = receipt.outcome {
@@ -100,8 +96,7 @@ struct Rotation: Sendable {
         guard otherCount <= 0 || dropsOtherKeys else {
             throw Failure(
                 message: "\(otherCount) other keys open it, which were neither kept nor dropped",
-                hint: "--keep-key SOURCE keeps one of them, --drop-other-keys drops them", code: "otherKeysExist",
-                status: 409, exit: .failed)
+                hint: Failure.hint(for: .otherKeysExist), code: "otherKeysExist", status: 409, exit: .failed)
         }
         return .due
     }

@@ -4,9 +4,7 @@ extension Database {
     /// Throws where there are no keys, before one is asked for.
     func checkIsEncrypted(_ store: String) throws(Failure) {
         guard !isEncrypted else { return }
-        throw Failure(
-            message: "\(store): it is not encrypted", hint: "coffer encrypt encrypts it", code: "notEncrypted",
-            status: 401, exit: .wrongKey)
+        throw Failure.notEncrypted.about(store)
     }
 
     /// Throws unless there is a key with that id: a failure, and no mistake in the command line.
@@ -17,4 +15,11 @@ extension Database {
                 code: "invalidArgument", status: 400, exit: .failed)
         }
     }
+}
+
+extension Failure {
+    /// A store without encryption, where keys are needed.
+    static let notEncrypted = Failure(
+        message: "it is not encrypted", hint: "coffer encrypt encrypts it", code: "notEncrypted", status: 401,
+        exit: .wrongKey)
 }

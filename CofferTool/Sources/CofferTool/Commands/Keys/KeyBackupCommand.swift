@@ -2,12 +2,6 @@ internal import ArgumentParser
 internal import Coffer
 internal import Foundation
 
-#if canImport(Glibc)
-internal import Glibc
-#else
-internal import Darwin
-#endif
-
 struct KeyBackupCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "backup",
@@ -64,7 +58,9 @@ struct KeyRestoreCommand: StoreCommand {
         let info: StoreInfo
         do {
             info = try manager.restoreKeys(
-                ofDatabaseNamed: path.databaseName, from: backup, encryptionKey: try key(path))
+                ofDatabaseNamed: path.databaseName, from: backup,
+                // What is in the way of a wrong backup is a right key.
+                encryptionKey: try arguments.key(askingIf: true))
         } catch let error as CofferError where error.subject == "the backup" {
             throw Failure(error).about(Console.printable(file))
         }
@@ -79,31 +75,5 @@ struct KeyRestoreCommand: StoreCommand {
         line.add("sequence", info.sequence)
         line.add("keys", json: "[" + info.keySlots.map(\.json).joined(separator: ",") + "]")
         try console.printResult(line.finished)
-    }
-
-    /// Asked for on a terminal unless it is named: what is in the way of a wrong backup is a right key.
-    private func key(_ path: StorePath) throws(Failure) -> SymmetricKey? {
-        if let source = try arguments.keySource() { return try source.key(for: path.keyPurpose) }
-        guard Terminal.isPresent else { return nil }
-        return try KeySource(origin: .prompt).key(for: path.keyPurpose)
-    }
-}
-
-/// A new file for its owner alone.
-enum NewFile {
-    /// Writes it so that it is there as a whole, on the disk, or not at all; never over another one.
-    static func write(_ bytes: [UInt8], to path: String) throws(Failure) {
-        let descriptor = unsafe open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { throw Failure.system(errno, path) }
-        do throws(Failure) {
-            try Console.write(bytes, to: descriptor, named: path)
-            guard fsync(descriptor) == 0 else { throw Failure.system(errno, path) }
-        } catch {
-            close(descriptor)
-            unsafe unlink(path)
-            throw error
-        }
-        close(descriptor)
-        try Folder.synchronize(Folder.parent(of: path))
     }
 }

@@ -38,10 +38,6 @@ struct KeyGenerateCommand: ParsableCommand {
     }
 
     private static func hex(_ key: SymmetricKey) -> String {
-        let digits = Array("0123456789abcdef".utf8)
-        let text = unsafe key.withBytes { bytes in
-            unsafe bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }
-        }
-        return String(decoding: text, as: UTF8.self)
+        unsafe key.withBytes { unsafe hexadecimal($0) }
     }
 }

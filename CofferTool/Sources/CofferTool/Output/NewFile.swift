@@ -1,0 +1,33 @@
+#if canImport(Glibc)
+internal import Glibc
+#else
+internal import Darwin
+#endif
+
+/// A new file for its owner alone, which never takes another one's place.
+enum NewFile {
+    /// Makes the file and opens it for writing; -1 where that fails, with the reason in `errno`.
+    static func open(_ path: String) -> Int32 {
+        #if canImport(Glibc)
+        unsafe Glibc.open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        #else
+        unsafe Darwin.open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        #endif
+    }
+
+    /// Writes it so that it is there as a whole, on the disk, or not at all.
+    static func write(_ bytes: [UInt8], to path: String) throws(Failure) {
+        let descriptor = open(path)
+        guard descriptor >= 0 else { throw Failure.system(errno, path) }
+        do throws(Failure) {
+            try Console.write(bytes, to: descriptor, named: path)
+            guard fsync(descriptor) == 0 else { throw Failure.system(errno, path) }
+        } catch {
+            close(descriptor)
+            unsafe unlink(path)
+            throw error
+        }
+        close(descriptor)
+        try Folder.synchronize(Folder.parent(of: path))
+    }
+}
