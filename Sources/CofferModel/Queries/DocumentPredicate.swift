@@ -1,0 +1,157 @@
+internal import CofferSealing
+
+/// What a document's properties must be like.
+///
+/// ```swift
+/// let predicate = Property("address.city") == "Berlin" && Property("age") >= 18
+/// let same = try DocumentPredicate("address.city = 'Berlin' and age >= 18")
+/// ```
+///
+/// A comparison holds only for a property that is there and of the same type as the value: `Property("age") < 30` says
+/// nothing of documents without an age, or with one that is a string; `!=` says of a property that is there that it is
+/// another value. Strings are compared by their code points, everything else as in ``CollationKey``'s order: `false` before
+/// `true`, lists element by element, objects member by member.
+public struct DocumentPredicate: Sendable {
+    indirect enum Node: Sendable {
+        case all([Node])
+        case any([Node])
+        case not(Node)
+        case comparison(PropertyPath, Comparison, JSONValue)
+        case isOneOf(PropertyPath, [JSONValue])
+        case hasPrefix(PropertyPath, String)
+        case exists(PropertyPath)
+    }
+
+    enum Comparison: Sendable {
+        case equal, notEqual, less, lessOrEqual, greater, greaterOrEqual
+    }
+
+    let node: Node
+
+    init(_ node: Node) { self.node = node }
+
+    /// Whether a document is like this.
+    ///
+    /// - Parameter id: the document's.
+    package func matches(_ properties: JSONObject, id: String) -> Bool { node.matches(properties, id) }
+
+    /// Both hold.
+    public static func && (left: DocumentPredicate, right: DocumentPredicate) -> DocumentPredicate {
+        DocumentPredicate(.all(left.node.conjuncts + right.node.conjuncts))
+    }
+
+    /// At least one of them holds.
+    public static func || (left: DocumentPredicate, right: DocumentPredicate) -> DocumentPredicate {
+        DocumentPredicate(.any([left.node, right.node]))
+    }
+
+    /// It does not hold.
+    public static prefix func ! (predicate: DocumentPredicate) -> DocumentPredicate {
+        DocumentPredicate(.not(predicate.node))
+    }
+}
+
+/// A property of documents, to be compared with a value: see ``DocumentPredicate``.
+public struct Property: Sendable {
+    /// Where it stands.
+    public let path: PropertyPath
+
+    /// The property that a path such as `address.city` says: see ``PropertyPath``.
+    public init(_ path: PropertyPath) { self.path = path }
+
+    /// It is that value.
+    public static func == (property: Property, value: some JSONConvertible) -> DocumentPredicate {
+        property.compare(.equal, value)
+    }
+
+    /// It is there, and another value.
+    public static func != (property: Property, value: some JSONConvertible) -> DocumentPredicate {
+        property.compare(.notEqual, value)
+    }
+
+    /// It comes before that value, of the same type.
+    public static func < (property: Property, value: some JSONConvertible) -> DocumentPredicate {
+        property.compare(.less, value)
+    }
+
+    /// It comes before that value, of the same type, or is it.
+    public static func <= (property: Property, value: some JSONConvertible) -> DocumentPredicate {
+        property.compare(.lessOrEqual, value)
+    }
+
+    /// It comes after that value, of the same type.
+    public static func > (property: Property, value: some JSONConvertible) -> DocumentPredicate {
+        property.compare(.greater, value)
+    }
+
+    /// It comes after that value, of the same type, or is it.
+    public static func >= (property: Property, value: some JSONConvertible) -> DocumentPredicate {
+        property.compare(.greaterOrEqual, value)
+    }
+
+    /// It is one of these values.
+    public func isOne(of values: [some JSONConvertible]) -> DocumentPredicate {
+        DocumentPredicate(.isOneOf(path, values.map(\.jsonValue)))
+    }
+
+    /// It is a string that begins with this, byte for byte.
+    public func hasPrefix(_ prefix: String) -> DocumentPredicate { DocumentPredicate(.hasPrefix(path, prefix)) }
+
+    /// It is there, `null` or not.
+    public var exists: DocumentPredicate { DocumentPredicate(.exists(path)) }
+
+    private func compare(
+        _ comparison: DocumentPredicate.Comparison, _ value: some JSONConvertible
+    ) -> DocumentPredicate {
+        DocumentPredicate(.comparison(path, comparison, value.jsonValue))
+    }
+}
+
+extension DocumentPredicate.Node {
+    /// What must hold, each by itself.
+    var conjuncts: [Self] {
+        if case .all(let nodes) = self { nodes } else { [self] }
+    }
+
+    fileprivate func matches(_ properties: JSONObject, _ id: String) -> Bool {
+        switch self {
+        case .all(let nodes): return nodes.allSatisfy { $0.matches(properties, id) }
+        case .any(let nodes): return nodes.contains { $0.matches(properties, id) }
+        case .not(let node): return !node.matches(properties, id)
+        case .exists(let path): return path.value(in: properties, id: id) != nil
+        case .isOneOf(let path, let values):
+            guard let value = path.value(in: properties, id: id) else { return false }
+            return values.contains(value)
+        case .hasPrefix(let path, let prefix):
+            guard case .string(let text)? = path.value(in: properties, id: id) else { return false }
+            return text.utf8.starts(with: prefix.utf8)
+        case .comparison(let path, let comparison, let operand):
+            guard let value = path.value(in: properties, id: id) else { return false }
+            switch comparison {
+            case .equal: return value == operand
+            case .notEqual: return value != operand
+            case .less: return value.order(to: operand).map { $0 < 0 } ?? false
+            case .lessOrEqual: return value.order(to: operand).map { $0 <= 0 } ?? false
+            case .greater: return value.order(to: operand).map { $0 > 0 } ?? false
+            case .greaterOrEqual: return value.order(to: operand).map { $0 >= 0 } ?? false
+            }
+        }
+    }
+}
+
+extension JSONValue {
+    /// Less than, equal to or more than zero, as this comes before, with or after a value of the same type; nil for one of
+    /// another.
+    fileprivate func order(to other: JSONValue) -> Int? {
+        switch (self, other) {
+        case (.null, .null): return 0
+        case (.bool(let left), .bool(let right)): return (left ? 1 : 0) - (right ? 1 : 0)
+        case (.string(let left), .string(let right)):
+            return left.withBytes { left in right.withBytes { compareBytes(left, $0) } }
+        case (.number, .number), (.array, .array), (.object, .object):
+            guard let left = try? CollationKey(self), let right = try? CollationKey(other) else { return nil }
+            return compareBytes(left.bytes.span, right.bytes.span)
+        default: return nil
+        }
+    }
+}

@@ -1,0 +1,96 @@
+import CofferSealing
+import Testing
+
+@testable import CofferModel
+
+@Suite("Predicates")
+struct PredicateTests {
+    private let person: JSONObject = [
+        "name": "Robin", "age": 31, "address": ["city": "Berlin", "no": [7, "b"]], "a.b": true, "gone": nil,
+        "tags": ["x", "y"],
+        "[0]": "odd", "": "empty",
+    ]
+
+    private func holds(_ expression: String) throws -> Bool {
+        try DocumentPredicate(expression).matches(person, id: "p1")
+    }
+
+    @Test(
+        "hold where the property is there, of that type, and as it says",
+        arguments: [
+            "name = \"Robin\"", "name == 'Robin'", "age >= 31", "age <= 31", "age > 30.5", "age < 31.5", "age != 30",
+            "address.city = 'Berlin'", "address.no[0] = 7", "address.no[1] = 'b'", "a\\.b = true", "`a\\.b` = true",
+            "gone = null", "gone exists", "not missing exists", "tags[1] = \"y\"", "tags = [\"x\", \"y\"]",
+            "tags >= [\"x\"]",
+            "_id = 'p1'", "name in ['Ada', 'Robin']", "name starts with 'Ro'", "name STARTS WITH ''",
+            "age = 31 and name = 'Robin'", "age = 30 or name = 'Robin'", "age = 30 and name = 'x' or age = 31",
+            "age = 31 or age = 1 and age = 2", "not age = 30 and age = 31", "not (age = 31 and age = 30)",
+            "not not age = 31",
+            "((((age=31))))", "age=31 AND name='Robin'", "address = {\"city\":\"Berlin\",\"no\":[7,\"b\"]}",
+            "\\[0] = 'odd'",
+            "address.no != [7]", "name > 'R'", "name < 'Robinson'", " \n age\t= 31 ", "`` = 'empty'",
+        ])
+    func hold(expression: String) throws { #expect(try holds(expression)) }
+
+    @Test(
+        "do not hold otherwise, and nothing is said of another type",
+        arguments: [
+            "name = 'robin'", "age > 31", "age < 31", "age = \"31\"", "age > '1'", "age < '1'", "missing != 1",
+            "missing = null",
+            "missing < 1", "address.city.x = 1", "address.no[2] = 7", "address.no[0].x exists", "name.x exists",
+            "tags[x] exists",
+            "name in []", "name in ['x']", "age starts with '3'", "name starts with 'robin'", "not age = 31",
+            "gone > null",
+            "a.b exists", "_id = 'p2'", "age = 30 or name = 'x'",
+        ])
+    func fail(expression: String) throws { #expect(try !holds(expression)) }
+
+    @Test("written in Swift are the same")
+    func swift() throws {
+        let city = Property("address.city")
+        let all: [(DocumentPredicate, Bool)] = [
+            (city == "Berlin", true), (city != "Berlin", false), (Property("age") >= 31 && city == "Berlin", true),
+            (Property("age") > 31 || city == "Berlin", true), (!(city == "Berlin"), false),
+            (Property("age") < 32, true),
+            (Property("age") <= 30, false), (city.hasPrefix("Ber"), true), (city.isOne(of: ["Rome", "Berlin"]), true),
+            (city.exists, true), (Property("gone") == JSONValue.null, true), (Property("a\\.b") == true, true),
+        ]
+        for (predicate, expected) in all { #expect(predicate.matches(person, id: "p1") == expected) }
+    }
+
+    @Test(
+        "that can't be read are a 400 that says where, and nothing of what is there",
+        arguments: [
+            ("", 0), ("name", 4), ("name =", 6), ("name = ", 7), ("name = Robin", 7), ("name = 'Robin", 13), ("= 3", 0),
+            ("name = 1 and", 12), ("name = 1 name = 2", 9), ("(name = 1", 9), ("name = 1)", 8), ("name in 3", 8),
+            ("name in [1", 10), ("name in [1 2]", 11), ("name in [x]", 9),
+            ("name starts 'x'", 12), ("name starts with 3", 17), ("name = [1", 7), ("name = {\"a\":1,\"a\":2}", 7),
+            ("name = 1e999", 7),
+            ("name ! 3", 5), ("not", 3), ("name = \"\\ud800\"", 7),
+        ])
+    func refused(expression: String, offset: Int) throws {
+        let error = #expect(throws: CofferError.self) { try DocumentPredicate(expression) }
+        #expect(error?.status == 400)
+        #expect(error?.detail?.hasSuffix("at byte \(offset)") == true, "\(error?.detail ?? "")")
+        #expect(error?.description.contains("Robin") == false)
+    }
+
+    @Test("nest a hundred deep, and no deeper")
+    func depth() throws {
+        let (open, close) = (String(repeating: "(", count: 100), String(repeating: ")", count: 100))
+        #expect(try holds(open + "age = 31" + close))
+        #expect(throws: CofferError.self) { try DocumentPredicate("(" + open + "age = 31" + close + ")") }
+        #expect(try holds(String(repeating: "not ", count: 100_000) + "age = 31"))
+    }
+
+    @Test(
+        "every text is a path, and says itself again",
+        arguments: [
+            "a.b[0].c", "", "[0]", "a[0]b", "a..b", "\\", "a\\.b", "a[9][8]", "[x]", "a[0", "ä.ö",
+            "a[99999999999999999999]",
+        ])
+    func paths(text: String) {
+        let path = PropertyPath(text)
+        #expect(PropertyPath(path.description) == path, "\(path)")
+    }
+}
