@@ -5,6 +5,9 @@
 @_exported public import struct CofferModel.JSONObject
 @_exported public import enum CofferModel.JSONValue
 @_exported public import protocol CofferModel.JSONConvertible
+@_exported public import struct CofferModel.DocumentPredicate
+@_exported public import struct CofferModel.Property
+@_exported public import struct CofferModel.PropertyPath
 @_exported public import struct CofferModel.RevisionID
 @_exported public import struct CofferSealing.CofferError
 @_exported public import class CofferSealing.SymmetricKey

@@ -8,6 +8,9 @@ public final class SavedRevision: Sendable {
     /// The document that this is a revision of.
     public let document: Document
 
+    /// The document's id.
+    public var documentID: String { document.documentID }
+
     /// The revision's id: its generation, and a digest of its parent and content. The same edit has the same id anywhere.
     public let revisionID: RevisionID
 

@@ -49,10 +49,12 @@ extension Writer {
         try notePurged(row)
         try change { () throws(CofferError) in
             try purging.purge(id, number: row.number, lastSequence: lastSequence)
+            if try indexTablesAreThere() { try indexing.forget(row.number) }
         }
         notePurged(id, before: row.flags)
         return true
     }
+
     /// Removes leaves of a document, and their ancestors that no other leaf has, as if they had never been there; the
     /// document too, when nothing stays.
     ///
@@ -86,6 +88,7 @@ extension Writer {
                 after = try rowOfLeaves(row.number)
             }
             try update(after, of: document)
+            if try indexTablesAreThere() { try indexing.owe(row.number, document) }
             return after
         }
         noteSaved(

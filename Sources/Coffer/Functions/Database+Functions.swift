@@ -54,7 +54,7 @@ extension Writer {
     ) throws(CofferError) {
         let validations = document.database.storage.functions.validations
         guard !validations.isEmpty else { return }
-        try checkNotValidating()
+        try checkNotInFunction()
         let documentID = try document.checkedID
         let stored = StoredRevision(
             sequence: lastSequence + 1, document: number ?? lastSequence + 1, parent: parent, isDeletion: isDeletion,
@@ -64,8 +64,8 @@ extension Writer {
         }
         let revision = ProposedRevision(
             SavedRevision(document: document, stored), parentRevision: parentRevision, isFromPeer: isFromPeer)
-        isValidating = true
-        defer { isValidating = false }
+        isInFunction = true
+        defer { isInFunction = false }
         for (name, validation) in validations {
             do {
                 try validation(revision)

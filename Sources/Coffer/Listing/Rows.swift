@@ -15,11 +15,29 @@ public struct Rows<Element: Sendable>: AsyncSequence, Sendable {
     /// What reading may throw.
     public typealias Failure = CofferError
 
+    /// What is done before the first batch, and may wait for the writer.
+    struct Preparation: Sendable {
+        var storage: Storage
+        var body: @Sendable () throws(CofferError) -> Void
+    }
+
+    private let preparation: Preparation?
+
     /// Makes what reads one batch after another; the last one is empty.
     private let makeBatches: @Sendable () throws(CofferError) -> () throws(CofferError) -> [Element]
 
     init(_ makeBatches: @escaping @Sendable () throws(CofferError) -> () throws(CofferError) -> [Element]) {
+        preparation = nil
         self.makeBatches = makeBatches
+    }
+
+    /// - Parameter prepare: may wait for its turn to write. In a task it does so on a thread of the storage's.
+    init(
+        waitingIn storage: Storage, prepare: @escaping @Sendable () throws(CofferError) -> Void,
+        batches: @escaping @Sendable () throws(CofferError) -> () throws(CofferError) -> [Element]
+    ) {
+        preparation = Preparation(storage: storage, body: prepare)
+        makeBatches = batches
     }
 
     /// All rows at once.
@@ -43,13 +61,15 @@ public struct Rows<Element: Sendable>: AsyncSequence, Sendable {
     }
 
     /// Takes the rows one after another, where there is no task.
-    public func makeIterator() -> Iterator { Iterator(makeBatches: makeBatches) }
+    public func makeIterator() -> Iterator { Iterator(preparation: preparation, makeBatches: makeBatches) }
 
     /// Takes the rows one after another, in a task.
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(rows: makeIterator()) }
 
     /// Takes the rows one after another.
     public struct Iterator {
+        /// Nil once it is done.
+        private var preparation: Preparation?
         private let makeBatches: @Sendable () throws(CofferError) -> () throws(CofferError) -> [Element]
         private var nextBatch: (() throws(CofferError) -> [Element])?
         private var batch: [Element] = []
@@ -57,8 +77,10 @@ public struct Rows<Element: Sendable>: AsyncSequence, Sendable {
         private var isOver = false
 
         fileprivate init(
+            preparation: Preparation?,
             makeBatches: @escaping @Sendable () throws(CofferError) -> () throws(CofferError) -> [Element]
         ) {
+            self.preparation = preparation
             self.makeBatches = makeBatches
         }
 
@@ -75,9 +97,27 @@ public struct Rows<Element: Sendable>: AsyncSequence, Sendable {
             return batch[takenCount - 1]
         }
 
+        /// Does what comes before the first batch, where a task's thread would have to wait.
+        fileprivate mutating func prepareInBackground() async throws(CofferError) {
+            guard let waiting = preparation else { return }
+            preparation = nil
+            // A transaction that this thread is in can't wait for itself.
+            guard !waiting.storage.writerLock.isHeldByCaller else { return try waiting.body() }
+            do {
+                try await waiting.storage.inBackground(waiting.body)
+            } catch {
+                isOver = true
+                throw error as? CofferError ?? CofferError(.cancelled)
+            }
+        }
+
         fileprivate mutating func takeBatch() throws(CofferError) -> [Element]? {
             guard !isOver else { return nil }
             isOver = true
+            if let preparation {
+                self.preparation = nil
+                try preparation.body()
+            }
             if nextBatch == nil { nextBatch = try makeBatches() }
             let read = try nextBatch?() ?? []
             isOver = read.isEmpty
@@ -86,23 +126,26 @@ public struct Rows<Element: Sendable>: AsyncSequence, Sendable {
         }
     }
 
-    /// Takes the rows one after another, in a task.
+    /// Takes the rows one after another, in a task: suspends it where an index has to be brought up to date first.
     public struct AsyncIterator: AsyncIteratorProtocol {
         private var rows: Iterator
 
         fileprivate init(rows: Iterator) { self.rows = rows }
 
-        /// The next row; nil after the last. Reads on the calling task's thread, and waits for no transaction.
+        /// The next row; nil after the last. Reads on the calling task's thread; waits for a transaction only where an index has
+        /// to be brought up to date, and suspends the task then.
         ///
         /// - Throws: as ``Rows/all``; `cancelled` (499).
         public mutating func next() async throws(CofferError) -> Element? {
             if Task.isCancelled { throw CofferError(.cancelled) }
+            try await rows.prepareInBackground()
             return try rows.next()
         }
 
         /// The next row; nil after the last.
         public mutating func next(isolation actor: isolated (any Actor)?) async throws(CofferError) -> Element? {
             if Task.isCancelled { throw CofferError(.cancelled) }
+            try await rows.prepareInBackground()
             return try rows.next()
         }
     }

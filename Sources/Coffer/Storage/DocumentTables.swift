@@ -72,6 +72,7 @@ final class DocumentTables {
     let local: LocalTables
     let expirations: ExpirationTables
     let trees: TreeTables
+    private(set) lazy var indexes = IndexTables(connection)
 
     init(_ connection: Connection) {
         self.connection = connection

@@ -55,6 +55,9 @@ final class Storage: Sendable {
     /// The functions that the app has given the database.
     let functions = DatabaseFunctions()
 
+    /// What is known of views and declared indexes.
+    let indexes = OpenIndexes()
+
     /// Has documents purged when they expire.
     let expirationTimer = ExpirationTimer()
 
@@ -360,6 +363,25 @@ final class Storage: Sendable {
         try? unsafe writer?.connection.close()
         unsafe writer = successor.writer
         old.retire()
+    }
+
+    /// Puts a new connection in the place of the writer's, which has met damage and is in no transaction: it may call good
+    /// pages bad.
+    func renewWriter(_ writer: Writer) throws(CofferError) {
+        let connection = try databaseFile.connect(.readWrite, cacheByteCount: settings.cacheByteCount / 2)
+        let successor: Writer
+        do throws(CofferError) {
+            try connection.execute("PRAGMA synchronous = FULL")
+            successor = try generation.writer(connection, lastSequence: writer.lastSequence, settings)
+        } catch {
+            try? connection.close()
+            throw error
+        }
+        successor.takeOverReclaimable(from: writer)
+        successor.changes.isRecording = hub.isObserved
+        // Nothing was written that the other doesn't see.
+        try? writer.connection.close()
+        unsafe self.writer = successor
     }
 
     // MARK: Waiting without a thread of the pool

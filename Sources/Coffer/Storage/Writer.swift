@@ -43,8 +43,13 @@ final class Writer {
     /// The statements of purges, which are rare.
     private(set) lazy var purging = PurgeTables(connection)
 
-    /// Whether a validation is looking at what is about to be changed: nothing else is changed meanwhile.
-    var isValidating = false
+    /// Whether a function of the app's is looking at what is about to be changed: nothing else is changed meanwhile.
+    var isInFunction = false
+
+    /// The statements that change views and declared indexes.
+    private(set) lazy var indexing = IndexChanges(connection)
+    /// Whether their tables are known to be there, and not to be.
+    var hasIndexTables: Bool?
 
     /// The statements of compactions.
     private(set) lazy var compacting = CompactionChanges(connection)
@@ -225,7 +230,7 @@ final class Writer {
     /// Runs `change`; should it fail, the innermost transaction around it can only be rolled back.
     func change<Value>(_ change: () throws(CofferError) -> Value) throws(CofferError) -> Value {
         if let failure { throw failure.error }
-        try checkNotValidating()
+        try checkNotInFunction()
         do throws(CofferError) {
             return try change()
         } catch {
@@ -234,9 +239,10 @@ final class Writer {
         }
     }
 
-    /// - Throws: `invalidArgument` (400) in a validation, which can't write.
-    func checkNotValidating() throws(CofferError) {
-        if isValidating { throw CofferError(.invalidArgument, of: connection.subject, "a validation can't write") }
+    /// - Throws: `invalidArgument` (400) in a validation or a view's function, which can't write.
+    func checkNotInFunction() throws(CofferError) {
+        guard isInFunction else { return }
+        throw CofferError(.invalidArgument, of: connection.subject, "a validation or a view's function can't write")
     }
 
     // MARK: Rows

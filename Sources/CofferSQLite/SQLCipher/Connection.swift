@@ -144,6 +144,24 @@ package import CofferSealing
         try check(unsafe sqlcipher_exec(handle, sql, nil, nil, nil))
     }
 
+    /// Runs statements that change the schema's own table, in a transaction, and has all connections read it anew.
+    ///
+    /// Dangerous: what a table held that is taken out so stays in the file, without a use. For tables whose pages can't be
+    /// read, which is what dropping them would begin with.
+    package func changeSchemaDirectly(_ sql: StaticString) throws(CofferError) {
+        try execute("PRAGMA writable_schema = ON; BEGIN IMMEDIATE")
+        do throws(CofferError) {
+            try execute(sql)
+            let version = try Statement(self, "PRAGMA schema_version").first { $0.integer(0) } ?? 0
+            try execute(assembled: "PRAGMA schema_version = \(version + 1)")
+            try execute("COMMIT")
+        } catch {
+            // What the failure left of the transaction ends with the connection, which is of no more use.
+            try? execute("ROLLBACK")
+            throw error
+        }
+    }
+
     /// Limits the page cache to `byteCount` bytes. Memory is taken as pages are read, not at once.
     package func setCache(byteCount: Int) throws(CofferError) {
         try setCache(byteCount: byteCount, of: "main")

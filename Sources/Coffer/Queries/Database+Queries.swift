@@ -1,0 +1,134 @@
+internal import CofferModel
+public import CofferSealing
+
+extension Database {
+    // MARK: Queries
+
+    /// The documents that a query asks for, each by its current revision. Deleted documents and those whose id starts with
+    /// `_design/` are never among them.
+    ///
+    /// An index of ``createIndex(named:on:)`` is used where one narrows or sorts what is to be read (``explain(_:)`` tells),
+    /// and brought up to date first. Documents are read as they are taken; what is committed meanwhile may be among them.
+    ///
+    /// - Parameter query: errors come when rows are taken: `invalidJSON` (400) for a value in it that JSON can't say; `busy`
+    ///   (503), `noSpace` (507) where an index has to be brought up to date; `damaged` and `closed` (500).
+    public func documents(_ query: DocumentQuery) -> Rows<SavedRevision> {
+        Rows(waitingIn: storage) { [self] () throws(CofferError) in
+            guard let index = try planned(query).plan.index else { return }
+            try bringUpToDate(index)
+        } batches: { [self] () throws(CofferError) in
+            var reader = QueryReader(self, query, try planned(query))
+            return { () throws(CofferError) in try reader.nextBatch() }
+        }
+    }
+
+    /// How ``documents(_:)`` would find what a query asks for.
+    ///
+    /// - Throws: `invalidJSON` (400) for a value in it that JSON can't say; `damaged` and `closed` (500).
+    public func explain(_ query: DocumentQuery) throws(CofferError) -> QueryPlan { try planned(query).plan }
+
+    func planned(_ query: DocumentQuery) throws(CofferError) -> PlannedQuery {
+        let planner = try QueryPlanner(query)
+        return planner.plan(try usableIndexes())
+    }
+
+    /// Those that can be brought up to date, or are.
+    private func usableIndexes() throws(CofferError) -> [PropertyIndex] {
+        try storage.read { (tables) throws(CofferError) in
+            guard try tables.indexes.areUsable() else { return [] }
+            var usable: [PropertyIndex] = []
+            for row in try tables.indexes.indexes(.properties) {
+                let isUpToDate = try tables.isUpToDate(row)
+                if storage.isReadOnly && !isUpToDate { continue }
+                usable.append(try PropertyIndex(row, subject: storage.subject))
+            }
+            return usable
+        }
+    }
+
+    // MARK: Indexes
+
+    /// Declares an index over properties, so that ``documents(_:)`` finds documents by them without reading all.
+    ///
+    /// It serves predicates that say what its first properties are equal to, and between which values the next one is; and
+    /// orders by the properties that follow those that are equal. Entries are kept in the database, encrypted as it is, and
+    /// survive a change of its key. They are brought up to date by the queries that use them.
+    ///
+    /// - Parameters:
+    ///   - name: 1 to 400 bytes. An index of that name over other properties is replaced.
+    ///   - paths: one property at least, and no more than some dozen.
+    /// - Returns: whether there was none over these properties by that name.
+    /// - Throws: `invalidArgument` (400) for no properties, and for a name or paths that are too long; `readOnly` (403), `busy`
+    ///   (503), `noSpace` (507).
+    @discardableResult
+    public func createIndex(named name: String, on paths: PropertyPath...) throws(CofferError) -> Bool {
+        try createIndex(named: name, on: paths)
+    }
+
+    /// Declares an index over properties: see the form with paths one after another.
+    @discardableResult
+    public func createIndex(named name: String, on paths: [PropertyPath]) throws(CofferError) -> Bool {
+        guard !paths.isEmpty else {
+            throw CofferError(.invalidArgument, of: "index \(name)", "it needs at least one property")
+        }
+        let definition = PropertyIndex(name: name, paths: paths).definition
+        try definition.check()
+        return try storage.healingIndexes { () throws(CofferError) in
+            try storage.write { (writer) throws(CofferError) in
+                try writer.makeIndexTables()
+                guard try writer.tables.row(of: definition) == nil else { return false }
+                _ = try writer.row(of: definition)
+                return true
+            }
+        }
+    }
+
+    /// Drops an index that was declared over properties.
+    ///
+    /// - Returns: whether there was one of that name.
+    /// - Throws: `readOnly` (403), `busy` (503).
+    @discardableResult
+    public func deleteIndex(named name: String) throws(CofferError) -> Bool {
+        try storage.healingIndexes { () throws(CofferError) in
+            try storage.write { (writer) throws(CofferError) in try writer.removeIndex(.properties, name) }
+        }
+    }
+
+    /// The indexes that were declared over properties, sorted by the bytes of their names.
+    public var indexes: [PropertyIndex] {
+        get throws(CofferError) {
+            try storage.read { (tables) throws(CofferError) in
+                guard try tables.indexes.areUsable() else { return [] }
+                return try tables.indexes.indexes(.properties).map { (row) throws(CofferError) in
+                    try PropertyIndex(row, subject: storage.subject)
+                }
+            }
+        }
+    }
+
+    /// Brings an index up to date, unless the database is open for reading only.
+    func bringUpToDate(_ index: PropertyIndex) throws(CofferError) {
+        guard !isReadOnly else { return }
+        try storage.healingIndexes { () throws(CofferError) in _ = try storage.update(index.definition, in: self) }
+    }
+}
+
+extension PropertyIndex {
+    /// The index that a row of `indexes` says.
+    init(_ row: IndexRow, subject: String) throws(CofferError) {
+        guard let paths = try? JSONValue(json: row.definition.utf8).arrayValue,
+            case let texts = paths.compactMap(\.stringValue), texts.count == paths.count, !texts.isEmpty
+        else { throw CofferError(.damaged, of: subject, "the index \(row.name) doesn't say what it is over") }
+        self.init(name: row.name, paths: texts.map { PropertyPath($0) })
+    }
+
+    /// The index that holds its entries: one for each document, without a value.
+    var definition: IndexDefinition {
+        IndexDefinition(kind: .properties, name: name, definition: paths.map(\.description).jsonValue.description) {
+            [paths] revision in
+            let (properties, id) = (try revision.properties, revision.document.documentID)
+            let key = try CollationKey(of: paths.map { $0.value(in: properties, id: id) })
+            return [MappedEntry(key: key.bytes, value: nil)]
+        }
+    }
+}

@@ -1,0 +1,154 @@
+internal import CofferModel
+internal import CofferSealing
+
+/// Reads the documents of a query, a batch at a time.
+struct QueryReader {
+    private let database: Database
+    private let query: DocumentQuery
+    private var source: QuerySource
+    private let sortsInMemory: Bool
+    private var skipCount: Int
+    private var remainingCount: Int
+    /// The ids of all documents, where they are sorted in memory; the rest of them once some were given.
+    private var sorted: ArraySlice<String>?
+
+    init(_ database: Database, _ query: DocumentQuery, _ planned: PlannedQuery) {
+        self.database = database
+        self.query = query
+        source = QuerySource(database, query, planned)
+        sortsInMemory = planned.plan.sortsInMemory
+        skipCount = max(0, query.skip)
+        remainingCount = max(0, query.limit ?? .max)
+    }
+
+    /// The next documents; none after the last.
+    mutating func nextBatch() throws(CofferError) -> [SavedRevision] {
+        if sortsInMemory { return try nextSorted() }
+        while remainingCount > 0 {
+            var batch = try source.nextBatch()[...]
+            guard !batch.isEmpty else { return [] }
+            let skipped = min(skipCount, batch.count)
+            batch = batch.dropFirst(skipped).prefix(remainingCount)
+            skipCount -= skipped
+            remainingCount -= batch.count
+            if !batch.isEmpty { return Array(batch) }
+        }
+        return []
+    }
+
+    private mutating func nextSorted() throws(CofferError) -> [SavedRevision] {
+        if sorted == nil { sorted = try sort() }
+        while let ids = sorted?.prefix(256), !ids.isEmpty {
+            sorted?.removeFirst(ids.count)
+            var options = AllDocumentsOptions()
+            options.ids = Array(ids)
+            // What was changed since it was sorted may be meant no more.
+            let found = try database.allDocuments(options).all
+            var batch: [SavedRevision] = []
+            for revision in found where try query.matches(revision) { batch.append(revision) }
+            if !batch.isEmpty { return batch }
+        }
+        return []
+    }
+
+    /// The ids of the documents to give, in order.
+    private mutating func sort() throws(CofferError) -> ArraySlice<String> {
+        let (wanted, overflows) = skipCount.addingReportingOverflow(remainingCount)
+        let limit = overflows || wanted > .max / 2 - 1_000 ? Int.max : 2 * wanted + 1_000
+        var keys: [(key: [UInt8], id: String)] = []
+        while case let batch = try source.nextBatch(), !batch.isEmpty {
+            for revision in batch { keys.append((try query.sortKey(of: revision), revision.document.documentID)) }
+            // What is certainly beyond the limit isn't kept.
+            if keys.count > limit {
+                keys.sort { $0.key.lexicographicallyPrecedes($1.key) }
+                keys.removeSubrange(wanted...)
+            }
+        }
+        keys.sort { $0.key.lexicographicallyPrecedes($1.key) }
+        return keys.map(\.id).dropFirst(skipCount).prefix(remainingCount)
+    }
+}
+
+/// Where a query's documents are read from: an index, or all documents.
+private struct QuerySource {
+    private let database: Database
+    private let query: DocumentQuery
+    private let checksDocuments: Bool
+    private var entries: EntryReader?
+    private var all: Rows<SavedRevision>.Iterator
+
+    init(_ database: Database, _ query: DocumentQuery, _ planned: PlannedQuery) {
+        self.database = database
+        self.query = query
+        checksDocuments = planned.plan.checksDocuments
+        entries = planned.plan.index.map { index in
+            EntryReader(
+                database.storage, .properties, index.name, planned.ranges, descending: planned.isDescending,
+                loadsValues: false)
+        }
+        all = database.allDocuments().makeIterator()
+    }
+
+    /// A document that an entry leads to.
+    private struct Found {
+        var revision: SavedRevision
+        /// Whether it is still the revision that the entry was made from.
+        var isCurrent: Bool
+    }
+
+    /// The next documents that are meant; none after the last.
+    mutating func nextBatch() throws(CofferError) -> [SavedRevision] {
+        guard entries != nil else { return try nextOfAll() }
+        while true {
+            let found = try entries?.nextBatch { [database] (tables, entry) throws(CofferError) -> Found? in
+                let document = database.document(withID: String(decoding: entry.id, as: UTF8.self))
+                // It may have been deleted since the index was brought up to date.
+                guard let winner = try tables.winner(of: try document.checkedID)?.revision, !winner.isDeletion else {
+                    return nil
+                }
+                return Found(
+                    revision: SavedRevision(document: document, winner), isCurrent: winner.sequence == entry.sequence)
+            }
+            guard let found, !found.isEmpty else { return [] }
+            var batch: [SavedRevision] = []
+            for document in found {
+                // What was saved since need not be what the entry says.
+                let isMeant = document.isCurrent && !checksDocuments
+                if try isMeant ? true : matches(document.revision) { batch.append(document.revision) }
+            }
+            if !batch.isEmpty { return batch }
+        }
+    }
+
+    private mutating func nextOfAll() throws(CofferError) -> [SavedRevision] {
+        var batch: [SavedRevision] = []
+        while batch.count < 256, let revision = try all.next() {
+            let isDesign = try revision.document.checkedID.isDesign
+            if try isDesign ? false : matches(revision) { batch.append(revision) }
+        }
+        return batch
+    }
+
+    private func matches(_ revision: SavedRevision) throws(CofferError) -> Bool { try query.matches(revision) }
+}
+
+extension DocumentQuery {
+    /// Whether the revision is what its document is asked for.
+    fileprivate func matches(_ revision: SavedRevision) throws(CofferError) -> Bool {
+        guard let predicate else { return true }
+        return predicate.matches(try revision.properties, id: revision.document.documentID)
+    }
+
+    /// Bytes that sort as documents are to.
+    fileprivate func sortKey(of revision: SavedRevision) throws(CofferError) -> [UInt8] {
+        let (properties, id) = (try revision.properties, revision.document.documentID)
+        var key: [UInt8] = []
+        for order in self.order {
+            let part = try CollationKey(of: [order.path.value(in: properties, id: id)]).bytes
+            // No key begins another, so that the other way round they sort backwards.
+            key += order.isDescending ? part.map { ~$0 } : part
+        }
+        let part = try CollationKey(.string(id)).bytes
+        return key + (order.last?.isDescending == true ? part.map { ~$0 } : part)
+    }
+}

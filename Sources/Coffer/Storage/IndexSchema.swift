@@ -1,0 +1,143 @@
+internal import CofferSealing
+internal import CofferSQLite
+
+/// The tables of views and declared indexes. They are made when the first of these is, since most databases have none.
+///
+/// Everything in `index_entries` can be made again from the documents: it is dropped when it is damaged or of another
+/// version. `indexes` has a row for each index: what it is, and up to which sequence it was made.
+///
+/// An entry's key and its document's id are each split, so that no entry of `entries_by_key` is long enough to overflow:
+/// whole, they are `key` and `key_rest`, `id` and `id_rest`, one behind the other. The rests, and the value, are covered by
+/// the entry's digest where the row may overflow: see ``Schema``.
+enum IndexSchema {
+    /// Of `index_entries`: another one than the database has, and they are made anew.
+    static let version: Int64 = 1
+
+    static let creation: StaticString = """
+        CREATE TABLE IF NOT EXISTS indexes (
+            number INTEGER PRIMARY KEY,
+            kind INTEGER NOT NULL,
+            name TEXT NOT NULL,
+            definition TEXT NOT NULL,
+            sequence INTEGER NOT NULL,
+            entries INTEGER NOT NULL,
+            changes INTEGER NOT NULL,
+            flags INTEGER NOT NULL,
+            UNIQUE (kind, name)
+        );
+        CREATE TABLE IF NOT EXISTS index_entries (
+            number INTEGER PRIMARY KEY,
+            owner INTEGER NOT NULL,
+            document INTEGER NOT NULL,
+            sequence INTEGER NOT NULL,
+            digest BLOB,
+            key BLOB,
+            id BLOB NOT NULL,
+            key_rest BLOB,
+            id_rest BLOB,
+            value BLOB
+        );
+        CREATE INDEX IF NOT EXISTS entries_by_key ON index_entries (owner, key, id);
+        CREATE INDEX IF NOT EXISTS entries_of_document ON index_entries (document, owner);
+        CREATE TABLE IF NOT EXISTS index_debts (
+            owner INTEGER NOT NULL,
+            document INTEGER NOT NULL,
+            id TEXT NOT NULL,
+            PRIMARY KEY (owner, document)
+        ) WITHOUT ROWID;
+        INSERT OR REPLACE INTO info (key, value) VALUES ('index_version', 1);
+        """
+
+    /// Has all indexes made anew, once their entries are gone.
+    static let emptying: StaticString = """
+        UPDATE indexes SET sequence = 0, entries = 0, changes = changes + 1, flags = 0;
+        DELETE FROM index_debts;
+        """
+
+    /// Takes the entries out of the schema without a look at their pages, which may be damaged.
+    ///
+    /// Their pages stay where they are, unused, until the next copy of the database.
+    static let abandonment: StaticString = """
+        DELETE FROM sqlite_master WHERE tbl_name = 'index_entries';
+        UPDATE indexes SET sequence = 0, entries = 0, changes = changes + 1, flags = 0;
+        DELETE FROM index_debts;
+        INSERT OR REPLACE INTO info (key, value) VALUES ('index_abandoned', 1);
+        """
+
+    /// Up to here a key, or an id, stands in the index; what is more goes into the rest. Two of them, and what else an entry
+    /// of the index has, stay below 989 bytes.
+    static let indexedByteCount = 440
+}
+
+/// What an index is.
+enum IndexKind: Int64, Sendable {
+    /// A view: its entries are what a function of the app's makes of documents.
+    case view = 0
+    /// A declared index: its entries are the values of properties.
+    case properties = 1
+}
+
+/// A row of `indexes`.
+struct IndexRow: Sendable, Equatable {
+    var number: Int64
+    var name: String
+    /// A view's version, or a declared index's paths as JSON.
+    var definition: String
+    /// The sequence up to which documents are in it.
+    var sequence: Int64
+    /// How many entries it has.
+    var entryCount: Int
+    /// How often it was changed.
+    var changeCount: Int64
+    /// Whether any entry ever had a rest.
+    var hasRests: Bool
+}
+
+/// Bytes in the two columns that they are kept in.
+struct SplitBytes: Equatable, Sendable {
+    var start: [UInt8]
+    var rest: [UInt8]?
+
+    init(_ bytes: [UInt8]) {
+        if bytes.count <= IndexSchema.indexedByteCount {
+            (start, rest) = (bytes, nil)
+        } else {
+            start = Array(bytes[..<IndexSchema.indexedByteCount])
+            rest = Array(bytes[IndexSchema.indexedByteCount...])
+        }
+    }
+
+    init(start: [UInt8], rest: [UInt8]?) {
+        self.start = start
+        self.rest = rest
+    }
+
+    var bytes: [UInt8] { rest.map { start + $0 } ?? start }
+}
+
+/// A row of `index_entries`.
+struct IndexEntry: Sendable {
+    var number: Int64
+    var document: Int64
+    /// Of the revision that it was made from.
+    var sequence: Int64
+    var key: [UInt8]
+    var id: [UInt8]
+    /// JSON in canonical form; nil for null.
+    var value: [UInt8]?
+}
+
+/// A place among an index's entries: before the entry with this key, id and number, should there be one.
+struct EntryPosition: Equatable, Sendable {
+    var key: [UInt8]
+    var id: [UInt8] = []
+
+    /// Bytes that come after every id: no UTF-8 has them.
+    static let afterIDs: [UInt8] = [0xFF]
+
+    /// Bytes that come after every id before this one, and before this one.
+    static func right(before id: [UInt8]) -> [UInt8] {
+        guard let last = id.last else { return [] }
+        return last == 0 ? id.dropLast() : id.dropLast() + [last - 1] + afterIDs
+    }
+}

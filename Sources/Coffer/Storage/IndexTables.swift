@@ -1,0 +1,224 @@
+internal import CofferModel
+internal import CofferSealing
+internal import CofferSQLite
+
+/// The statements of one connection that read views and declared indexes, prepared as they are needed.
+final class IndexTables {
+    private let connection: Connection
+    private let findTables, findVersion, findIndex, listIndexes, findDebts, listFailures: Statement
+    private let forward, backward, forwardWithRests, backwardWithRests: Statement
+
+    init(_ connection: Connection) {
+        self.connection = connection
+        findTables = Statement(
+            connection,
+            "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN ('indexes', 'index_entries')")
+        findVersion = Statement(connection, "SELECT value FROM info WHERE key = 'index_version'")
+        findIndex = Statement(
+            connection,
+            """
+            SELECT number, name, definition, sequence, entries, changes, flags FROM indexes
+            WHERE kind = ?1 AND name = ?2
+            """)
+        listIndexes = Statement(
+            connection,
+            """
+            SELECT number, name, definition, sequence, entries, changes, flags FROM indexes
+            WHERE kind = ?1 ORDER BY name
+            """)
+        findDebts = Statement(connection, "SELECT document, id FROM index_debts WHERE owner = ?1 LIMIT ?2")
+        // Both bounds are places of whole entries. Where no entry has a rest, the index alone gives the order.
+        forward = Statement(
+            connection,
+            """
+            SELECT number, document, sequence, digest, key, id, key_rest, id_rest,
+                CASE WHEN ?6 OR key_rest IS NOT NULL OR id_rest IS NOT NULL THEN value END
+            FROM index_entries
+            WHERE owner = ?1 AND (key, id) >= (?2, ?3) AND (key, id) <= (?4, ?5)
+            ORDER BY key, id, number
+            """)
+        backward = Statement(
+            connection,
+            """
+            SELECT number, document, sequence, digest, key, id, key_rest, id_rest,
+                CASE WHEN ?6 OR key_rest IS NOT NULL OR id_rest IS NOT NULL THEN value END
+            FROM index_entries
+            WHERE owner = ?1 AND (key, id) >= (?2, ?3) AND (key, id) <= (?4, ?5)
+            ORDER BY key DESC, id DESC, number DESC
+            """)
+        forwardWithRests = Statement(
+            connection,
+            """
+            SELECT number, document, sequence, digest, key, id, key_rest, id_rest,
+                CASE WHEN ?6 OR key_rest IS NOT NULL OR id_rest IS NOT NULL THEN value END
+            FROM index_entries WHERE owner = ?1 AND key >= ?2 AND key <= ?4
+            ORDER BY key, key_rest, id, id_rest, number
+            """)
+        backwardWithRests = Statement(
+            connection,
+            """
+            SELECT number, document, sequence, digest, key, id, key_rest, id_rest,
+                CASE WHEN ?6 OR key_rest IS NOT NULL OR id_rest IS NOT NULL THEN value END
+            FROM index_entries WHERE owner = ?1 AND key >= ?2 AND key <= ?4
+            ORDER BY key DESC, key_rest DESC, id DESC, id_rest DESC, number DESC
+            """)
+        // A function that failed for a document leaves an entry without a key.
+        listFailures = Statement(
+            connection,
+            """
+            SELECT id, id_rest, digest, value FROM index_entries WHERE owner = ?1 AND key IS NULL
+            ORDER BY id, id_rest LIMIT ?2
+            """)
+    }
+
+    /// Whether the tables are there, and of the version that this code knows.
+    func areUsable() throws(CofferError) -> Bool {
+        guard try findTables.first({ $0.integer(0) }) == 2 else { return false }
+        return try findVersion.first { $0.integer(0) } == IndexSchema.version
+    }
+
+    /// The index of that name; nil when there is none. The tables must be there.
+    func index(_ kind: IndexKind, _ name: String) throws(CofferError) -> IndexRow? {
+        try findIndex.bind(1, kind.rawValue)
+        try findIndex.bind(2, name)
+        return try findIndex.first(Self.row)
+    }
+
+    /// All indexes of a kind, by the bytes of their names. The tables must be there.
+    func indexes(_ kind: IndexKind) throws(CofferError) -> [IndexRow] {
+        defer { listIndexes.reset() }
+        try listIndexes.bind(1, kind.rawValue)
+        var rows: [IndexRow] = []
+        while try listIndexes.step() { rows.append(Self.row(listIndexes)) }
+        return rows
+    }
+
+    private static func row(_ statement: Statement) -> IndexRow {
+        IndexRow(
+            number: statement.integer(0), name: statement.text(1), definition: statement.text(2),
+            sequence: statement.integer(3), entryCount: Int(statement.integer(4)), changeCount: statement.integer(5),
+            hasRests: statement.integer(6) & 1 != 0)
+    }
+
+    /// Up to `limit` documents whose entries are to be made anew, though they have no new revision.
+    func debts(of index: Int64, limit: Int) throws(CofferError) -> [(document: Int64, id: String)] {
+        defer { findDebts.reset() }
+        try findDebts.bind(1, index)
+        try findDebts.bind(2, Int64(limit))
+        var debts: [(Int64, String)] = []
+        while try findDebts.step() { debts.append((findDebts.integer(0), findDebts.text(1))) }
+        return debts
+    }
+
+    /// Up to `limit` ids of documents for which the index's function failed, by their bytes.
+    func failures(of index: Int64, limit: Int) throws(CofferError) -> [String] {
+        defer { listFailures.reset() }
+        try listFailures.bind(1, index)
+        try listFailures.bind(2, Int64(limit))
+        var ids: [String] = []
+        while try listFailures.step() {
+            let rest = listFailures.isNull(1) ? nil : listFailures.bytes(1)
+            let id = SplitBytes(start: listFailures.bytes(0), rest: rest).bytes
+            ids.append(String(decoding: id, as: UTF8.self))
+        }
+        return ids
+    }
+
+    /// Entries of an index from one place to another, in order.
+    ///
+    /// - Parameters:
+    ///   - range: the places before its first entry and before what comes after its last.
+    ///   - visit: returns whether to go on.
+    func entries(
+        of index: IndexRow, in range: EntryRange, descending: Bool, loadsValues: Bool,
+        _ visit: (IndexEntry) throws(CofferError) -> Bool
+    ) throws(CofferError) {
+        let (lower, upper) = (SplitBytes(range.lower.key), SplitBytes(range.upper.key))
+        let hasRests = index.hasRests || lower.rest != nil || upper.rest != nil
+        let statement =
+            hasRests ? (descending ? backwardWithRests : forwardWithRests) : (descending ? backward : forward)
+        defer { statement.reset() }
+        try statement.bind(1, index.number)
+        try statement.bind(2, lower.start)
+        try statement.bind(4, upper.start)
+        if !hasRests {
+            try statement.bind(3, range.lower.id)
+            try statement.bind(5, range.upper.id)
+        }
+        try statement.bind(6, loadsValues ? 1 : 0)
+        while try statement.step() {
+            let entry = try entry(statement, loadsValue: loadsValues)
+            if hasRests && !range.contains(entry) { continue }
+            guard try visit(entry) else { return }
+        }
+    }
+
+    /// Reads all entries of all indexes, and checks them: fails where any can't be read.
+    func readEverything() throws(CofferError) {
+        let all = Statement(
+            connection,
+            """
+            SELECT number, document, sequence, digest, key, id, key_rest, id_rest, value FROM index_entries NOT INDEXED
+            """)
+        defer { all.finalize() }
+        while try all.step() { _ = try entry(all, loadsValue: true) }
+        for statement: StaticString in [
+            "SELECT count(*) FROM index_entries INDEXED BY entries_by_key WHERE owner >= 0",
+            "SELECT count(*) FROM index_entries INDEXED BY entries_of_document WHERE document >= 0",
+        ] {
+            let count = Statement(connection, statement)
+            defer { count.finalize() }
+            _ = try count.first { $0.integer(0) }
+        }
+    }
+
+    private func entry(_ statement: Statement, loadsValue: Bool) throws(CofferError) -> IndexEntry {
+        let number = statement.integer(0)
+        let key = SplitBytes(start: statement.bytes(4), rest: statement.isNull(6) ? nil : statement.bytes(6))
+        let id = SplitBytes(start: statement.bytes(5), rest: statement.isNull(7) ? nil : statement.bytes(7))
+        let value = statement.isNull(8) ? nil : statement.bytes(8)
+        let digest = statement.isNull(3) ? nil : statement.bytes(3)
+        // Where the value isn't read, nothing is that could have overflowed.
+        if loadsValue || key.rest != nil || id.rest != nil, digest != EntryDigest.of(key, id, value) {
+            throw CofferError(.damaged, of: connection.subject, "entry \(number) of an index is not what was written")
+        }
+        return IndexEntry(
+            number: number, document: statement.integer(1), sequence: statement.integer(2), key: key.bytes,
+            id: id.bytes, value: value)
+    }
+}
+
+/// Entries from one place to another, both included.
+struct EntryRange: Equatable, Sendable {
+    var lower: EntryPosition
+    var upper: EntryPosition
+
+    /// Whether the entry is in it.
+    func contains(_ entry: IndexEntry) -> Bool {
+        let place = EntryPosition(key: entry.key, id: entry.id)
+        return lower <= place && place <= upper
+    }
+}
+
+extension EntryPosition: Comparable {
+    static func < (left: EntryPosition, right: EntryPosition) -> Bool {
+        left.key == right.key
+            ? left.id.lexicographicallyPrecedes(right.id) : left.key.lexicographicallyPrecedes(right.key)
+    }
+}
+
+/// The check of an entry in its row: see ``IndexSchema``.
+enum EntryDigest {
+    /// What the row carries: the first 16 bytes of the SHA-256 of what may overflow, or nil where nothing can.
+    static func of(_ key: SplitBytes, _ id: SplitBytes, _ value: [UInt8]?) -> [UInt8]? {
+        let count = (key.rest?.count ?? 0) + (id.rest?.count ?? 0) + (value?.count ?? 0)
+        guard count > Schema.longestBodyWithoutDigest else { return nil }
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(count + 16)
+        for part in [key.rest, id.rest] {
+            unsafe withUnsafeBytes(of: UInt64(part?.count ?? 0).bigEndian) { unsafe bytes.append(contentsOf: $0) }
+            bytes += part ?? []
+        }
+        return Digest.sha256Value(of: bytes + (value ?? [])).first16
+    }
+}

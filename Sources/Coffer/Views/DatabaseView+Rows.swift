@@ -1,0 +1,135 @@
+internal import CofferModel
+public import CofferSealing
+internal import Dispatch
+
+extension DatabaseView {
+    // MARK: Rows
+
+    /// The view's rows, sorted by key unless `options` say otherwise.
+    ///
+    /// They are read as they are taken, so that a million of them needs no memory; what is committed meanwhile may be among
+    /// them.
+    ///
+    /// - Parameter options: which rows, and how. Errors come when rows are taken: `invalidArgument` (400) when the view was
+    ///   given no function, unless it is not to be brought up to date; `invalidJSON` (400) for a key that JSON can't say; as
+    ///   ``updateIndex()``; what ``ViewOptions/filter`` throws, as `rejected` (403) unless it is Coffer's.
+    public func rows(_ options: ViewOptions = ViewOptions()) -> Rows<ViewRow> {
+        Rows(waitingIn: database.storage) { [self] () throws(CofferError) in
+            try prepare(options)
+        } batches: { [self] () throws(CofferError) in
+            var reader = try ViewReader(self, options)
+            return { () throws(CofferError) in try reader.nextBatch() }
+        }
+    }
+
+    /// What the view's reduction makes of its rows, a row for each group of ``ViewOptions/groupLevel``, by key.
+    ///
+    /// Groups are counted by ``ViewOptions/skip`` and ``ViewOptions/limit``. ``ViewOptions/loadsDocuments`` and
+    /// ``ViewOptions/sort`` mean nothing here. Where there are no rows there are no groups.
+    ///
+    /// - Parameter options: as for ``rows(_:)``. `invalidArgument` (400) also when the view was given no reduction; what the
+    ///   reduction throws comes as `rejected` (403).
+    public func reducedRows(_ options: ViewOptions = ViewOptions()) -> Rows<ReducedRow> {
+        Rows(waitingIn: database.storage) { [self] () throws(CofferError) in
+            try prepare(options)
+        } batches: { [self] () throws(CofferError) in
+            var reader = try GroupReader(self, options, try reduction())
+            return { () throws(CofferError) in try reader.nextBatch() }
+        }
+    }
+
+    /// What the view's reduction makes of all rows that `options` ask for; nil where there are none.
+    ///
+    /// - Throws: as ``reducedRows(_:)``.
+    public func reduce(_ options: ViewOptions = ViewOptions()) throws(CofferError) -> JSONValue? {
+        var options = options
+        options.groupLevel = nil
+        return try reducedRows(options).all.first?.value
+    }
+
+    /// Brings the view up to date, where that is asked for.
+    private func prepare(_ options: ViewOptions) throws(CofferError) {
+        switch options.update {
+        case .never: break
+        case .before: try updateIndex()
+        case .after:
+            _ = try definition()
+            // Whoever asks next finds what is wrong.
+            DispatchQueue.global().async { [self] in _ = try? updateIndex() }
+        }
+    }
+}
+
+/// Reads a view's rows, a batch at a time.
+private struct ViewReader {
+    private let view: DatabaseView
+    private let options: ViewOptions
+    private var entries: EntryReader
+    private var skipCount: Int
+    private var remainingCount: Int
+    /// All rows, where they are sorted anew; the rest of them once some were given.
+    private var sorted: ArraySlice<ViewRow>?
+
+    init(_ view: DatabaseView, _ options: ViewOptions) throws(CofferError) {
+        self.view = view
+        self.options = options
+        entries = EntryReader(
+            view.database.storage, .view, view.name, try options.ranges(), descending: options.isDescending,
+            loadsValues: true)
+        skipCount = max(0, options.skip)
+        remainingCount = max(0, options.limit ?? .max)
+    }
+
+    mutating func nextBatch() throws(CofferError) -> [ViewRow] {
+        guard let sort = options.sort else { return try nextCounted() }
+        if sorted == nil {
+            var all: [ViewRow] = []
+            while case let batch = try nextFiltered(.max), !batch.isEmpty { all += batch }
+            all.sort(by: sort)
+            sorted = all.dropFirst(skipCount).prefix(remainingCount)
+        }
+        let batch = Array((sorted ?? []).prefix(1024))
+        sorted?.removeFirst(batch.count)
+        return batch
+    }
+
+    private mutating func nextCounted() throws(CofferError) -> [ViewRow] {
+        while remainingCount > 0 {
+            let (wanted, overflows) = skipCount.addingReportingOverflow(remainingCount)
+            var batch = try nextFiltered(overflows ? .max : wanted)[...]
+            guard !batch.isEmpty else { return [] }
+            let skipped = min(skipCount, batch.count)
+            batch = batch.dropFirst(skipped).prefix(remainingCount)
+            skipCount -= skipped
+            remainingCount -= batch.count
+            if !batch.isEmpty { return Array(batch) }
+        }
+        return []
+    }
+
+    /// The next rows that pass the filter; none after the last.
+    private mutating func nextFiltered(_ count: Int) throws(CofferError) -> [ViewRow] {
+        while true {
+            let found = try entries.nextBatch(options.filter == nil ? count : .max) {
+                [view, options] (tables, entry) throws(CofferError) in
+                let document = view.database.document(withID: String(decoding: entry.id, as: UTF8.self))
+                var revision: SavedRevision?
+                if options.loadsDocuments {
+                    let winner = try tables.winner(of: try document.checkedID)?.revision
+                    revision = winner.map { SavedRevision(document: document, $0) }
+                }
+                return try ViewRow(entry, of: document, revision: revision)
+            }
+            guard let filter = options.filter, !found.isEmpty else { return found }
+            let passed: [ViewRow]
+            do {
+                passed = try found.filter(filter)
+            } catch let error as CofferError {
+                throw error
+            } catch {
+                throw CofferError(.rejected, of: view.subject, "the filter failed", cause: error)
+            }
+            if !passed.isEmpty { return passed }
+        }
+    }
+}

@@ -1,0 +1,50 @@
+internal import CofferModel
+internal import CofferSealing
+
+/// Takes the entries that a view's function makes of a document: see ``DatabaseView/Map``. Not for use after its return.
+public final class Emitter {
+    private(set) var entries: [MappedEntry] = []
+    private(set) var failure: CofferError?
+
+    init() {}
+
+    /// Adds a row for the document.
+    ///
+    /// - Parameters:
+    ///   - key: what the row is found and sorted by. Any JSON, of any length.
+    ///   - value: what the row says. Any JSON. Default: null.
+    public func callAsFunction(_ key: some JSONConvertible, _ value: some JSONConvertible = JSONValue.null) {
+        do throws(CofferError) {
+            let key = try CollationKey(key.jsonValue)
+            let value = value.jsonValue
+            entries.append(MappedEntry(key: key.bytes, value: value.isNull ? nil : try value.canonicalJSON()))
+        } catch {
+            failure = failure ?? error
+        }
+    }
+}
+
+/// What the app has given a view.
+struct ViewFunctions: Sendable {
+    let version: String
+    let documentType: String?
+    let reduction: Reduction?
+    let map: DatabaseView.Map
+
+    /// The index that holds what they make.
+    func definition(ofView name: String) -> IndexDefinition {
+        let parts = [version] + (documentType.map { [$0] } ?? [])
+        return IndexDefinition(kind: .view, name: name, definition: parts.jsonValue.description) {
+            [map, documentType] revision in
+            if let documentType {
+                guard case .string(let type)? = try revision["type"], type.utf8.elementsEqual(documentType.utf8) else {
+                    return []
+                }
+            }
+            let emitter = Emitter()
+            try map(revision, emitter)
+            if let failure = emitter.failure { throw failure }
+            return emitter.entries
+        }
+    }
+}

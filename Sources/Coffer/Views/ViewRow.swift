@@ -1,0 +1,55 @@
+internal import CofferModel
+internal import CofferSealing
+
+/// A row of a view.
+public struct ViewRow: Sendable {
+    /// The key that the view's function emitted.
+    public let key: JSONValue
+
+    /// The value that it emitted.
+    public let value: JSONValue
+
+    /// The document that it was emitted for. Touches no disk.
+    public let document: Document
+
+    /// The sequence of the revision that it was emitted for.
+    public let sequence: Int
+
+    /// That document's current revision as it was when the row was read, where ``ViewOptions/loadsDocuments`` asks for it.
+    public let revision: SavedRevision?
+
+    private let json: [UInt8]?
+
+    /// The document's id.
+    public var documentID: String { document.documentID }
+
+    init(_ entry: IndexEntry, of document: Document, revision: SavedRevision?) throws(CofferError) {
+        do throws(CofferError) {
+            key = try CollationKey.value(entry.key)
+            value = try entry.value.map { (json) throws(CofferError) in try JSONValue(canonicalJSON: json) } ?? .null
+        } catch {
+            throw error.about(document.database.storage.subject)
+        }
+        json = entry.value
+        self.document = document
+        sequence = Int(entry.sequence)
+        self.revision = revision
+    }
+
+    /// The value as a value of yours.
+    ///
+    /// - Throws: `DecodingError` when it does not fit.
+    public func decodeValue<Value: Decodable>(_ type: Value.Type = Value.self) throws -> Value {
+        try Value(canonical: json ?? Array("null".utf8))
+    }
+}
+
+/// What a view's reduction made of rows.
+public struct ReducedRow: Sendable {
+    /// What the rows have in common: the key, or as much of a list as ``ViewOptions/groupLevel`` says. Null where all rows are
+    /// reduced to one.
+    public let key: JSONValue
+
+    /// What came of them.
+    public let value: JSONValue
+}
