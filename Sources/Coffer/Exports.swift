@@ -6,7 +6,6 @@
 @_exported public import enum CofferModel.JSONValue
 @_exported public import protocol CofferModel.JSONConvertible
 @_exported public import struct CofferModel.DocumentPredicate
-@_exported public import struct CofferModel.Property
 @_exported public import struct CofferModel.PropertyPath
 @_exported public import struct CofferModel.RevisionID
 @_exported public import struct CofferSealing.CofferError

@@ -45,19 +45,6 @@ struct PredicateTests {
         ])
     func fail(expression: String) throws { #expect(try !holds(expression)) }
 
-    @Test("written in Swift are the same")
-    func swift() throws {
-        let city = Property("address.city")
-        let all: [(DocumentPredicate, Bool)] = [
-            (city == "Berlin", true), (city != "Berlin", false), (Property("age") >= 31 && city == "Berlin", true),
-            (Property("age") > 31 || city == "Berlin", true), (!(city == "Berlin"), false),
-            (Property("age") < 32, true),
-            (Property("age") <= 30, false), (city.hasPrefix("Ber"), true), (city.isOne(of: ["Rome", "Berlin"]), true),
-            (city.exists, true), (Property("gone") == JSONValue.null, true), (Property("a\\.b") == true, true),
-        ]
-        for (predicate, expected) in all { #expect(predicate.matches(person, id: "p1") == expected) }
-    }
-
     @Test(
         "that can't be read are a 400 that says where, and nothing of what is there",
         arguments: [

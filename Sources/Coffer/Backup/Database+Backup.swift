@@ -32,7 +32,7 @@ extension Database {
     @discardableResult
     public func backup(to url: URL, encryptionKey: SymmetricKey?) throws(CofferError) -> BackupResult {
         let backup = try Backup(storage, to: url, encryptionKey, CopyMonitor())
-        return try storage.maintain { () throws(CofferError) in try backup.run() }
+        return try storage.maintain { () throws(CofferError) in try storage.healingIndexes(backup.run) }
     }
 
     /// Makes a copy of the database under a key of its own: see the form without `async`.
@@ -46,7 +46,7 @@ extension Database {
     ) async throws -> BackupResult {
         try await storage.maintainInBackground(from: .start, telling: progress) {
             [storage] (monitor) throws(CofferError) in
-            try Backup(storage, to: url, encryptionKey, monitor).run()
+            try storage.healingIndexes(Backup(storage, to: url, encryptionKey, monitor).run)
         }
     }
 }

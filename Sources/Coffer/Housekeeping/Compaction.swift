@@ -138,7 +138,10 @@ struct Compaction {
     private mutating func giveBackPages() throws(CofferError) {
         let start = try step { (writer) throws(CofferError) in
             try writer.forgetReclaimable()
-            return try writer.compacting.pages()
+            var pages = try writer.compacting.pages()
+            // Making the file shorter means moving what is at its end, which may be a page that can't be read.
+            if try writer.tables.indexes.haveAbandonedPages() { pages.free = 0 }
+            return pages
         }
         monitor.begin(.space, itemCount: start.free)
         var pages = start

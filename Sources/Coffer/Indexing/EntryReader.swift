@@ -8,6 +8,8 @@ struct EntryReader {
     private let name: String
     private let isDescending: Bool
     private let loadsValues: Bool
+    /// Brings the index up to date, once it was found damaged and dropped; nil where nobody knows how.
+    private let remake: (@Sendable () throws(CofferError) -> Void)?
     /// Those that aren't over yet.
     private var ranges: ArraySlice<EntryRange>
     /// The last entry that was read of the first of them.
@@ -17,7 +19,7 @@ struct EntryReader {
 
     init(
         _ storage: Storage, _ kind: IndexKind, _ name: String, _ ranges: [EntryRange], descending: Bool,
-        loadsValues: Bool
+        loadsValues: Bool, remake: (@Sendable () throws(CofferError) -> Void)?
     ) {
         self.storage = storage
         self.kind = kind
@@ -25,6 +27,7 @@ struct EntryReader {
         self.ranges = ranges[...]
         isDescending = descending
         self.loadsValues = loadsValues
+        self.remake = remake
     }
 
     /// What `make` makes of the next entries, without nil; empty after the last.
@@ -38,7 +41,7 @@ struct EntryReader {
         while !ranges.isEmpty && count > 0 {
             var batch: [Row] = []
             var next = self
-            try storage.healingIndexes { () throws(CofferError) in
+            try storage.healingIndexes(afterDropping: remake) { () throws(CofferError) in
                 try storage.read { (tables) throws(CofferError) in
                     (next, batch) = (self, [])
                     try next.read(tables, count, make, &batch)

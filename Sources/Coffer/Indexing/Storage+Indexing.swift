@@ -53,13 +53,19 @@ extension Storage {
         }
     }
 
-    /// Runs `body`; should it meet damage that is in the entries of indexes, drops those, and runs it once more, which then
-    /// has to make them anew.
-    func healingIndexes<Value>(_ body: () throws(CofferError) -> Value) throws(CofferError) -> Value {
+    /// Runs `body`; should it meet damage that is in the entries of indexes, drops those, and runs it once more.
+    ///
+    /// - Parameter remake: makes those anew that `body` needs, where it doesn't do so itself; nil where nobody may, so that
+    ///   nothing is dropped.
+    func healingIndexes<Value>(
+        afterDropping remake: (() throws(CofferError) -> Void)? = { () throws(CofferError) in },
+        _ body: () throws(CofferError) -> Value
+    ) throws(CofferError) -> Value {
         do throws(CofferError) {
             return try body()
         } catch  where error.code == .damaged && !isReadOnly && !writerLock.isHeldByCaller {
-            guard try dropDamagedIndexes() else { throw error }
+            guard let remake, try dropDamagedIndexes() else { throw error }
+            try remake()
             return try body()
         }
     }
@@ -83,7 +89,8 @@ extension Storage {
         return true
     }
 
-    private func areIndexesDamaged() -> Bool {
+    /// Whether the entries of indexes can't all be read. Takes time in proportion to them.
+    func areIndexesDamaged() -> Bool {
         guard let connection = try? databaseFile.connect(.readOnly, cacheByteCount: 1 << 20) else { return false }
         defer { try? connection.close() }
         do throws(CofferError) {

@@ -57,7 +57,7 @@ extension Database {
             newKey: newKey, keptKeys: keptKeys, dropsOtherKeys: droppingOtherKeys, keyedNames: keyedNames)
         return try await storage.maintainInBackground(from: .start, telling: progress) {
             [storage] (monitor) throws(CofferError) in
-            try KeyChange(storage, request, monitor).run()
+            try storage.run(request, monitor)
         }
     }
 }
@@ -66,6 +66,10 @@ extension Storage {
     func changeEncryptionKey(
         _ request: KeyChangeRequest, _ monitor: CopyMonitor
     ) throws(CofferError) -> KeyChangeResult {
-        try maintain { () throws(CofferError) in try KeyChange(self, request, monitor).run() }
+        try maintain { () throws(CofferError) in try run(request, monitor) }
+    }
+
+    fileprivate func run(_ request: KeyChangeRequest, _ monitor: CopyMonitor) throws(CofferError) -> KeyChangeResult {
+        try healingIndexes { () throws(CofferError) in try KeyChange(self, request, monitor).run() }
     }
 }

@@ -125,6 +125,7 @@ struct DatabaseCopy: Sendable {
         try Binding(manifest).update(in: connection)
         try KeyLabels.replaceAll(in: connection, with: labels)
         try connection.execute(Schema.versionStatement)
+        try connection.execute(IndexSchema.forgettingAbandonment)
         try connection.execute("COMMIT")
         try connection.switchToWriteAheadLog()
         try connection.close()
@@ -159,12 +160,18 @@ struct DatabaseCopy: Sendable {
 
     private func rowCounts(in connection: Connection) throws(CofferError) -> [Int] {
         var counts: [Int] = []
-        for table in Schema.tables { counts.append(try rowCount(table, in: connection)) }
-        return counts
+        for table in Schema.tables { counts.append(try rowCount(table.count, in: connection)) }
+        return try counts + indexRowCounts(in: connection)
     }
 
-    private func rowCount(_ table: Schema.Table, in connection: Connection) throws(CofferError) -> Int {
-        let count = Statement(connection, table.count)
+    /// How many rows each table of ``IndexSchema`` has; 0 where there are none.
+    private func indexRowCounts(in connection: Connection) throws(CofferError) -> [Int] {
+        guard try IndexTables(connection).areUsable() else { return IndexSchema.counts.map { _ in 0 } }
+        return try IndexSchema.counts.map { (count) throws(CofferError) in try rowCount(count, in: connection) }
+    }
+
+    private func rowCount(_ count: StaticString, in connection: Connection) throws(CofferError) -> Int {
+        let count = Statement(connection, count)
         defer { count.finalize() }
         return try count.first { Int($0.integer(0)) } ?? 0
     }
@@ -223,14 +230,19 @@ struct DatabaseCopy: Sendable {
             if let bodies = table.bodies {
                 count = try checkBodies(bodies, in: connection)
             } else {
-                count = try self.rowCount(table, in: connection)
+                count = try self.rowCount(table.count, in: connection)
             }
             guard rowCounts == nil || count == rowCounts?[place] else {
                 throw CofferError(.damaged, of: target.subject, "a copy of the database has other rows")
             }
             try monitor.checkCancelled()
         }
+        let indexCounts = try indexRowCounts(in: connection)
+        guard rowCounts.map({ indexCounts[...] == $0.suffix(indexCounts.count) }) ?? true else {
+            throw CofferError(.damaged, of: target.subject, "a copy of the database has other entries of indexes")
+        }
         let tables = DocumentTables(connection)
+        if try tables.indexes.areUsable() { try tables.indexes.readEverything() }
         let count = try tables.documentCount()
         try tables.confirmReads()
         return count

@@ -84,7 +84,7 @@ private struct QuerySource {
         entries = planned.plan.index.map { index in
             EntryReader(
                 database.storage, .properties, index.name, planned.ranges, descending: planned.isDescending,
-                loadsValues: false)
+                loadsValues: false, remake: { () throws(CofferError) in try database.bringUpToDate(index) })
         }
         all = database.allDocuments().makeIterator()
     }

@@ -64,6 +64,14 @@ enum IndexSchema {
         INSERT OR REPLACE INTO info (key, value) VALUES ('index_abandoned', 1);
         """
 
+    /// What counts the rows of each table.
+    static let counts: [StaticString] = [
+        "SELECT count(*) FROM indexes", "SELECT count(*) FROM index_entries", "SELECT count(*) FROM index_debts",
+    ]
+
+    /// Forgets, in a copy, that pages of the original are without a use.
+    static let forgettingAbandonment: StaticString = "DELETE FROM info WHERE key = 'index_abandoned'"
+
     /// Up to here a key, or an id, stands in the index; what is more goes into the rest. Two of them, and what else an entry
     /// of the index has, stay below 989 bytes.
     static let indexedByteCount = 440

@@ -77,6 +77,13 @@ final class IndexTables {
         return try findVersion.first { $0.integer(0) } == IndexSchema.version
     }
 
+    /// Whether pages of damaged entries stay in the file without a use.
+    func haveAbandonedPages() throws(CofferError) -> Bool {
+        let find = Statement(connection, "SELECT 1 FROM info WHERE key = 'index_abandoned'")
+        defer { find.finalize() }
+        return try find.first { _ in true } ?? false
+    }
+
     /// The index of that name; nil when there is none. The tables must be there.
     func index(_ kind: IndexKind, _ name: String) throws(CofferError) -> IndexRow? {
         try findIndex.bind(1, kind.rawValue)

@@ -92,10 +92,13 @@ enum Schema {
         var bodies: StaticString?
     }
 
-    /// Every table there is.
+    /// Every table there is, but for those of ``IndexSchema``.
     static let tables = [
-        // Without the labels of keys, which end with their slots.
-        Table(count: "SELECT count(*) FROM info WHERE key < 'label ' OR key > 'label!'"),
+        // Without the labels of keys, which end with their slots, and what holds for one file.
+        Table(
+            count: """
+                SELECT count(*) FROM info WHERE (key < 'label ' OR key > 'label!') AND key <> 'index_abandoned'
+                """),
         Table(count: "SELECT count(*) FROM documents"),
         Table(
             count: "SELECT count(*) FROM revisions",

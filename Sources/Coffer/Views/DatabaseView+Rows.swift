@@ -47,6 +47,12 @@ extension DatabaseView {
         return try reducedRows(options).all.first?.value
     }
 
+    /// Brings the view up to date after its entries were dropped, unless nobody may.
+    func remake(_ options: ViewOptions) -> (@Sendable () throws(CofferError) -> Void)? {
+        if case .never = options.update { return nil }
+        return { [self] () throws(CofferError) in _ = try updateIndex() }
+    }
+
     /// Brings the view up to date, where that is asked for.
     private func prepare(_ options: ViewOptions) throws(CofferError) {
         switch options.update {
@@ -75,7 +81,7 @@ private struct ViewReader {
         self.options = options
         entries = EntryReader(
             view.database.storage, .view, view.name, try options.ranges(), descending: options.isDescending,
-            loadsValues: true)
+            loadsValues: true, remake: view.remake(options))
         skipCount = max(0, options.skip)
         remainingCount = max(0, options.limit ?? .max)
     }

@@ -27,7 +27,7 @@ struct GroupReader {
         self.reduction = reduction
         entries = EntryReader(
             view.database.storage, .view, view.name, try options.ranges(), descending: options.isDescending,
-            loadsValues: reduction.needsValues || options.filter != nil)
+            loadsValues: reduction.needsValues || options.filter != nil, remake: view.remake(options))
         skipCount = max(0, options.skip)
         remainingCount = max(0, options.limit ?? .max)
     }

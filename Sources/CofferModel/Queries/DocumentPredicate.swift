@@ -12,7 +12,7 @@ internal import CofferSealing
 /// another value. Strings are compared by their code points, everything else as in ``CollationKey``'s order: `false` before
 /// `true`, lists element by element, objects member by member.
 public struct DocumentPredicate: Sendable {
-    indirect enum Node: Sendable {
+    package indirect enum Node: Sendable {
         case all([Node])
         case any([Node])
         case not(Node)
@@ -22,94 +22,23 @@ public struct DocumentPredicate: Sendable {
         case exists(PropertyPath)
     }
 
-    enum Comparison: Sendable {
+    package enum Comparison: Sendable {
         case equal, notEqual, less, lessOrEqual, greater, greaterOrEqual
     }
 
-    let node: Node
+    package let node: Node
 
-    init(_ node: Node) { self.node = node }
+    package init(_ node: Node) { self.node = node }
 
     /// Whether a document is like this.
     ///
     /// - Parameter id: the document's.
     package func matches(_ properties: JSONObject, id: String) -> Bool { node.matches(properties, id) }
-
-    /// Both hold.
-    public static func && (left: DocumentPredicate, right: DocumentPredicate) -> DocumentPredicate {
-        DocumentPredicate(.all(left.node.conjuncts + right.node.conjuncts))
-    }
-
-    /// At least one of them holds.
-    public static func || (left: DocumentPredicate, right: DocumentPredicate) -> DocumentPredicate {
-        DocumentPredicate(.any([left.node, right.node]))
-    }
-
-    /// It does not hold.
-    public static prefix func ! (predicate: DocumentPredicate) -> DocumentPredicate {
-        DocumentPredicate(.not(predicate.node))
-    }
-}
-
-/// A property of documents, to be compared with a value: see ``DocumentPredicate``.
-public struct Property: Sendable {
-    /// Where it stands.
-    public let path: PropertyPath
-
-    /// The property that a path such as `address.city` says: see ``PropertyPath``.
-    public init(_ path: PropertyPath) { self.path = path }
-
-    /// It is that value.
-    public static func == (property: Property, value: some JSONConvertible) -> DocumentPredicate {
-        property.compare(.equal, value)
-    }
-
-    /// It is there, and another value.
-    public static func != (property: Property, value: some JSONConvertible) -> DocumentPredicate {
-        property.compare(.notEqual, value)
-    }
-
-    /// It comes before that value, of the same type.
-    public static func < (property: Property, value: some JSONConvertible) -> DocumentPredicate {
-        property.compare(.less, value)
-    }
-
-    /// It comes before that value, of the same type, or is it.
-    public static func <= (property: Property, value: some JSONConvertible) -> DocumentPredicate {
-        property.compare(.lessOrEqual, value)
-    }
-
-    /// It comes after that value, of the same type.
-    public static func > (property: Property, value: some JSONConvertible) -> DocumentPredicate {
-        property.compare(.greater, value)
-    }
-
-    /// It comes after that value, of the same type, or is it.
-    public static func >= (property: Property, value: some JSONConvertible) -> DocumentPredicate {
-        property.compare(.greaterOrEqual, value)
-    }
-
-    /// It is one of these values.
-    public func isOne(of values: [some JSONConvertible]) -> DocumentPredicate {
-        DocumentPredicate(.isOneOf(path, values.map(\.jsonValue)))
-    }
-
-    /// It is a string that begins with this, byte for byte.
-    public func hasPrefix(_ prefix: String) -> DocumentPredicate { DocumentPredicate(.hasPrefix(path, prefix)) }
-
-    /// It is there, `null` or not.
-    public var exists: DocumentPredicate { DocumentPredicate(.exists(path)) }
-
-    private func compare(
-        _ comparison: DocumentPredicate.Comparison, _ value: some JSONConvertible
-    ) -> DocumentPredicate {
-        DocumentPredicate(.comparison(path, comparison, value.jsonValue))
-    }
 }
 
 extension DocumentPredicate.Node {
     /// What must hold, each by itself.
-    var conjuncts: [Self] {
+    package var conjuncts: [Self] {
         if case .all(let nodes) = self { nodes } else { [self] }
     }
 
