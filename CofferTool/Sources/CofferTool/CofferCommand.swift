@@ -19,7 +19,8 @@ struct CofferCommand: ParsableCommand {
         subcommands: [
             CreateCommand.self, PutCommand.self, GetCommand.self, ListCommand.self, RemoveCommand.self,
             AttachCommand.self, CatCommand.self, ImportCommand.self, ExportCommand.self, InfoCommand.self,
-            LogCommand.self, ChangesCommand.self, KeyCommand.self, RekeyCommand.self, RotateCommand.self,
+            LogCommand.self, ChangesCommand.self, QueryCommand.self, IndexCommand.self, KeyCommand.self,
+            RekeyCommand.self, RotateCommand.self,
             EncryptCommand.self, DecryptCommand.self, CompactCommand.self, BackupCommand.self, CheckCommand.self,
             LeakCheckCommand.self, DoctorCommand.self,
         ]

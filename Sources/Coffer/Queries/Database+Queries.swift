@@ -1,5 +1,6 @@
 internal import CofferModel
 public import CofferSealing
+internal import CofferSQLite
 
 extension Database {
     // MARK: Queries
@@ -38,9 +39,8 @@ extension Database {
             guard try tables.indexes.areUsable() else { return [] }
             var usable: [PropertyIndex] = []
             for row in try tables.indexes.indexes(.properties) {
-                let isUpToDate = try tables.isUpToDate(row)
-                if storage.isReadOnly && !isUpToDate { continue }
-                usable.append(try PropertyIndex(row, subject: storage.subject))
+                let index = try PropertyIndex(row, in: tables)
+                if !storage.isReadOnly || !index.isStale { usable.append(index) }
             }
             return usable
         }
@@ -71,7 +71,7 @@ extension Database {
         guard !paths.isEmpty else {
             throw CofferError(.invalidArgument, of: "index \(name)", "it needs at least one property")
         }
-        let definition = PropertyIndex(name: name, paths: paths).definition
+        let definition = IndexDefinition(named: name, on: paths)
         try definition.check()
         return try storage.healingIndexes { () throws(CofferError) in
             try storage.write { (writer) throws(CofferError) in
@@ -100,10 +100,25 @@ extension Database {
             try storage.read { (tables) throws(CofferError) in
                 guard try tables.indexes.areUsable() else { return [] }
                 return try tables.indexes.indexes(.properties).map { (row) throws(CofferError) in
-                    try PropertyIndex(row, subject: storage.subject)
+                    try PropertyIndex(row, in: tables)
                 }
             }
         }
+    }
+
+    /// Brings all indexes that were declared over properties up to date, which queries that use them do by themselves.
+    ///
+    /// - Returns: how many documents were looked at, in all indexes together.
+    /// - Throws: `readOnly` (403), `busy` (503), `noSpace` (507), `damaged` (500).
+    @discardableResult
+    public func updateIndexes() throws(CofferError) -> Int {
+        var documentCount = 0
+        for index in try indexes {
+            documentCount += try storage.healingIndexes { () throws(CofferError) in
+                try storage.update(index.definition, in: self).documentCount
+            }
+        }
+        return documentCount
     }
 
     /// Brings an index up to date, unless the database is open for reading only.
@@ -115,18 +130,28 @@ extension Database {
 
 extension PropertyIndex {
     /// The index that a row of `indexes` says.
-    init(_ row: IndexRow, subject: String) throws(CofferError) {
+    init(_ row: IndexRow, in tables: DocumentTables) throws(CofferError) {
         guard let paths = try? JSONValue(json: row.definition.utf8).arrayValue,
             case let texts = paths.compactMap(\.stringValue), texts.count == paths.count, !texts.isEmpty
-        else { throw CofferError(.damaged, of: subject, "the index \(row.name) doesn't say what it is over") }
-        self.init(name: row.name, paths: texts.map { PropertyPath($0) })
+        else {
+            throw CofferError(
+                .damaged, of: tables.connection.subject, "the index \(row.name) doesn't say what it is over")
+        }
+        self.init(
+            name: row.name, paths: texts.map { PropertyPath($0) }, documentCount: row.entryCount,
+            isStale: try !tables.isUpToDate(row))
     }
 
-    /// The index that holds its entries: one for each document, without a value.
-    var definition: IndexDefinition {
-        IndexDefinition(kind: .properties, name: name, definition: paths.map(\.description).jsonValue.description) {
-            [paths] revision in
-            let (properties, id) = (try revision.properties, revision.document.documentID)
+    /// What it holds.
+    var definition: IndexDefinition { IndexDefinition(named: name, on: paths) }
+}
+
+extension IndexDefinition {
+    /// The entries of a declared index: one for each document, without a value.
+    init(named name: String, on paths: [PropertyPath]) {
+        self.init(kind: .properties, name: name, definition: paths.map(\.description).jsonValue.description) {
+            revision in
+            let (properties, id) = (try revision.properties, revision.documentID)
             let key = try CollationKey(of: paths.map { $0.value(in: properties, id: id) })
             return [MappedEntry(key: key.bytes, value: nil)]
         }

@@ -48,6 +48,12 @@ public struct PropertyIndex: Sendable, Equatable {
 
     /// The properties that it is over, the most important first.
     public let paths: [PropertyPath]
+
+    /// How many documents it had when it was last brought up to date.
+    public let documentCount: Int
+
+    /// Whether documents were saved since.
+    public let isStale: Bool
 }
 
 /// How ``Database/documents(_:)`` finds documents: what ``Database/explain(_:)`` tells.

@@ -108,7 +108,8 @@ struct IndexLifeTests {
     @Test("of a process that was killed while it made them are made on from there", arguments: [300, 20_300, 24_999])
     func killed(after: Int) async throws {
         try makeMany()
-        await #expect(processExitsWith: .signal(SIGKILL)) { [path = stores.directory.path as String, after = after as Int] in
+        await #expect(processExitsWith: .signal(SIGKILL)) {
+            [path = stores.directory.path as String, after = after as Int] in
             let stores = TestStores(sharing: path)
             let database = try stores.open { $0.create = false }
             let calls = Tally()

@@ -1,0 +1,93 @@
+internal import ArgumentParser
+internal import Coffer
+
+struct QueryCommand: StoreCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "query",
+        abstract: "Write the documents whose properties are as asked, as lines of JSON.",
+        discussion: """
+            An expression compares properties with JSON values or strings between apostrophes: \
+            "type = 'task' and (due < '2026-07-01' or not done = true)". There are =, !=, <, <=, >, >=, in with a list, \
+            starts with, exists, and, or, not and parentheses. A property is a path such as address.city or tags[0]; _id is the \
+            document's id. Values of another type than the property's are never less or greater.
+
+            A document's line is that of coffer export. The store is opened for reading only, so that an index that is not up \
+            to date serves no query: coffer index update brings it there.
+            """
+    )
+
+    @OptionGroup var arguments: StoreArguments
+
+    @Option(name: .customLong("where"), help: ArgumentHelp("Only documents that are so.", valueName: "expression"))
+    var condition: String?
+
+    @Option(
+        help: ArgumentHelp(
+            """
+            What to sort by: a property, with ,desc behind it for the last first. Given again, what tells those apart that \
+            are equal in the ones before.
+            """,
+            valueName: "path"))
+    var order: [String] = []
+
+    @Option(help: ArgumentHelp("Pass over so many.", valueName: "count"))
+    var skip = 0
+
+    @Option(help: ArgumentHelp("At most so many.", valueName: "count"))
+    var limit: Int?
+
+    @Flag(help: "Say how the documents would be found, instead of finding them.")
+    var explain = false
+
+    func run(_ console: Console) throws {
+        guard skip >= 0, limit ?? 0 >= 0 else { throw Failure.usage("counts are not negative") }
+        let query = try makeQuery()
+        try arguments.withDatabase(readOnly: true) { database in
+            if explain {
+                let plan = try database.explain(query)
+                try console.printResult(console.isJSON ? plan.json : plan.description)
+                return
+            }
+            try database.documents(query).forEach { revision in
+                let document = ExportedDocument(id: revision.documentID, json: try revision.json)
+                try console.printResult(console.isJSON ? found(revision, document) : document.line)
+            }
+        }
+    }
+
+    private func makeQuery() throws -> DocumentQuery {
+        var query = DocumentQuery()
+        do {
+            query.predicate = try condition.map { (text) throws(CofferError) in try DocumentPredicate(text) }
+        } catch {
+            throw Failure.usage("--where: \(error.detail ?? "it can't be read")", hint: "coffer query --help shows one")
+        }
+        query.order = order.map { text in
+            text.hasSuffix(",desc")
+                ? .descending(PropertyPath(String(text.dropLast(5))))
+                : .ascending(PropertyPath(text.hasSuffix(",asc") ? String(text.dropLast(4)) : text))
+        }
+        (query.skip, query.limit) = (skip, limit)
+        return query
+    }
+
+    private func found(_ revision: SavedRevision, _ document: ExportedDocument) -> String {
+        var line = JSONLine(type: "document")
+        line.add("id", revision.documentID)
+        line.add("revision", revision.revisionID.description)
+        line.add("sequence", revision.sequence)
+        line.add("document", json: document.line)
+        return line.finished
+    }
+}
+
+extension QueryPlan {
+    fileprivate var json: String {
+        var line = JSONLine(type: "plan")
+        if let index { line.add("index", index.name) }
+        line.add("narrowing", narrowingCount)
+        line.add("checksDocuments", checksDocuments)
+        line.add("sortsInMemory", sortsInMemory)
+        return line.finished
+    }
+}
