@@ -20,6 +20,16 @@ let package = Package(
     products: [
         .library(name: "Coffer", targets: ["Coffer"]),
         .library(name: "CofferTesting", targets: ["CofferTesting"]),
+        .library(name: "CofferSync", targets: ["CofferSync"]),
+    ],
+    traits: [
+        .trait(
+            name: "Sync",
+            description: "Replication over the network: lets CofferSync use SwiftNIO. Without it nothing is fetched.")
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+        .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
     ],
     targets: [
         // Level 0: the two C libraries and nothing else.
@@ -58,6 +68,20 @@ let package = Package(
         .target(
             name: "CofferTesting", dependencies: ["Coffer", "CofferSealing", "CofferVault"], swiftSettings: strict),
 
+        // Level 4 too: replication with CouchDB and what speaks like it. All but the network works without the trait.
+        .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"]), .brew(["zlib"])]),
+        .target(
+            name: "CofferSync",
+            dependencies: [
+                "Coffer", "CofferModel", "CofferSealing", "CZlib",
+                .product(name: "AsyncHTTPClient", package: "async-http-client", condition: .when(traits: ["Sync"])),
+                .product(name: "NIOCore", package: "swift-nio", condition: .when(traits: ["Sync"])),
+                .product(name: "NIOPosix", package: "swift-nio", condition: .when(traits: ["Sync"])),
+                .product(name: "NIOHTTP1", package: "swift-nio", condition: .when(traits: ["Sync"])),
+            ],
+            swiftSettings: strict
+        ),
+
         // What the tests of several targets share: a file system that counts, fails and forgets.
         .target(
             name: "CofferFaults", dependencies: ["CofferSealing", "CofferVault"], path: "Tests/CofferFaults",
@@ -76,6 +100,10 @@ let package = Package(
             name: "CofferTests", dependencies: ["Coffer", "CofferFaults", "MemorySearch"], swiftSettings: testing),
         .testTarget(
             name: "CofferTestingTests", dependencies: ["Coffer", "CofferTesting"], swiftSettings: testing),
+        .testTarget(
+            name: "CofferSyncTests",
+            dependencies: ["Coffer", "CofferModel", "CofferSealing", "CofferSync", "CofferTesting"],
+            swiftSettings: testing),
         .testTarget(name: "SourceTests", swiftSettings: testing),
     ]
 )

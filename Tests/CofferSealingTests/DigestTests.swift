@@ -41,6 +41,17 @@ struct DigestTests {
         }
     }
 
+    @Test("of RFC 1321's examples are the RFC's")
+    func md5() {
+        for (text, expected) in [
+            ("", "d41d8cd98f00b204e9800998ecf8427e"), ("message digest", "f96b697d7cb7938d525a2f31aaf161d0"),
+        ] {
+            var digest = StreamingDigest(.md5)
+            digest.update(Array(text.utf8))
+            #expect(digest.finalize().hex == expected)
+        }
+    }
+
     @Test("don't depend on where the message is cut", arguments: [0, 1, 55, 56, 63, 64, 65, 127, 128, 129, 499, 500])
     func pieces(cut: Int) {
         let message = (0..<500).map { UInt8(truncatingIfNeeded: $0 &* 7) }
@@ -53,7 +64,7 @@ struct DigestTests {
 
     @Test("start over after each result and each reset")
     func reuse() {
-        for algorithm in [DigestAlgorithm.sha1, .sha256] {
+        for algorithm in [DigestAlgorithm.md5, .sha1, .sha256] {
             var digest = StreamingDigest(algorithm)
             digest.update([1, 2, 3])
             let first = digest.finalize()

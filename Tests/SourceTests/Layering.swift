@@ -5,8 +5,8 @@ struct Layering {
     /// The modules that every file of a target may import.
     let allowed: [String: Set<String>]
 
-    /// The folders that may import a C library beside those: the only ones that may.
-    let fences: [String: String]
+    /// The folders that may import a library of others beside those: the only ones that may.
+    let fences: [String: Set<String>]
 
     /// The single files that may import more.
     let exceptions: [String: Set<String>]
@@ -23,7 +23,7 @@ struct Layering {
     private func mayImport(_ module: String, in file: SourceFile) -> Bool {
         allowed[file.target, default: []].contains(module)
             || exceptions[file.path, default: []].contains(module)
-            || fences.contains { folder, library in library == module && file.path.hasPrefix(folder + "/") }
+            || fences.contains { folder, libraries in libraries.contains(module) && file.path.hasPrefix(folder + "/") }
     }
 
     /// The exceptions that nothing in `files` uses any more.
@@ -64,12 +64,17 @@ extension Layering {
                 "CofferSealing", "CofferSQLite", "CofferVault", "CofferModel", "Foundation", "Dispatch",
             ]),
             "CofferTesting": system.union(["Coffer", "CofferSealing", "CofferVault", "Foundation"]),
+            "CofferSync": system.union(["Coffer", "CofferModel", "CofferSealing", "Foundation"]),
             "CofferTool": system.union(["Coffer", "CofferTesting", "ArgumentParser", "Foundation", "Dispatch"]),
         ],
         fences: [
-            "Sources/CofferSealing/OpenSSL": "COpenSSL",
-            "Sources/CofferSQLite/SQLCipher": "CSQLCipher",
-            "Sources/CofferVault/FileSystem": "CLinux",
+            "Sources/CofferSealing/OpenSSL": ["COpenSSL"],
+            "Sources/CofferSQLite/SQLCipher": ["CSQLCipher"],
+            "Sources/CofferVault/FileSystem": ["CLinux"],
+            "Sources/CofferSync/Zlib": ["CZlib"],
+            "Sources/CofferSync/Network": [
+                "AsyncHTTPClient", "NIOCore", "NIOFoundationCompat", "NIOHTTP1", "NIOPosix", "NIOSSL",
+            ],
         ],
         exceptions: [
             // Normalization of what people type, and keys from their `Data`.

@@ -49,7 +49,7 @@ struct LayeringTests {
     func negativeControl() {
         let rules = Layering(
             allowed: ["Upper": ["Lower"]],
-            fences: ["Sources/Upper/C": "CLibrary"],
+            fences: ["Sources/Upper/C": ["CLibrary"]],
             exceptions: ["Sources/Upper/Dates.swift": ["Foundation", "Unused"]])
         let good = [
             SourceFile(

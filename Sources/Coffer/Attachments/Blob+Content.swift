@@ -66,4 +66,9 @@ extension Blob {
             contentType: reference.contentType,
             backing: Content(in: storage, digest: reference.digest, byteCount: reference.length))
     }
+
+    /// The blob of that content, for a revision's database.
+    package convenience init(_ reference: BlobReference, in revision: SavedRevision) {
+        self.init(reference, in: revision.document.database.storage)
+    }
 }

@@ -155,6 +155,12 @@ extension UnsavedRevision {
     /// Removes the attachment of that name. Where there is none, nothing happens.
     public func removeAttachment(named name: String) { draftAttachments[name] = nil }
 
+    /// Attaches what a blob holds.
+    package func setAttachment(named name: String, contentType: String?, _ blob: Blob) {
+        guard let content = blob.stored else { return }
+        draftAttachments[name] = .init(name: name, contentType: contentType, content: content)
+    }
+
     private func setAttachment(
         named name: String, _ contentType: String?, _ source: any ContentSource
     ) throws(CofferError) {

@@ -1,5 +1,8 @@
-/// The digests that Coffer uses: SHA-256 for what must be certain, SHA-1 for the names that Couchbase's format asks for.
+/// The digests that Coffer uses: SHA-256 for what must be certain, SHA-1 for the names that Couchbase's format asks for, MD5
+/// to see that what CouchDB sent arrived whole.
 package enum DigestAlgorithm: Sendable {
+    /// RFC 1321, 16 bytes. Proves nothing against who means harm.
+    case md5
     /// FIPS 180-4 section 6.1, 20 bytes. Collisions can be made on purpose: never decides identity alone.
     case sha1
     /// FIPS 180-4 section 6.2, 32 bytes.
@@ -7,6 +10,7 @@ package enum DigestAlgorithm: Sendable {
 
     package var byteCount: Int {
         switch self {
+        case .md5: 16
         case .sha1: 20
         case .sha256: 32
         }

@@ -79,6 +79,7 @@ internal import COpenSSL
 
     deinit { unsafe EVP_MD_free(pointer) }
 
+    fileprivate static let md5 = DigestImplementation("MD5")
     fileprivate static let sha1 = DigestImplementation("SHA1")
     fileprivate static let sha256 = DigestImplementation("SHA256")
 }
@@ -86,6 +87,7 @@ internal import COpenSSL
 extension DigestAlgorithm {
     fileprivate var implementation: DigestImplementation {
         switch self {
+        case .md5: .md5
         case .sha1: .sha1
         case .sha256: .sha256
         }

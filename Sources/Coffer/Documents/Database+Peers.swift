@@ -1,0 +1,45 @@
+package import CofferModel
+package import CofferSealing
+
+// What a replicator asks of a database beside what everybody may.
+extension Database {
+    /// Those of the revisions that are not here, in their order.
+    ///
+    /// - Throws: `invalidDocumentID` (400), `damaged` and `closed` (500).
+    package func missingRevisions(
+        of revisions: [RevisionID], ofDocumentWithID id: String
+    ) throws(CofferError) -> [RevisionID] {
+        let document = try document(withID: id).checkedID
+        return try storage.read { (tables) throws(CofferError) in
+            guard let row = try tables.document(document) else { return revisions }
+            var missing: [RevisionID] = []
+            for revision in revisions where try tables.trees.sequence(of: revision, inDocument: row.number) == nil {
+                missing.append(revision)
+            }
+            return missing
+        }
+    }
+
+    /// Takes over a revision of another database, together with contents that its body names by their digests: see
+    /// ``putExistingRevision(_:withID:history:isDeletion:attachments:)``.
+    ///
+    /// - Parameters:
+    ///   - properties: with `_id`, `_rev` or `_revisions`, as CouchDB gives them.
+    ///   - attachments: contents by the names of attachments.
+    ///   - contents: of blobs.
+    @discardableResult
+    package func putExistingRevision(
+        _ properties: JSONObject, attachments: [String: Blob], contents: [Blob]
+    ) throws(CofferError) -> ExistingRevisionResult {
+        let id = properties["_id"]?.stringValue
+        do throws(CofferError) {
+            let staged = try StagedContent.stage(properties.blobs + contents, in: storage)
+            return try ExistingRevision(
+                try DocumentBody(properties, isForeign: true), in: self, withID: id, history: nil,
+                contents: attachments, staged: staged
+            ).put()
+        } catch {
+            throw id.map { error.about(document(withID: $0).subject) } ?? error
+        }
+    }
+}

@@ -1,0 +1,82 @@
+/// The target of a request: what stands behind the host, in parts.
+package struct RequestTarget: Sendable {
+    /// The parts of the path between slashes, decoded. `/db/a%2Fb` has two.
+    package let path: [String]
+    /// The query's fields, decoded, in order.
+    package let query: [(name: String, value: String)]
+
+    /// Nil for what is not percent-encoded UTF-8 from a slash on.
+    package init?(_ target: String) {
+        guard target.hasPrefix("/") else { return nil }
+        let parts = target.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
+        var path: [String] = []
+        for part in parts[0].dropFirst().split(separator: "/", omittingEmptySubsequences: false) {
+            guard let text = part.percentDecoded() else { return nil }
+            path.append(text)
+        }
+        if path.last == "" { path.removeLast() }
+        var query: [(name: String, value: String)] = []
+        for field in parts.dropFirst().joined().split(separator: "&") {
+            let sides = field.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            guard let name = sides[0].percentDecoded(plusIsSpace: true),
+                let value = (sides.count > 1 ? sides[1] : "").percentDecoded(plusIsSpace: true)
+            else { return nil }
+            query.append((name, value))
+        }
+        self.path = path
+        self.query = query
+    }
+
+    /// The query's first field of that name.
+    package subscript(name: String) -> String? { query.first { $0.name == name }?.value }
+
+    /// Whether the query's field of that name is `true`.
+    package func isTrue(_ name: String) -> Bool { self[name] == "true" }
+}
+
+extension StringProtocol {
+    /// The text with everything but letters, digits and `-._~` as percent and two hex digits: fit for any place in a URL.
+    package var percentEncoded: String {
+        var text: [UInt8] = []
+        text.reserveCapacity(utf8.count)
+        for byte in utf8 {
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
+                UInt8(ascii: "~"):
+                text.append(byte)
+            default:
+                let digits = Array("0123456789ABCDEF".utf8)
+                text += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+            }
+        }
+        return String(decoding: text, as: UTF8.self)
+    }
+
+    /// Nil where a percent is not followed by two hex digits, and where the bytes are not UTF-8.
+    package func percentDecoded(plusIsSpace: Bool = false) -> String? {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(utf8.count)
+        var rest = utf8[...]
+        while let byte = rest.popFirst() {
+            if byte == UInt8(ascii: "%") {
+                guard let high = rest.popFirst()?.hexDigit, let low = rest.popFirst()?.hexDigit else { return nil }
+                bytes.append(high << 4 | low)
+            } else {
+                bytes.append(plusIsSpace && byte == UInt8(ascii: "+") ? UInt8(ascii: " ") : byte)
+            }
+        }
+        return String(validating: bytes, as: UTF8.self)
+    }
+}
+
+extension UInt8 {
+    fileprivate var hexDigit: UInt8? {
+        switch self {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): self - UInt8(ascii: "0")
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): self - UInt8(ascii: "a") + 10
+        case UInt8(ascii: "A")...UInt8(ascii: "F"): self - UInt8(ascii: "A") + 10
+        default: nil
+        }
+    }
+}

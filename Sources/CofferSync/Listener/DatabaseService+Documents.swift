@@ -1,0 +1,214 @@
+internal import Coffer
+internal import CofferModel
+internal import Foundation
+
+extension DatabaseService {
+    /// Answers requests for a document or one of its attachments.
+    ///
+    /// - Parameter rest: the path behind the document; empty for the document itself.
+    func document(
+        _ request: HTTPRequest, _ target: RequestTarget, _ id: String, _ rest: [String]
+    ) async throws -> HTTPResponse {
+        if !rest.isEmpty { return try await attachment(request, target, id, rest.joined(separator: "/")) }
+        try request.expect("GET", "HEAD", "PUT", "DELETE")
+        switch request.method {
+        case "PUT": return try await put(request, target, id)
+        case "DELETE":
+            let parent = try parent(request, target)
+            let revision = try await database.inTransaction {
+                try saveEdit(["_deleted": true], id: id, replacing: parent, contents: [:])
+            }
+            return try saved(200, revision)
+        default: return try get(request, target, id)
+        }
+    }
+
+    // MARK: Reading
+
+    private func get(_ request: HTTPRequest, _ target: RequestTarget, _ id: String) throws -> HTTPResponse {
+        let query = RevisionQuery(target)
+        let document = database.document(withID: id)
+        if let open = target["open_revs"] { return try openRevisions(open, of: document, request, query) }
+        let revision = try revision(of: document, target["rev"])
+        let fields: HTTPFields = ["ETag": "\"\(revision.revisionID)\""]
+        if request.fields["If-None-Match"] == fields["ETag"] { return HTTPResponse(304, fields: fields) }
+        if request.accepts("multipart/related"), let message = try message(revision, query) {
+            var fields = fields
+            fields["Content-Type"] = "multipart/related; boundary=\"\(message.boundary)\""
+            return HTTPResponse(200, fields: fields, body: message.body)
+        }
+        return try .json(200, .object(try json(revision, query)), fields: fields)
+    }
+
+    /// The revision of that id, or the one that counts.
+    ///
+    /// - Throws: ``SyncError`` 404.
+    func revision(of document: Document, _ id: String?) throws -> SavedRevision {
+        if let id {
+            guard let revisionID = RevisionID(id) else { throw SyncError(400, "rev is no revision id") }
+            guard let revision = try document.revision(withID: revisionID), try revision.propertiesAvailable else {
+                throw SyncError(404, "missing")
+            }
+            return revision
+        }
+        guard let revision = try document.currentRevision else {
+            throw SyncError(404, try document.isDeleted ? "deleted" : "missing")
+        }
+        return revision
+    }
+
+    private func openRevisions(
+        _ text: String, of document: Document, _ request: HTTPRequest, _ query: RevisionQuery
+    ) throws -> HTTPResponse {
+        let answers: [RevisionOrMissing]
+        if text == "all" {
+            answers = try document.leafRevisions.map { .found($0) }
+        } else {
+            guard let list = try JSONValue(json: Array(text.utf8)).arrayValue else {
+                throw SyncError(400, "open_revs is no list")
+            }
+            let ids = try list.map { element in
+                guard let id = element.stringValue.flatMap(RevisionID.init) else {
+                    throw SyncError(400, "open_revs holds what is no revision id")
+                }
+                return id
+            }
+            answers = try found(ids, of: document, latest: query.wantsLatest)
+        }
+        // As CouchDB has it: JSON is for those who ask for it.
+        guard request.accepts("application/json"), !request.accepts("multipart/mixed") else {
+            return multipart(try answers.map { try part($0, query) })
+        }
+        return try .json(200, .array(try answers.map { try json($0, query, errorsInDetail: nil) }))
+    }
+
+    // MARK: Writing
+
+    func postDocument(_ request: HTTPRequest) async throws -> HTTPResponse {
+        guard let json = try await request.json(upTo: service.options.documentByteLimit).objectValue else {
+            throw SyncError(400, "a document is an object")
+        }
+        let revision = try await database.inTransaction {
+            try saveEdit(json, id: json["_id"]?.stringValue, replacing: nil, contents: [:])
+        }
+        return try saved(201, revision)
+    }
+
+    private func put(_ request: HTTPRequest, _ target: RequestTarget, _ id: String) async throws -> HTTPResponse {
+        var (json, contents) = try await received(request, id)
+        guard json["_id"] == nil || json["_id"]?.stringValue.map({ $0.utf8.elementsEqual(id.utf8) }) == true else {
+            throw SyncError(400, "_id is another than the path says")
+        }
+        json["_id"] = .string(id)
+        let (document, brought) = (json, contents)
+        contents = [:]
+        if target["new_edits"] == "false" {
+            let result = try await database.inTransaction { try saveReplicated(document, contents: brought) }
+            return try saved(201, result.revision)
+        }
+        let parent = try parent(request, target)
+        let revision = try await database.inTransaction {
+            try saveEdit(document, id: id, replacing: parent, contents: brought)
+        }
+        return try saved(201, revision)
+    }
+
+    private func saved(_ status: Int, _ revision: SavedRevision) throws -> HTTPResponse {
+        let id = revision.document.documentID
+        return try .json(
+            status, ["ok": true, "id": .string(id), "rev": .string(revision.revisionID.description)],
+            fields: [
+                "ETag": "\"\(revision.revisionID)\"",
+                "Location": "/\(database.name.percentEncoded)/\(id.percentEncoded)",
+            ])
+    }
+
+    /// The revision that the request says it replaces; nil where it says none.
+    func parent(_ request: HTTPRequest, _ target: RequestTarget) throws -> RevisionID? {
+        guard let text = target["rev"] ?? request.fields["If-Match"].map({ $0.filter { $0 != "\"" } }) else {
+            return nil
+        }
+        guard let id = RevisionID(text) else { throw SyncError(400, "rev is no revision id") }
+        return id
+    }
+
+    /// The document that a request brings, with the contents that follow it.
+    private func received(_ request: HTTPRequest, _ id: String) async throws -> (JSONObject, [String: Blob]) {
+        guard request.fields["Content-Type"].flatMap(MediaType.init)?.name == "multipart/related" else {
+            guard let json = try await request.json(upTo: service.options.documentByteLimit).objectValue else {
+                throw SyncError(400, "a document is an object")
+            }
+            return (json, [:])
+        }
+        let reader = try MultipartReader(try request.unpackedBody(), fields: request.fields)
+        guard let first = try await reader.nextPart() else { throw SyncError(400, "a message without a document") }
+        let text = try await first.body.collect(upTo: service.options.documentByteLimit)
+        guard let json = try JSONValue(json: text).objectValue else { throw SyncError(400, "a document is an object") }
+        let contents = try await RelatedContents(json).receive(
+            from: reader, into: database, upTo: service.options.attachmentByteLimit, subject: "document \(id)")
+        return (json, contents)
+    }
+
+    /// Takes over a revision of another database, in the transaction under way.
+    @discardableResult
+    func saveReplicated(_ json: JSONObject, contents: [String: Blob]) throws -> ExistingRevisionResult {
+        let incoming = try IncomingRevision(json)
+        for content in try incoming.missingContents(in: database)
+        where contents[content.name] == nil && !(content.follows || content.blob != nil) {
+            // Nobody would ever bring it.
+            throw SyncError(412, of: "attachment \(content.name)", "its content is not here")
+        }
+        return try incoming.save(in: database, contents: contents)
+    }
+
+    /// Saves an edit, in the transaction under way.
+    ///
+    /// - Parameters:
+    ///   - parent: the revision that it replaces. Default: what `_rev` says.
+    ///   - contents: those that followed the JSON.
+    func saveEdit(
+        _ json: JSONObject, id: String?, replacing parent: RevisionID?, contents: [String: Blob]
+    ) throws -> SavedRevision {
+        let document = id.map { database.document(withID: $0) } ?? database.createDocument()
+        let subject = "document \(document.documentID)"
+        let stated = json["_rev"]?.stringValue
+        let parentID =
+            try parent
+            ?? stated.map { text in
+                guard let id = RevisionID(text) else { throw SyncError(400, of: subject, "_rev is no revision id") }
+                return id
+            }
+        let draft: UnsavedRevision
+        if let parentID {
+            guard let revision = try document.revision(withID: parentID), try revision.propertiesAvailable else {
+                throw SyncError(409, of: subject, "there is no such revision, or it was replaced")
+            }
+            draft = try revision.createRevision()
+        } else {
+            guard try document.currentRevision == nil else {
+                throw SyncError(409, of: subject, "the document exists")
+            }
+            draft = try document.newRevision()
+        }
+        draft.isDeletion = json["_deleted"] == true
+        var properties = json
+        for key in ["_id", "_rev", "_deleted", "_attachments", "_revisions"] { properties[key] = nil }
+        draft.properties = properties
+        let entries = json["_attachments"]?.objectValue ?? [:]
+        for name in draft.attachmentNames where entries[name] == nil { draft.removeAttachment(named: name) }
+        for (name, entry) in entries {
+            let type = entry["content_type"]?.stringValue
+            if let content = contents[name] {
+                draft.setAttachment(named: name, contentType: type, content)
+            } else if let text = entry["data"]?.stringValue {
+                guard let data = Data(base64Encoded: text) else {
+                    throw SyncError(400, of: subject, "data is no base64")
+                }
+                draft.setAttachment(named: name, contentType: type, content: data)
+            } else if draft.attachment(named: name) == nil {
+                throw SyncError(412, of: "attachment \(name)", "its content is not here")
+            }
+        }
+        return try draft.save()
+    }
+}

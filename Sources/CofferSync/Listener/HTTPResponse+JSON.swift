@@ -1,0 +1,62 @@
+internal import Coffer
+internal import CofferModel
+
+extension HTTPResponse {
+    static func json(_ status: Int, _ value: JSONValue, fields: HTTPFields = [:]) throws -> HTTPResponse {
+        .json(status, try value.canonicalJSON() + [UInt8(ascii: "\n")], fields: fields)
+    }
+
+    static func json(_ status: Int, _ text: [UInt8], fields: HTTPFields = [:]) -> HTTPResponse {
+        var fields = fields
+        fields["Content-Type"] = "application/json"
+        return HTTPResponse(status, fields: fields, body: .bytes(text))
+    }
+
+    /// What went wrong, in CouchDB's words.
+    static func failure(_ error: any Error) -> HTTPResponse {
+        let (status, name, reason) = ServerFailure.parts(of: error)
+        let body: JSONValue = ["error": .string(name), "reason": .string(reason)]
+        var fields: HTTPFields = [:]
+        if status == 401 { fields["WWW-Authenticate"] = "Basic realm=\"coffer\"" }
+        if status == 503 { fields["Retry-After"] = "1" }
+        return (try? .json(status, body, fields: fields)) ?? HTTPResponse(status)
+    }
+}
+
+/// Errors in CouchDB's words.
+enum ServerFailure {
+    static func parts(of error: any Error) -> (status: Int, name: String, reason: String) {
+        switch error {
+        case let error as SyncError:
+            // What a client sent wrongly is its fault, and not a gateway's.
+            let status = error.status == 502 ? 400 : error.status
+            return (status, name(of: status), error.detail)
+        case let error as CofferError:
+            return (status(of: error), name(of: status(of: error)), error.detail ?? error.code.description)
+        case is CancellationError:
+            return (503, name(of: 503), "the server stops")
+        default:
+            return (500, name(of: 500), "an error of the server")
+        }
+    }
+
+    private static func status(of error: CofferError) -> Int {
+        switch error.code {
+        // The server's own key, and not the client's password.
+        case .wrongKey, .keyRequired, .notEncrypted: 500
+        case .cancelled: 503
+        default: error.status
+        }
+    }
+
+    private static func name(of status: Int) -> String {
+        switch status {
+        case 412: "file_exists"
+        case 413: "too_large"
+        case 416: "requested_range_not_satisfiable"
+        case 503: "service_unavailable"
+        case 507: "insufficient_storage"
+        default: BulkFailure.statuses.first { $0.status == status }?.name ?? "internal_server_error"
+        }
+    }
+}

@@ -1,0 +1,63 @@
+#if Sync
+internal import CofferSealing
+internal import Synchronization
+public import Coffer
+
+/// Serves the databases of a manager over HTTP, in the protocol of CouchDB: for other Coffers, for CouchDB's replicator, for
+/// curl.
+///
+/// ```swift
+/// let listener = try await Listener(manager, options: ListenerOptions(access: .passwords(["robin": "s3cret"])))
+/// let server = listener.url          // http://127.0.0.1:49152
+/// // …
+/// await listener.stop()
+/// ```
+///
+/// Databases are opened when they are first asked for and stay open until the listener stops. There are no views and no
+/// design functions; filters are those that the app has given the database. Safe from any thread.
+public final class Listener: Sendable {
+    private let service: Service
+    private let server: NetworkServer
+    private let host: String
+
+    /// Listens from the time this returns.
+    ///
+    /// - Throws: ``SyncError`` 400 for a listener without passwords that others could reach, 503 where the address can't be
+    ///   listened at.
+    public init(_ manager: Manager, options: ListenerOptions) async throws {
+        if case .unauthenticatedLoopback = options.access {
+            guard ["127.0.0.1", "::1", "localhost"].contains(options.host) else {
+                throw SyncError(400, "without passwords only loopback is served")
+            }
+        }
+        if case .passwords(let passwords) = options.access {
+            guard !passwords.isEmpty, !passwords.contains(where: { $0.key.isEmpty || $0.value.isEmpty }) else {
+                throw SyncError(400, "an empty name or password, or none at all")
+            }
+        }
+        let service = Service(manager, options)
+        self.service = service
+        host = options.host
+        server = try await NetworkServer(
+            host: options.host, port: options.port,
+            limits: .init(connectionCount: options.connectionLimit, idleTimeout: options.idleTimeout)
+        ) { await service.respond(to: $0) }
+        server.start()
+    }
+
+    /// The port that is listened at.
+    public var port: Int { server.port }
+
+    /// Where the server is, such as `http://127.0.0.1:49152`: a database's name follows after a slash.
+    public var url: String { "http://\(host.contains(":") ? "[\(host)]" : host):\(port)" }
+
+    /// Takes no new requests, waits for those under way, and closes the databases that nobody else holds. Feeds end at once.
+    ///
+    /// - Parameter grace: after that time requests are broken off. Default: 10 seconds.
+    public func stop(grace: Duration = .seconds(10)) async {
+        service.stop()
+        await server.stop(grace: grace)
+        service.releaseDatabases()
+    }
+}
+#endif

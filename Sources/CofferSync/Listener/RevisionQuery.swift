@@ -1,0 +1,143 @@
+internal import Coffer
+internal import CofferModel
+internal import Foundation
+
+/// What a request wants to be told of revisions.
+struct RevisionQuery: Sendable {
+    var wantsHistory: Bool
+    var wantsContents: Bool
+    /// Leaves that follow the revisions asked for, in place of these.
+    var wantsLatest: Bool
+    var wantsConflicts: Bool
+    var wantsHistoryInfo: Bool
+    /// Contents that one of these revisions has need not come again.
+    var attachmentsSince: [RevisionID]
+
+    init(_ target: RequestTarget) {
+        wantsHistory = target.isTrue("revs")
+        wantsContents = target.isTrue("attachments")
+        wantsLatest = target.isTrue("latest")
+        wantsConflicts = target.isTrue("conflicts")
+        wantsHistoryInfo = target.isTrue("revs_info")
+        let since = target["atts_since"].flatMap { try? JSONValue(json: Array($0.utf8)).arrayValue } ?? []
+        attachmentsSince = since.compactMap { $0.stringValue.flatMap(RevisionID.init) }
+        if !attachmentsSince.isEmpty { wantsContents = true }
+    }
+}
+
+/// A revision that was asked for.
+enum RevisionOrMissing: Sendable {
+    case found(SavedRevision)
+    /// By its id, as it was asked for.
+    case missing(String)
+}
+
+extension DatabaseService {
+    /// The revisions that are asked for.
+    func found(_ ids: [RevisionID], of document: Document, latest: Bool) throws -> [RevisionOrMissing] {
+        var answers: [RevisionOrMissing] = []
+        var given: Set<RevisionID> = []
+        let leaves = latest ? try document.leafRevisions : []
+        for id in ids {
+            var found: [SavedRevision] = []
+            if latest {
+                found = try leaves.filter { leaf in
+                    try leaf.revisionID == id || leaf.history.contains { $0.revisionID == id }
+                }
+            } else if let revision = try document.revision(withID: id), try revision.propertiesAvailable {
+                found = [revision]
+            }
+            if found.isEmpty { answers.append(.missing(id.description)) }
+            for revision in found where given.insert(revision.revisionID).inserted {
+                answers.append(.found(revision))
+            }
+        }
+        return answers
+    }
+
+    // MARK: As JSON
+
+    /// The revision as a document.
+    func json(_ revision: SavedRevision, _ query: RevisionQuery) throws -> JSONObject {
+        let outgoing = try OutgoingRevision(revision)
+        let history = try revision.history.reversed()
+        let since = Self.commonGeneration(query.attachmentsSince, history.map(\.revisionID))
+        var json = try outgoing.json(history: query.wantsHistory ? history.map(\.revisionID) : nil) { content in
+            guard query.wantsContents, content.generation > since,
+                let bytes = try outgoing.read(content, in: 0..<content.length)
+            else { return .stub }
+            return .inline(bytes)
+        }
+        if query.wantsHistoryInfo {
+            json["_revs_info"] = .array(
+                try history.map { ancestor in
+                    [
+                        "rev": .string(ancestor.revisionID.description),
+                        "status": try ancestor.propertiesAvailable ? "available" : "missing",
+                    ]
+                })
+        }
+        if query.wantsConflicts {
+            let others = try revision.document.conflictingRevisions.filter { $0 != revision }
+            if !others.isEmpty { json["_conflicts"] = .array(others.map { .string($0.revisionID.description) }) }
+        }
+        return json
+    }
+
+    /// The same with `ok` around it, or why it isn't there.
+    ///
+    /// - Parameter id: of the document, where the reason is told in detail as `_bulk_get` does; nil as `open_revs` does.
+    func json(_ answer: RevisionOrMissing, _ query: RevisionQuery, errorsInDetail id: String?) throws -> JSONValue {
+        switch answer {
+        case .found(let revision): return ["ok": .object(try json(revision, query))]
+        case .missing(let revision):
+            guard let id else { return ["missing": .string(revision)] }
+            return [
+                "error": ["id": .string(id), "rev": .string(revision), "error": "not_found", "reason": "missing"]
+            ]
+        }
+    }
+
+    /// The latest generation of the history that is among `since`; 0 where none is.
+    static func commonGeneration(_ since: [RevisionID], _ history: [RevisionID]) -> Int {
+        history.first { since.contains($0) }?.generation ?? 0
+    }
+
+    // MARK: In parts
+
+    /// The revision as a part of a message: JSON, or where contents follow a message of its own.
+    func part(_ answer: RevisionOrMissing, _ query: RevisionQuery) throws -> MultipartBody.Part {
+        switch answer {
+        case .missing(let revision):
+            return MultipartBody.Part(
+                ["Content-Type": "application/json; error=\"true\""],
+                try JSONValue.object(["missing": .string(revision)]).canonicalJSON())
+        case .found(let revision):
+            guard let message = try message(revision, query) else {
+                return MultipartBody.Part(
+                    ["Content-Type": "application/json"],
+                    try JSONValue.object(try json(revision, query)).canonicalJSON())
+            }
+            return MultipartBody.Part(
+                ["Content-Type": "multipart/related; boundary=\"\(message.boundary)\""], length: message.length
+            ) { message.stream }
+        }
+    }
+
+    /// The revision and the contents that follow it, in the order in which the JSON names them; nil where none does.
+    func message(_ revision: SavedRevision, _ query: RevisionQuery) throws -> MultipartBody? {
+        let outgoing = try OutgoingRevision(revision)
+        guard query.wantsContents else { return nil }
+        let history = try revision.history.reversed().map(\.revisionID)
+        let since = Self.commonGeneration(query.attachmentsSince, history)
+        return try RelatedMessage(outgoing, history: query.wantsHistory ? history : nil) { content in
+            content.generation > since
+        }?.body
+    }
+
+    func multipart(_ parts: [MultipartBody.Part]) -> HTTPResponse {
+        let message = MultipartBody(parts)
+        return HTTPResponse(
+            200, fields: ["Content-Type": "multipart/mixed; boundary=\"\(message.boundary)\""], body: message.body)
+    }
+}

@@ -1,0 +1,142 @@
+internal import CofferModel
+internal import CofferSealing
+internal import Foundation
+internal import Synchronization
+package import Coffer
+
+/// Answers requests for the databases of a manager, in the protocol of CouchDB. Knows no network.
+package final class Service: Sendable {
+    let manager: Manager
+    let options: ListenerOptions
+    let sessions = Sessions()
+    private let state = Lock(State())
+
+    private struct State {
+        /// Those that were asked for, open until the service stops.
+        var databases: [String: Database] = [:]
+        var isStopping = false
+    }
+
+    package init(_ manager: Manager, _ options: ListenerOptions) {
+        self.manager = manager
+        self.options = options
+    }
+
+    /// Feeds end from here on, and requests that come later are a 503. Databases stay open for those under way.
+    package func stop() { state.withLock { $0.isStopping = true } }
+
+    /// Lets go of databases, which close unless somebody else holds them.
+    package func releaseDatabases() { state.withLock { $0.databases = [:] } }
+
+    var isStopping: Bool { state.withLock { $0.isStopping } }
+
+    // MARK: Requests
+
+    /// Answers a request. Never fails: what goes wrong is an answer.
+    package func respond(to request: HTTPRequest) async -> HTTPResponse {
+        do {
+            guard !isStopping else { throw SyncError(503, "the server stops") }
+            guard let target = RequestTarget(request.target) else { throw SyncError(400, "the path is not encoded") }
+            if target.path == ["_session"] { return try await session(request) }
+            if target.path == ["_up"] { return try .json(200, ["status": "ok"]) }
+            guard isAllowed(request) else { throw SyncError(401, "a name and a password are needed") }
+            if options.isReadOnly, !Self.isReading(request.method, target) {
+                throw SyncError(403, "the server is read-only")
+            }
+            return try await route(request, target)
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    private func route(_ request: HTTPRequest, _ target: RequestTarget) async throws -> HTTPResponse {
+        guard let name = target.path.first else {
+            try request.expect("GET", "HEAD")
+            return try .json(200, ["couchdb": "Welcome", "vendor": ["name": "Coffer"], "version": "3.5.0"])
+        }
+        if name == "_all_dbs" {
+            try request.expect("GET", "HEAD")
+            return try .json(200, .array(try manager.allDatabaseNames.map { .string($0) }))
+        }
+        if target.path.count == 1 {
+            switch request.method {
+            case "PUT": return try await create(name)
+            case "DELETE": return try await delete(name)
+            default: break
+            }
+        }
+        return try await DatabaseService(self, try await open(name)).respond(to: request, target)
+    }
+
+    /// Whether the request changes nothing.
+    private static func isReading(_ method: String, _ target: RequestTarget) -> Bool {
+        if method == "GET" || method == "HEAD" { return true }
+        guard method == "POST", target.path.count == 2 else { return false }
+        return ["_changes", "_all_docs", "_bulk_get", "_revs_diff", "_ensure_full_commit"].contains(target.path[1])
+    }
+
+    // MARK: Databases
+
+    private func open(_ name: String) async throws -> Database {
+        if let database = state.withLock({ $0.databases[name] }) { return database }
+        var openOptions = DatabaseOptions()
+        openOptions.encryptionKey = options.encryptionKey(name)
+        let database: Database
+        do {
+            database = try await manager.openDatabase(named: name, options: openOptions)
+        } catch let error as CofferError where error.code == .invalidDatabaseName || error.code == .notAStore {
+            throw SyncError(404, "no such database")
+        }
+        state.withLock { $0.databases[name] = database }
+        return database
+    }
+
+    private func create(_ name: String) async throws -> HTTPResponse {
+        guard !manager.databaseExists(named: name) else { throw SyncError(412, "the database exists") }
+        var openOptions = DatabaseOptions()
+        openOptions.create = true
+        openOptions.encryptionKey = options.encryptionKey(name)
+        let database = try await manager.openDatabase(named: name, options: openOptions)
+        state.withLock { $0.databases[name] = database }
+        return try .json(201, ["ok": true], fields: ["Location": "/\(name.percentEncoded)"])
+    }
+
+    private func delete(_ name: String) async throws -> HTTPResponse {
+        let database = try await open(name)
+        state.withLock { $0.databases[name] = nil }
+        try await database.delete()
+        return try .json(200, ["ok": true])
+    }
+
+    /// Forgets a database that somebody else has closed, so that the next request opens it again.
+    func forget(_ database: Database) {
+        state.withLock { state in
+            if state.databases[database.name] === database { state.databases[database.name] = nil }
+        }
+    }
+}
+
+extension HTTPRequest {
+    /// - Throws: ``SyncError`` 405 for another method.
+    func expect(_ methods: String...) throws(SyncError) {
+        guard methods.contains(method) else { throw SyncError(405, "only \(methods.joined(separator: ", "))") }
+    }
+
+    /// The body as JSON.
+    ///
+    /// - Throws: ``SyncError`` 413 for one that is too large; `invalidJSON` (400).
+    func json(upTo limit: Int) async throws -> JSONValue {
+        try JSONValue(json: try await unpackedBody().collect(upTo: limit))
+    }
+
+    /// The body, unpacked where it is packed.
+    ///
+    /// - Throws: ``SyncError`` 415 for packed in a way that is not known.
+    func unpackedBody() throws(SyncError) -> ByteStream {
+        switch fields["Content-Encoding"]?.lowercased() {
+        case nil, "identity": body.stream
+        case "gzip": body.stream.gunzipped()
+        default: throw SyncError(415, "a Content-Encoding that is not known")
+        }
+    }
+}

@@ -1,0 +1,71 @@
+package import CofferModel
+
+/// How far a replication has come, as both databases keep it in a local document.
+///
+/// Neither alone is believed: a database may have been put back to an earlier state, or be another one of the same name. They
+/// agree where both name the same session.
+package struct Checkpoint: Sendable, Equatable {
+    /// A replication's run, and how far it came.
+    package struct Session: Sendable, Equatable {
+        package var id: String
+        package var position: FeedPosition
+
+        package init(id: String, position: FeedPosition) {
+            self.id = id
+            self.position = position
+        }
+    }
+
+    /// Earlier runs are kept up to that many, as CouchDB does.
+    static let sessionLimit = 50
+
+    /// The latest first.
+    package private(set) var sessions: [Session]
+
+    package init(sessions: [Session] = []) { self.sessions = sessions }
+
+    /// What a local document says; empty where it is none.
+    package init(_ json: JSONObject) {
+        sessions = []
+        if let id = json["session_id"]?.stringValue, let position = json["source_last_seq"], !position.isNull {
+            sessions.append(Session(id: id, position: FeedPosition(position)))
+        }
+        for entry in json["history"]?.arrayValue ?? [] {
+            guard let id = entry["session_id"]?.stringValue, let position = entry["recorded_seq"], !position.isNull
+            else { continue }
+            if sessions.first?.id != id { sessions.append(Session(id: id, position: FeedPosition(position))) }
+        }
+    }
+
+    package var json: JSONObject {
+        guard let latest = sessions.first else { return [:] }
+        return [
+            "session_id": .string(latest.id), "source_last_seq": latest.position.value,
+            "replication_id_version": 4,
+            "history": .array(
+                sessions.map { ["session_id": .string($0.id), "recorded_seq": $0.position.value] }),
+        ]
+    }
+
+    /// The same after `session` has come to `position`.
+    package func recording(_ session: String, at position: FeedPosition) -> Checkpoint {
+        var sessions = sessions
+        sessions.removeAll { $0.id == session }
+        sessions.insert(Session(id: session, position: position), at: 0)
+        return Checkpoint(sessions: Array(sessions.prefix(Self.sessionLimit)))
+    }
+
+    /// How far source and target agree that the replication has come; nil where they never met.
+    ///
+    /// The target's is written first. So where both differ about a session, its end was cut short, or one of them was put back
+    /// to an earlier state: what the source says was true of both once, and of two numbers the smaller.
+    package static func common(source: Checkpoint, target: Checkpoint) -> FeedPosition? {
+        for session in source.sessions {
+            guard let twin = target.sessions.first(where: { $0.id == session.id }) else { continue }
+            let (here, there) = (Int(jsonValue: session.position.value), Int(jsonValue: twin.position.value))
+            if let here, let there { return here <= there ? session.position : twin.position }
+            return session.position
+        }
+        return nil
+    }
+}

@@ -1,0 +1,72 @@
+package import CofferModel
+
+/// What `_revs_diff` is asked: revisions by the ids of their documents.
+package struct RevisionsQuestion: Sendable {
+    package var documents: [(id: String, revisions: [RevisionID])] = []
+
+    package init() {}
+
+    /// - Throws: ``SyncError`` 400.
+    package init(_ json: JSONValue) throws(SyncError) {
+        guard let object = json.objectValue else { throw SyncError(400, "_revs_diff asks for no object") }
+        for (id, value) in object {
+            guard let texts = value.arrayValue else { throw SyncError(400, "_revs_diff asks for no list of revisions") }
+            var revisions: [RevisionID] = []
+            for text in texts {
+                guard let revision = text.stringValue.flatMap(RevisionID.init) else {
+                    throw SyncError(400, of: "document \(id)", "_revs_diff asks for what is no revision id")
+                }
+                revisions.append(revision)
+            }
+            documents.append((id, revisions))
+        }
+    }
+
+    package var json: JSONValue {
+        var object: JSONObject = [:]
+        for (id, revisions) in documents {
+            object[id] = .array((object[id]?.arrayValue ?? []) + revisions.map { .string($0.description) })
+        }
+        return .object(object)
+    }
+}
+
+/// What `_revs_diff` says of one document.
+package struct RevisionsDifference: Sendable, Equatable {
+    package var missing: [RevisionID]
+    /// Revisions that are there and that a missing one may follow.
+    package var possibleAncestors: [RevisionID]
+
+    package init(missing: [RevisionID], possibleAncestors: [RevisionID] = []) {
+        self.missing = missing
+        self.possibleAncestors = possibleAncestors
+    }
+
+    /// - Throws: ``SyncError`` 502.
+    package init(_ json: JSONValue) throws(SyncError) {
+        // What is no revision id can't be one of ours.
+        func ids(_ key: String) -> [RevisionID] {
+            (json[key]?.arrayValue ?? []).compactMap { $0.stringValue.flatMap(RevisionID.init) }
+        }
+        guard json["missing"]?.arrayValue != nil else { throw .garbage("an answer of _revs_diff without missing") }
+        self.init(missing: ids("missing"), possibleAncestors: ids("possible_ancestors"))
+    }
+
+    package var json: JSONValue {
+        var object: JSONObject = ["missing": .array(missing.map { .string($0.description) })]
+        if !possibleAncestors.isEmpty {
+            object["possible_ancestors"] = .array(possibleAncestors.map { .string($0.description) })
+        }
+        return .object(object)
+    }
+
+    /// All that an answer says, by documents' ids.
+    ///
+    /// - Throws: ``SyncError`` 502.
+    package static func answer(_ json: JSONValue) throws(SyncError) -> [(id: String, RevisionsDifference)] {
+        guard let object = json.objectValue else { throw .garbage("an answer of _revs_diff that is no object") }
+        var all: [(String, RevisionsDifference)] = []
+        for (id, value) in object { all.append((id, try RevisionsDifference(value))) }
+        return all
+    }
+}

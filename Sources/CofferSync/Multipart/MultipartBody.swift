@@ -1,0 +1,95 @@
+internal import CofferSealing
+
+/// A multipart message to be sent, whose parts are opened as their turn comes.
+package struct MultipartBody: Sendable {
+    package struct Part: Sendable {
+        let fields: HTTPFields
+        let length: Int?
+        let open: @Sendable () async throws -> ByteStream
+
+        /// - Parameters:
+        ///   - length: in bytes, nil where it is not known.
+        ///   - open: called when it is this part's turn.
+        package init(_ fields: HTTPFields, length: Int?, open: @escaping @Sendable () async throws -> ByteStream) {
+            self.fields = fields
+            self.length = length
+            self.open = open
+        }
+
+        package init(_ fields: HTTPFields, _ bytes: [UInt8]) {
+            self.init(fields, length: bytes.count) { ByteStream(bytes) }
+        }
+    }
+
+    package let boundary: String
+    private let parts: [Part]
+
+    /// - Parameter boundary: Default: 128 random bits, which no content holds but by chance.
+    package init(_ parts: [Part], boundary: String = MultipartBody.randomBoundary()) {
+        self.boundary = boundary
+        self.parts = parts
+    }
+
+    package static func randomBoundary() -> String {
+        let digits = Array("0123456789abcdef")
+        return String((0..<32).map { _ in digits.randomElement() ?? "0" })
+    }
+
+    /// Of the whole message, in bytes; nil where that of a part is not known.
+    package var length: Int? {
+        var sum = end.count
+        for part in parts {
+            guard let length = part.length else { return nil }
+            sum += head(of: part).count + length
+        }
+        return sum
+    }
+
+    package var body: HTTPBody { .stream(stream, length: length) }
+
+    /// The message. Where a part brings other than its length, it ends with an error.
+    package var stream: ByteStream {
+        let writer = Writer(message: self)
+        return ByteStream { try await writer.next() }
+    }
+
+    private func head(of part: Part) -> [UInt8] {
+        var text = "\r\n--\(boundary)\r\n"
+        for (name, value) in part.fields.all { text += "\(name): \(value)\r\n" }
+        return Array((text + "\r\n").utf8)
+    }
+
+    private var end: [UInt8] { Array("\r\n--\(boundary)--".utf8) }
+
+    private actor Writer {
+        let message: MultipartBody
+        private var place = 0
+        private var current: ByteStream?
+        private var byteCount = 0
+
+        init(message: MultipartBody) { self.message = message }
+
+        func next() async throws -> [UInt8]? {
+            if let current {
+                let part = message.parts[place]
+                if let piece = try await current.next() {
+                    byteCount += piece.count
+                    guard part.length.map({ byteCount <= $0 }) ?? true else { throw wrongLength }
+                    return piece
+                }
+                guard part.length.map({ byteCount == $0 }) ?? true else { throw wrongLength }
+                self.current = nil
+                place += 1
+            }
+            guard place < message.parts.count else {
+                defer { place += 1 }
+                return place == message.parts.count ? message.end : nil
+            }
+            byteCount = 0
+            current = try await message.parts[place].open()
+            return message.head(of: message.parts[place])
+        }
+
+        private var wrongLength: SyncError { SyncError(500, "a content has another length than was known of it") }
+    }
+}

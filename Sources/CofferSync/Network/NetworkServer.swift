@@ -1,0 +1,242 @@
+#if Sync
+internal import CofferSealing
+internal import NIOCore
+internal import NIOHTTP1
+internal import NIOPosix
+internal import Synchronization
+
+/// Listens for connections and has their requests answered, those of one connection one after another.
+final class NetworkServer: Sendable {
+    typealias Connection = NIOAsyncChannel<HTTPServerRequestPart, HTTPServerResponsePart>
+
+    struct Limits: Sendable {
+        var connectionCount: Int
+        var idleTimeout: Duration
+    }
+
+    /// The port that is listened at.
+    let port: Int
+
+    private let listening: NIOAsyncChannel<Connection, Never>
+    private let limits: Limits
+    private let respond: @Sendable (HTTPRequest) async -> HTTPResponse
+    private let state = Lock(State())
+    private let task = Lock<Task<Void, Never>?>(nil)
+
+    private struct State {
+        var connectionCount = 0
+        var isStopping = false
+        /// Connections on which no request is being answered.
+        var idle: [ObjectIdentifier: any Channel] = [:]
+    }
+
+    /// - Throws: ``SyncError`` 503 where the address can't be listened at.
+    init(
+        host: String, port: Int, limits: Limits, respond: @escaping @Sendable (HTTPRequest) async -> HTTPResponse
+    ) async throws {
+        self.limits = limits
+        self.respond = respond
+        do {
+            listening = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+                .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+                .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
+                .bind(host: host, port: port) { channel in
+                    channel.eventLoop.makeCompletedFuture {
+                        let pipeline = channel.pipeline.syncOperations
+                        try pipeline.addHandler(IdleStateHandler(allTimeout: TimeAmount(limits.idleTimeout)))
+                        try pipeline.configureHTTPServerPipeline(withErrorHandling: true)
+                        try pipeline.addHandler(ClosesWhenIdle())
+                        return try Connection(wrappingChannelSynchronously: channel)
+                    }
+                }
+        } catch {
+            throw SyncError(503, "\(host):\(port) can't be listened at")
+        }
+        self.port = listening.channel.localAddress?.port ?? port
+    }
+
+    /// Begins to take connections.
+    func start() {
+        let task = Task { await run() }
+        self.task.withLock { $0 = task }
+    }
+
+    /// Takes no connections any more, waits for requests under way, and ends those that take longer than `grace`.
+    func stop(grace: Duration) async {
+        let idle = state.withLock { state in
+            state.isStopping = true
+            return Array(state.idle.values)
+        }
+        try? await listening.channel.close()
+        for channel in idle { channel.close(promise: nil) }
+        guard let task = task.withLock({ $0 }) else { return }
+        let killer = Task {
+            try await Task.sleep(for: grace)
+            task.cancel()
+        }
+        await task.value
+        killer.cancel()
+    }
+
+    private func run() async {
+        await withDiscardingTaskGroup { group in
+            _ = try? await listening.executeThenClose { connections in
+                for try await connection in connections {
+                    let isOne = state.withLock { state in
+                        guard state.connectionCount < limits.connectionCount, !state.isStopping else { return false }
+                        state.connectionCount += 1
+                        return true
+                    }
+                    group.addTask {
+                        await self.serve(connection, isOneTooMany: !isOne)
+                        if isOne { self.state.withLock { $0.connectionCount -= 1 } }
+                    }
+                }
+            }
+        }
+    }
+
+    // MARK: One connection
+
+    private func serve(_ connection: Connection, isOneTooMany: Bool) async {
+        let key = ObjectIdentifier(connection.channel)
+        // A client that goes away in the middle is none of our concern.
+        try? await connection.executeThenClose { inbound, outbound in
+            let requests = InboundParts(inbound)
+            if isOneTooMany {
+                try await write(
+                    HTTPResponse(503, fields: ["Retry-After": "1"]), to: outbound, method: "GET", keepsAlive: false)
+                return
+            }
+            defer { state.withLock { $0.idle[key] = nil } }
+            while true {
+                let mayGoOn = state.withLock { state in
+                    state.idle[key] = connection.channel
+                    return !state.isStopping
+                }
+                guard mayGoOn, let head = try await requests.nextHead() else { return }
+                state.withLock { $0.idle[key] = nil }
+                guard try await answer(head, requests, outbound) else { return }
+            }
+        }
+    }
+
+    /// Answers one request.
+    ///
+    /// - Returns: whether another may follow on the same connection.
+    private func answer(
+        _ head: HTTPRequestHead, _ requests: InboundParts,
+        _ outbound: NIOAsyncChannelOutboundWriter<HTTPServerResponsePart>
+    ) async throws -> Bool {
+        var fields = HTTPFields()
+        for (name, value) in head.headers { fields.add(name, value) }
+        let expectsContinue = fields["Expect"]?.lowercased() == "100-continue"
+        let hasAsked = Lock(false)
+        let stream = ByteStream {
+            let isFirst = hasAsked.withLock { asked in
+                defer { asked = true }
+                return !asked
+            }
+            if expectsContinue, isFirst {
+                try await outbound.write(.head(HTTPResponseHead(version: .http1_1, status: .continue)))
+            }
+            return try await requests.nextBytes()
+        }
+        let length = fields["Content-Length"].flatMap(Int.init) ?? (fields["Transfer-Encoding"] == nil ? 0 : nil)
+        let request = HTTPRequest(
+            head.method.rawValue, head.uri, fields: fields,
+            body: length == 0 ? .none : .stream(stream, length: length))
+        let response = await respond(request)
+        // A body that nobody wanted is read to its end if that is near, and else ends the connection.
+        let wasRead = try await requests.skip(upTo: expectsContinue && !hasAsked.withLock({ $0 }) ? 0 : 1 << 20)
+        let keepsAlive = head.isKeepAlive && wasRead && !state.withLock { $0.isStopping }
+        try await write(response, to: outbound, method: head.method.rawValue, keepsAlive: keepsAlive)
+        return keepsAlive
+    }
+
+    private func write(
+        _ response: HTTPResponse, to outbound: NIOAsyncChannelOutboundWriter<HTTPServerResponsePart>,
+        method: String, keepsAlive: Bool
+    ) async throws {
+        var head = HTTPResponseHead(version: .http1_1, status: .init(statusCode: response.status))
+        for (name, value) in response.fields.all { head.headers.add(name: name, value: value) }
+        head.headers.replaceOrAdd(name: "Server", value: "Coffer")
+        head.headers.replaceOrAdd(name: "Cache-Control", value: "must-revalidate")
+        if let length = response.body.length, response.status != 304 {
+            head.headers.replaceOrAdd(name: "Content-Length", value: String(length))
+        }
+        if !keepsAlive { head.headers.replaceOrAdd(name: "Connection", value: "close") }
+        try await outbound.write(.head(head))
+        if method != "HEAD", response.status != 304 {
+            let stream = response.body.stream
+            // An error ends the connection before the body's end: the client sees that something is missing.
+            while let piece = try await stream.next() {
+                try await outbound.write(.body(.byteBuffer(ByteBuffer(bytes: piece))))
+            }
+        }
+        try await outbound.write(.end(nil))
+    }
+}
+
+/// The requests of one connection, part by part, taken by one task at a time.
+private actor InboundParts {
+    private var iterator: NIOAsyncChannelInboundStream<HTTPServerRequestPart>.AsyncIterator
+    private var isInBody = false
+
+    init(_ stream: NIOAsyncChannelInboundStream<HTTPServerRequestPart>) { iterator = stream.makeAsyncIterator() }
+
+    private func next() async throws -> HTTPServerRequestPart? {
+        var taken = iterator
+        defer { iterator = taken }
+        return try await taken.next(isolation: self)
+    }
+
+    /// The head of the next request; nil where the client has closed the connection.
+    func nextHead() async throws -> HTTPRequestHead? {
+        guard case .head(let head)? = try await next() else { return nil }
+        isInBody = true
+        return head
+    }
+
+    /// The next bytes of the request's body; nil after the last ones.
+    func nextBytes() async throws -> [UInt8]? {
+        guard isInBody else { return nil }
+        switch try await next() {
+        case .body(let bytes): return Array(buffer: bytes)
+        case .end:
+            isInBody = false
+            return nil
+        case .head, nil:
+            throw SyncError(400, "the request ends before its end")
+        }
+    }
+
+    /// Reads the rest of the request's body.
+    ///
+    /// - Returns: whether it came to its end within so many bytes.
+    func skip(upTo limit: Int) async throws -> Bool {
+        var count = 0
+        while isInBody {
+            guard count <= limit, limit > 0 else { return false }
+            count += try await nextBytes()?.count ?? 0
+        }
+        return true
+    }
+}
+
+/// Closes a connection on which nothing moves.
+private final class ClosesWhenIdle: ChannelInboundHandler {
+    typealias InboundIn = HTTPServerRequestPart
+    typealias InboundOut = HTTPServerRequestPart
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) { context.fireChannelRead(data) }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        if event is IdleStateHandler.IdleStateEvent {
+            context.close(promise: nil)
+        } else {
+            context.fireUserInboundEventTriggered(event)
+        }
+    }
+}
+#endif

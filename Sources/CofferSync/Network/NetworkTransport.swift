@@ -1,0 +1,113 @@
+#if Sync
+internal import AsyncHTTPClient
+internal import CofferSealing
+internal import NIOCore
+internal import NIOHTTP1
+internal import Synchronization
+
+/// Takes requests to one server, over connections that are kept.
+final class NetworkTransport: HTTPTransport {
+    private let client: HTTPClient
+    /// Scheme, host and port.
+    private let origin: String
+    private let isClosed = Atomic(false)
+
+    /// - Parameters:
+    ///   - origin: such as `https://example.com:6984`.
+    ///   - connectTimeout: nobody there after that is a 504.
+    ///   - idleTimeout: nothing from the server for that time is a 504.
+    init(origin: String, connectTimeout: Duration, idleTimeout: Duration) {
+        self.origin = origin
+        var configuration = HTTPClient.Configuration()
+        // Credentials go to the server that they were given for, and to no other.
+        configuration.redirectConfiguration = .disallow
+        configuration.timeout.connect = TimeAmount(connectTimeout)
+        configuration.timeout.read = TimeAmount(idleTimeout)
+        configuration.timeout.write = TimeAmount(idleTimeout)
+        // Packed contents have the digest of the packed bytes.
+        configuration.decompression = .disabled
+        configuration.httpVersion = .http1Only
+        client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
+    }
+
+    func send(_ request: HTTPRequest) async throws -> HTTPResponse {
+        var message = HTTPClientRequest(url: origin + request.target)
+        message.method = HTTPMethod(rawValue: request.method)
+        for (name, value) in request.fields.all { message.headers.add(name: name, value: value) }
+        switch request.body {
+        case .none: break
+        case .bytes(let bytes): message.body = .bytes(ByteBuffer(bytes: bytes))
+        case .stream(let stream, let length):
+            message.body = .stream(
+                OutgoingBytes(stream: stream), length: length.map { .known(Int64($0)) } ?? .unknown)
+        }
+        do {
+            let response = try await client.execute(message, deadline: .distantFuture)
+            var fields = HTTPFields()
+            for (name, value) in response.headers { fields.add(name, value) }
+            let body = IncomingBytes(response.body)
+            let length = fields["Content-Length"].flatMap(Int.init)
+            return HTTPResponse(
+                Int(response.status.code), fields: fields,
+                body: .stream(ByteStream { try await body.next() }, length: length))
+        } catch {
+            throw Self.meaning(of: error)
+        }
+    }
+
+    func close() async {
+        guard !isClosed.exchange(true, ordering: .relaxed) else { return }
+        try? await client.shutdown()
+    }
+
+    deinit {
+        // Who forgot to close it has it closed here; the client would end the process.
+        if !isClosed.load(ordering: .relaxed) { client.shutdown { _ in } }
+    }
+
+    /// What an error of the connection means to those above.
+    fileprivate static func meaning(of error: any Error) -> any Error {
+        if error is CancellationError || error is SyncError || error is CofferError { return error }
+        guard let error = error as? HTTPClientError else { return SyncError(503, "the server can't be reached") }
+        switch error {
+        case .cancelled: return CancellationError()
+        case .connectTimeout, .readTimeout, .writeTimeout, .getConnectionFromPoolTimeout, .deadlineExceeded,
+            .tlsHandshakeTimeout:
+            return SyncError(504, "the server does not answer")
+        default: return SyncError(503, "the connection broke")
+        }
+    }
+
+    private struct OutgoingBytes: AsyncSequence, Sendable {
+        let stream: ByteStream
+
+        struct Iterator: AsyncIteratorProtocol {
+            let stream: ByteStream
+            mutating func next() async throws -> ByteBuffer? { try await stream.next().map { ByteBuffer(bytes: $0) } }
+        }
+
+        func makeAsyncIterator() -> Iterator { Iterator(stream: stream) }
+    }
+
+    /// The body of an answer, taken by one task at a time.
+    private actor IncomingBytes {
+        private var iterator: HTTPClientResponse.Body.AsyncIterator
+
+        init(_ body: HTTPClientResponse.Body) { iterator = body.makeAsyncIterator() }
+
+        func next() async throws -> [UInt8]? {
+            do {
+                var taken = iterator
+                defer { iterator = taken }
+                return try await taken.next(isolation: self).map { Array(buffer: $0) }
+            } catch {
+                throw NetworkTransport.meaning(of: error)
+            }
+        }
+    }
+}
+
+extension TimeAmount {
+    init(_ duration: Duration) { self = .nanoseconds(Int64(clamping: Int128(duration / .nanoseconds(1)))) }
+}
+#endif

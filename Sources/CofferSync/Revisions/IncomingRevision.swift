@@ -1,0 +1,184 @@
+package import Coffer
+package import CofferModel
+
+/// A revision that another database tells of, on its way into this one.
+package struct IncomingRevision: Sendable {
+    /// A content that it has.
+    package struct Content: Sendable, Equatable {
+        package let name: String
+        package let contentType: String?
+        /// As the other database has it.
+        package let digest: String?
+        package let length: Int?
+        package let generation: Int?
+        /// Whether it follows as a part of the message that the revision came in.
+        package let follows: Bool
+        /// Whether it is sent packed, and its digest is that of the packed bytes.
+        package let isPacked: Bool
+        /// Where it stands for a blob.
+        package let blob: BlobReference?
+    }
+
+    package let id: String
+    package let revisionID: RevisionID
+    /// The revision's id and its ancestors', the newest first, as far as it tells.
+    package let history: [RevisionID]
+    package let isDeletion: Bool
+
+    /// Contents that are not in the JSON, in the order in which it names them.
+    package private(set) var contents: [Content]
+
+    /// Without `_attachments`.
+    private var properties: JSONObject
+    /// What `_attachments` is to say, of attachments only.
+    private var attachments: JSONObject
+
+    /// - Throws: ``SyncError`` 502 for what is no revision.
+    package init(_ json: JSONObject) throws(SyncError) {
+        guard let id = json["_id"]?.stringValue, !id.isEmpty else { throw .garbage("a revision without a document") }
+        let subject = "document \(id)"
+        self.id = id
+        guard let revisionID = json["_rev"]?.stringValue.flatMap(RevisionID.init) else {
+            throw .garbage("a revision without an id", of: subject)
+        }
+        self.revisionID = revisionID
+        isDeletion = json["_deleted"]?.boolValue ?? false
+        history = try Self.history(json["_revisions"], revisionID, subject)
+        properties = json
+        properties["_attachments"] = nil
+        attachments = [:]
+        contents = []
+        guard let entries = json["_attachments"] else { return }
+        guard let entries = entries.objectValue else { throw .garbage("_attachments is no object", of: subject) }
+        var order = properties
+        // Blobs are numbered in canonical order.
+        if !entries.isEmpty { order = (try? Self.canonical(properties)) ?? properties }
+        let blobs = BlobNames(order)
+        for (name, entry) in entries {
+            guard let entry = entry.objectValue else { throw .garbage("an attachment that is none", of: subject) }
+            let digest = entry["digest"]?.stringValue
+            let blob = digest.flatMap { blobs.reference(named: name, digest: $0, length: entry["length"]) }
+            if entry["data"] != nil, blob == nil {
+                attachments[name] = .object(entry)
+                continue
+            }
+            contents.append(
+                Content(
+                    name: name, contentType: entry["content_type"]?.stringValue, digest: digest,
+                    length: entry["length"], generation: entry["revpos"], follows: entry["follows"] == true,
+                    isPacked: entry["encoding"]?.stringValue == "gzip", blob: blob))
+        }
+    }
+
+    private static func canonical(_ object: JSONObject) throws -> JSONObject {
+        try JSONValue(json: JSONValue.object(object).canonicalJSON()).objectValue ?? object
+    }
+
+    private static func history(
+        _ json: JSONValue?, _ revisionID: RevisionID, _ subject: String
+    ) throws(SyncError) -> [RevisionID] {
+        guard let json else { return [revisionID] }
+        let start: Int? = json["start"]
+        guard let start, start == revisionID.generation, let suffixes = json["ids"]?.arrayValue, !suffixes.isEmpty,
+            suffixes.count <= min(start, RevisionHistory.limit)
+        else { throw .garbage("_revisions is no history of the revision", of: subject) }
+        var ids: [RevisionID] = []
+        for (distance, suffix) in suffixes.enumerated() {
+            guard let text = suffix.stringValue, let id = RevisionID("\(start - distance)-\(text)") else {
+                throw .garbage("_revisions holds what is no revision id", of: subject)
+            }
+            ids.append(id)
+        }
+        guard ids.first == revisionID else { throw .garbage("_revisions is another revision's", of: subject) }
+        return ids
+    }
+
+    // MARK: Contents
+
+    /// Settles the contents that this database has: those of the same digest, and those that an ancestor here has too.
+    ///
+    /// - Returns: the others, which have to be brought or awaited.
+    /// - Throws: `damaged` and `closed` (500).
+    package func missingContents(in database: Database) throws(CofferError) -> [Content] {
+        var missing: [Content] = []
+        var ancestor: SavedRevision??
+        for content in contents {
+            if let digest = content.blob?.digest ?? content.digest, database.hasContent(withDigest: digest) { continue }
+            if content.blob == nil {
+                if ancestor == nil { ancestor = .some(try knownAncestor(in: database)) }
+                if try ancestor.flatMap({ $0 }).map({ (known) throws(CofferError) in
+                    try same(content, in: known)?.contentAvailable ?? false
+                }) ?? false {
+                    continue
+                }
+            }
+            missing.append(content)
+        }
+        return missing
+    }
+
+    /// Saves the revision in `database`, in a transaction of its own or in the one that the calling thread is in.
+    ///
+    /// - Parameter brought: contents by the names of their attachments. Those that are neither here nor brought are awaited.
+    /// - Throws: as `putExistingRevision`; ``SyncError`` 502 where a content is not the blob that it should be.
+    @discardableResult
+    package func save(in database: Database, contents brought: [String: Blob]) throws -> ExistingRevisionResult {
+        var json = properties
+        var attachments = attachments
+        var names: [String: Blob] = [:]
+        var blobs: [Blob] = []
+        var ancestor: SavedRevision??
+        for content in contents {
+            let bytes = brought.first { $0.key.utf8.elementsEqual(content.name.utf8) }?.value
+            if let blob = content.blob {
+                guard let bytes else { continue }
+                guard bytes.digest == blob.digest else {
+                    throw SyncError.garbage(
+                        "blob \(content.name) has another digest than its document says", of: subject)
+                }
+                blobs.append(bytes)
+                continue
+            }
+            var entry: JSONObject = [:]
+            entry["content_type"] = content.contentType.map { .string($0) }
+            entry["digest"] = content.digest.map { .string($0) }
+            entry["length"] = content.length.map { .number(JSONNumber(Int64($0))) }
+            entry["revpos"] = content.generation.map { .number(JSONNumber(Int64($0))) }
+            entry["stub"] = true
+            if let bytes {
+                names[content.name] = bytes
+            } else if content.digest.map(database.hasContent) != true {
+                if ancestor == nil { ancestor = .some(try knownAncestor(in: database)) }
+                if let known = ancestor.flatMap({ $0 }), let same = try same(content, in: known) {
+                    entry["digest"] = .string(same.digest)
+                    entry["length"] = .number(JSONNumber(Int64(same.length)))
+                }
+            }
+            attachments[content.name] = .object(entry)
+        }
+        if !attachments.isEmpty { json["_attachments"] = .object(attachments) }
+        return try database.putExistingRevision(json, attachments: names, contents: blobs)
+    }
+
+    private var subject: String { "document \(id)" }
+
+    /// The nearest ancestor that is here with its properties.
+    private func knownAncestor(in database: Database) throws(CofferError) -> SavedRevision? {
+        let document = database.document(withID: id)
+        for ancestor in history.dropFirst() {
+            if let known = try document.revision(withID: ancestor), try known.propertiesAvailable { return known }
+        }
+        return nil
+    }
+
+    /// The attachment of an ancestor that a content still is: nobody has changed it since.
+    private func same(_ content: Content, in ancestor: SavedRevision) throws(CofferError) -> Attachment? {
+        guard !content.follows, let generation = content.generation, generation > 0,
+            generation <= ancestor.revisionID.generation,
+            let attachment = try ancestor.attachment(named: content.name),
+            attachment.changedInGeneration == generation,
+            content.length == nil || content.length == attachment.length
+        else { return nil }
+        return attachment
+    }
+}

@@ -1,0 +1,155 @@
+internal import Foundation
+package import Coffer
+package import CofferModel
+
+/// A revision as another database is told of it: its JSON, and the contents that belong to it.
+///
+/// Blobs stand among its attachments as `blob_1`, `blob_2`, … in the order in which the body names them, each content once.
+package struct OutgoingRevision: Sendable {
+    /// One content of the revision.
+    package struct Content: Sendable {
+        package let name: String
+        package let contentType: String?
+        package let digest: String
+        package let length: Int
+        /// The generation in which it came.
+        package let generation: Int
+
+        /// What `_attachments` says of it, without what says where it is.
+        fileprivate var entry: JSONObject {
+            var entry: JSONObject = [:]
+            entry["content_type"] = .string(contentType ?? "application/octet-stream")
+            entry["digest"] = .string(digest)
+            entry["length"] = .number(JSONNumber(Int64(length)))
+            entry["revpos"] = .number(JSONNumber(Int64(generation)))
+            return entry
+        }
+    }
+
+    /// How a content is told of.
+    package enum Form: Sendable {
+        /// It is where it was.
+        case stub
+        /// It follows as a part of the message.
+        case follows
+        /// It stands in the JSON.
+        case inline([UInt8])
+        /// Not at all.
+        case omitted
+    }
+
+    package let revision: SavedRevision
+    package let contents: [Content]
+    private let properties: JSONObject
+
+    /// - Throws: `revisionNotFound` (404) where its properties were compacted away, `damaged` (500).
+    package init(_ revision: SavedRevision) throws(CofferError) {
+        self.revision = revision
+        let text = try revision.json
+        var body: JSONObject
+        do throws(CofferError) {
+            body = try JSONValue(json: Array(text)).objectValue ?? [:]
+        } catch {
+            throw CofferError(
+                .damaged, of: "document \(revision.document.documentID)", "its body is not what was written",
+                cause: error)
+        }
+        var contents: [Content] = []
+        for (name, entry) in body["_attachments"]?.objectValue ?? [:] {
+            contents.append(
+                Content(
+                    name: name, contentType: entry["content_type"]?.stringValue,
+                    digest: entry["digest"]?.stringValue ?? "", length: entry["length"] ?? 0,
+                    generation: entry["revpos"] ?? revision.revisionID.generation))
+        }
+        body["_attachments"] = nil
+        let names = Set(contents.map { Array($0.name.utf8) })
+        let blobs = BlobNames(body)
+        if !blobs.all.isEmpty {
+            var generations = try BlobGenerations(revision)
+            for blob in blobs.all where !names.contains(Array(blob.name.utf8)) {
+                contents.append(
+                    Content(
+                        name: blob.name, contentType: blob.reference.contentType, digest: blob.reference.digest,
+                        length: blob.reference.length, generation: try generations.generation(of: blob)))
+            }
+        }
+        self.contents = contents
+        properties = body
+    }
+
+    /// The revision as JSON with `_id`, `_rev` and, where asked for, `_revisions`.
+    ///
+    /// - Parameters:
+    ///   - history: the ids of the revision and its ancestors, the newest first; nil leaves `_revisions` out.
+    ///   - form: how each content is told of.
+    package func json(history: [RevisionID]?, _ form: (Content) throws -> Form) rethrows -> JSONObject {
+        var json = properties
+        json["_id"] = .string(revision.document.documentID)
+        json["_rev"] = .string(revision.revisionID.description)
+        if revision.isDeletion { json["_deleted"] = true }
+        json["_revisions"] = history.map(Self.revisions)
+        var attachments: JSONObject = [:]
+        for content in contents {
+            var entry = content.entry
+            switch try form(content) {
+            case .omitted: continue
+            case .stub: entry["stub"] = true
+            case .follows: entry["follows"] = true
+            case .inline(let bytes):
+                entry["length"] = nil
+                entry["data"] = .string(Data(bytes).base64EncodedString())
+            }
+            attachments[content.name] = .object(entry)
+        }
+        if !attachments.isEmpty { json["_attachments"] = .object(attachments) }
+        return json
+    }
+
+    /// As CouchDB has it: `{"start": 3, "ids": ["c…", "b…", "a…"]}`. Stops where a generation is left out.
+    package static func revisions(_ history: [RevisionID]) -> JSONValue {
+        guard let newest = history.first else { return ["start": 0, "ids": []] }
+        var ids: [JSONValue] = []
+        for (distance, id) in history.enumerated() {
+            guard id.generation == newest.generation - distance else { break }
+            ids.append(.string(id.suffix.text))
+        }
+        return ["start": .number(JSONNumber(Int64(newest.generation))), "ids": .array(ids)]
+    }
+
+    /// The content's bytes as they are read; nil where they are not here.
+    ///
+    /// - Throws: `damaged` (500), `attachmentNotFound` (404).
+    package func open(_ content: Content) throws -> ByteStream? {
+        let blob = Blob(BlobReference(digest: content.digest, length: content.length, contentType: nil), in: revision)
+        return try blob.chunks.map { chunks in ByteStream(ChunkSource(chunks)) }
+    }
+
+    /// Whether the content is here.
+    package func isAvailable(_ content: Content) -> Bool {
+        revision.document.database.hasContent(withDigest: content.digest)
+    }
+
+    /// The bytes of a content between two offsets; nil where they are not here.
+    package func read(_ content: Content, in range: Range<Int>) throws -> [UInt8]? {
+        let blob = Blob(BlobReference(digest: content.digest, length: content.length, contentType: nil), in: revision)
+        return try blob.content(in: range).map { Array($0) }
+    }
+}
+
+/// The pieces of a content, read as they are asked for.
+private actor ChunkSource {
+    private var iterator: AttachmentChunks.AsyncIterator
+
+    init(_ chunks: AttachmentChunks) { iterator = chunks.makeAsyncIterator() }
+
+    func next() async throws -> [UInt8]? {
+        var iterator = iterator
+        defer { self.iterator = iterator }
+        return try await iterator.next().map { Array($0) }
+    }
+}
+
+extension ByteStream {
+    fileprivate init(_ source: ChunkSource) { self.init { try await source.next() } }
+}

@@ -1,0 +1,97 @@
+internal import CZlib
+
+/// Unpacks gzip (RFC 1952) as it comes in: attachments that CouchDB keeps packed, and bodies that clients send so.
+///
+/// Its memory is bounded by what it is asked for at once, however much a piece unpacks to.
+@safe package final class GzipDecoder {
+    /// The pieces that it gives out have at most that many bytes.
+    static let pieceByteCount = 64 << 10
+
+    private let stream: UnsafeMutablePointer<z_stream>
+    private var input: [UInt8] = []
+    private var inputStart = 0
+    /// Whether the end of the packed data was reached.
+    package private(set) var isOver = false
+
+    package init() {
+        unsafe stream = .allocate(capacity: 1)
+        unsafe stream.initialize(to: z_stream())
+        guard unsafe coffer_inflate_begin(stream) == Z_OK else { fatalError("zlib has no memory for its state") }
+    }
+
+    deinit {
+        unsafe inflateEnd(stream)
+        unsafe stream.deallocate()
+    }
+
+    /// Takes packed bytes. All of those before must have been unpacked.
+    package func append(_ bytes: [UInt8]) {
+        precondition(inputStart == input.count, "there is packed data left")
+        input = bytes
+        inputStart = 0
+    }
+
+    /// The next unpacked bytes; nil when more packed ones are needed.
+    ///
+    /// - Throws: ``SyncError`` 502 for what is not gzip, and for bytes behind its end.
+    package func next() throws(SyncError) -> [UInt8]? {
+        guard !isOver else {
+            if inputStart < input.count { throw .garbage("bytes behind the end of a packed content") }
+            return nil
+        }
+        guard inputStart < input.count else { return nil }
+        var output = [UInt8](repeating: 0, count: Self.pieceByteCount)
+        var (result, consumed, produced) = (Z_OK, 0, 0)
+        unsafe input.withUnsafeMutableBufferPointer { input in
+            unsafe output.withUnsafeMutableBufferPointer { output in
+                guard let source = input.baseAddress, let target = output.baseAddress else { return }
+                let available = input.count - inputStart
+                unsafe stream.pointee.next_in = source + inputStart
+                unsafe stream.pointee.avail_in = UInt32(clamping: available)
+                unsafe stream.pointee.next_out = target
+                unsafe stream.pointee.avail_out = UInt32(clamping: output.count)
+                result = unsafe inflate(stream, Z_NO_FLUSH)
+                consumed = unsafe min(available, Int(UInt32.max)) - Int(stream.pointee.avail_in)
+                produced = unsafe output.count - Int(stream.pointee.avail_out)
+                unsafe stream.pointee.next_in = nil
+                unsafe stream.pointee.next_out = nil
+            }
+        }
+        inputStart += consumed
+        guard result == Z_OK || result == Z_STREAM_END || result == Z_BUF_ERROR else {
+            throw .garbage("a packed content that is not gzip")
+        }
+        isOver = result == Z_STREAM_END
+        if produced == 0 { return isOver ? try next() : nil }
+        output.removeLast(output.count - produced)
+        return output
+    }
+}
+
+extension ByteStream {
+    /// The same bytes unpacked.
+    ///
+    /// - Throws: while it is read, ``SyncError`` 502 for what is not gzip, or ends before its end.
+    package func gunzipped() -> ByteStream {
+        let unpacker = Unpacker(self)
+        return ByteStream { try await unpacker.next() }
+    }
+
+    private actor Unpacker {
+        private let packed: ByteStream
+        private let decoder = GzipDecoder()
+
+        init(_ packed: ByteStream) { self.packed = packed }
+
+        func next() async throws -> [UInt8]? {
+            while true {
+                if let piece = try decoder.next() { return piece }
+                guard let bytes = try await packed.next() else {
+                    guard decoder.isOver else { throw SyncError.garbage("a packed content that ends before its end") }
+                    return nil
+                }
+                decoder.append(bytes)
+            }
+        }
+    }
+}

@@ -1,0 +1,91 @@
+import Foundation
+import Testing
+
+@testable import CofferSync
+
+@Suite struct RequestTargetTests {
+    @Test("paths and queries are decoded") func decoding() throws {
+        let target = try #require(RequestTarget("/db/_design%2Fx/a%20b/?rev=1-a&open_revs=%5B%22x%22%5D&q=a+b&flag"))
+        #expect(target.path == ["db", "_design/x", "a b"])
+        #expect(target["rev"] == "1-a")
+        #expect(target["open_revs"] == #"["x"]"#)
+        #expect(target["q"] == "a b")
+        #expect(target["flag"] == "")
+        #expect(target["none"] == nil)
+        #expect(RequestTarget("/")?.path == [])
+    }
+
+    @Test("what is not encoded is refused", arguments: ["", "db", "http://a/", "/%", "/%4", "/%zz", "/%ff", "/?a=%C3"])
+    func refused(text: String) { #expect(RequestTarget(text) == nil) }
+
+    @Test("any text survives being encoded", arguments: ["a", "../x", "a/b?c#d%e", "ü🙂 +&=", "\0\u{7F}"])
+    func roundTrip(text: String) throws {
+        let encoded = text.percentEncoded
+        #expect(encoded.utf8.allSatisfy { (0x21..<0x7F).contains($0) && $0 != UInt8(ascii: "/") })
+        #expect(encoded.percentDecoded() == text)
+        #expect(try #require(RequestTarget("/\(encoded)?a=\(encoded)"))["a"] == text)
+    }
+}
+
+@Suite struct HTTPFieldsTests {
+    @Test("names are compared without regard to case") func names() {
+        var fields: HTTPFields = ["Content-Type": "a", "set-cookie": "1", "Set-Cookie": "2"]
+        #expect(fields["content-type"] == "a")
+        #expect(fields.values(of: "SET-COOKIE") == ["1", "2"])
+        fields["set-cookie"] = "3"
+        #expect(fields.values(of: "Set-Cookie") == ["3"])
+        #expect(
+            HTTPFields(dictionaryLiteral: ("Accept", "a/b , Multipart/Mixed")).contains("multipart/mixed", in: "accept")
+        )
+    }
+}
+
+@Suite struct GzipTests {
+    /// `printf %s hello | gzip -n`
+    private static let hello = Data(base64Encoded: "H4sIAAAAAAAAA8tIzcnJBwCGphA2BQAAAA==").map(Array.init) ?? []
+
+    @Test("what is packed comes out, however its bytes come in", arguments: [1, 3, 100]) func pieces(count: Int)
+        async throws
+    {
+        let pieces = stride(from: 0, to: Self.hello.count, by: count).map {
+            Array(Self.hello[$0..<min($0 + count, Self.hello.count)])
+        }
+        #expect(try await stream(pieces).gunzipped().collect(upTo: 100) == Array("hello".utf8))
+    }
+
+    @Test("what is damaged, cut short or goes on is a 502") func garbage() async throws {
+        var changed = Self.hello
+        changed[changed.count - 6] ^= 1
+        for bytes in [Array(Self.hello.dropLast()), changed, Self.hello + [0], Array("hello".utf8), []] {
+            let error = await #expect(throws: SyncError.self) {
+                try await ByteStream(bytes).gunzipped().collect(upTo: 100)
+            }
+            #expect(error?.status == 502)
+        }
+    }
+
+    @Test("a little that unpacks to a lot is given out in pieces, and stops where the taker stops") func bomb()
+        async throws
+    {
+        // 10 MiB of zeros, packed by zlib itself.
+        let process = Process()
+        process.executableURL = URL(filePath: "/bin/sh")
+        process.arguments = ["-c", "head -c 10485760 /dev/zero | gzip -n"]
+        let pipe = Pipe()
+        process.standardOutput = pipe
+        try process.run()
+        let packed = try #require(try pipe.fileHandleForReading.readToEnd())
+        process.waitUntilExit()
+        #expect(packed.count < 20_000)
+        let all = ByteStream(Array(packed)).gunzipped()
+        var byteCount = 0
+        while let piece = try await all.next() {
+            #expect(piece.count <= 1 << 16)
+            byteCount += piece.count
+        }
+        #expect(byteCount == 10_485_760)
+        await #expect(throws: SyncError.self) {
+            try await ByteStream(Array(packed)).gunzipped().collect(upTo: 1 << 20)
+        }
+    }
+}

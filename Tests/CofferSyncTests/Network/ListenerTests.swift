@@ -1,0 +1,192 @@
+#if Sync
+import Coffer
+import CofferModel
+import CofferTesting
+import Foundation
+import Testing
+
+@testable import CofferSync
+
+/// Over sockets, with the client of this library and with curl.
+@Suite struct ListenerTests {
+    let stores = TemporaryStores()
+
+    private func listener(_ change: (inout ListenerOptions) -> Void = { _ in }) async throws -> Listener {
+        var options = ListenerOptions(access: .passwords(["robin": "s3cret"]))
+        options.encryptionKey = { _ in TestServer.key }
+        change(&options)
+        return try await Listener(stores.manager, options: options)
+    }
+
+    private static let credentials = "Basic " + Data("robin:s3cret".utf8).base64EncodedString()
+
+    private func transport(_ listener: Listener) -> NetworkTransport {
+        NetworkTransport(origin: listener.url, connectTimeout: .seconds(10), idleTimeout: .seconds(30))
+    }
+
+    private func call(
+        _ transport: NetworkTransport, _ method: String, _ target: String, _ body: HTTPBody = .none, type: String? = nil
+    ) async throws -> (status: Int, body: [UInt8]) {
+        var fields: HTTPFields = ["Authorization": Self.credentials]
+        fields["Content-Type"] = type
+        let response = try await transport.send(HTTPRequest(method, target, fields: fields, body: body))
+        return (response.status, try await response.body.stream.collect(upTo: 1 << 26))
+    }
+
+    @Test("requests go there and back over one connection after another") func requests() async throws {
+        let listener = try await listener()
+        let transport = transport(listener)
+        #expect(try await call(transport, "PUT", "/db").status == 201)
+        for number in 0..<50 {
+            let put = try await call(transport, "PUT", "/db/d\(number)", .bytes(Array("{\"n\":\(number)}".utf8)))
+            #expect(put.status == 201)
+        }
+        let got = try await call(transport, "GET", "/db/d7")
+        #expect(try JSONValue(json: got.body)["n"] == 7)
+        #expect(try await call(transport, "HEAD", "/db/d7").body.isEmpty)
+        let refused = try await transport.send(HTTPRequest("GET", "/db"))
+        #expect(refused.status == 401)
+        await transport.close()
+        await listener.stop()
+    }
+
+    @Test("a content of many pieces streams both ways") func streams() async throws {
+        let listener = try await listener()
+        let transport = transport(listener)
+        _ = try await call(transport, "PUT", "/db")
+        let piece = [UInt8]((0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 17) })
+        let pieces = stream(Array(repeating: piece, count: 100))
+        let put = try await call(transport, "PUT", "/db/d/big.bin", .stream(pieces, length: nil), type: "a/b")
+        #expect(put.status == 201)
+        let response = try await transport.send(
+            HTTPRequest("GET", "/db/d/big.bin", fields: ["Authorization": Self.credentials]))
+        #expect(response.body.length == 10_000_000)
+        var byteCount = 0
+        while let bytes = try await response.body.stream.next() {
+            #expect(bytes.indices.allSatisfy { bytes[$0] == piece[(byteCount + $0) % piece.count] })
+            byteCount += bytes.count
+        }
+        #expect(byteCount == 10_000_000)
+        await transport.close()
+        await listener.stop()
+    }
+
+    @Test("nobody is answered after a stop, and a feed under way ends with it") func stops() async throws {
+        let listener = try await listener()
+        let transport = transport(listener)
+        _ = try await call(transport, "PUT", "/db")
+        let feed = try await transport.send(
+            HTTPRequest(
+                "GET", "/db/_changes?feed=continuous&heartbeat=1000", fields: ["Authorization": Self.credentials]))
+        async let rest = feed.body.stream.collect(upTo: 1 << 20)
+        await listener.stop()
+        #expect(String(decoding: try await rest, as: UTF8.self).contains("last_seq"))
+        let error = await #expect(throws: SyncError.self) { try await call(transport, "GET", "/db") }
+        #expect(error?.status == 503)
+        await transport.close()
+        // The databases were let go, so that others can have them.
+        #expect(throws: Never.self) { try stores.manager.database(named: "db", encryptionKey: TestServer.key).delete() }
+    }
+
+    @Test("one connection too many is told so") func connectionLimit() async throws {
+        let listener = try await listener { $0.connectionLimit = 1 }
+        let (one, two) = (transport(listener), transport(listener))
+        _ = try await call(one, "PUT", "/db")
+        #expect(try await call(two, "GET", "/db").status == 503)
+        #expect(try await call(one, "GET", "/db").status == 200)
+        await one.close()
+        await two.close()
+        await listener.stop()
+    }
+
+    @Test("a connection on which nothing moves is closed") func idle() async throws {
+        let listener = try await listener { $0.idleTimeout = .milliseconds(300) }
+        let said = try await curlLike("GET /db HTTP/1.1\r\nHost: x\r\n", to: listener.port)
+        #expect(said.isEmpty)
+        await listener.stop()
+    }
+
+    @Test("what is no HTTP gets a 400, and does no harm") func garbage() async throws {
+        let listener = try await listener()
+        for text in [
+            "\0\0\0\0\r\n\r\n", "GET / HTTP/9\r\n\r\n", "GET /\r\nX: \(String(repeating: "x", count: 200_000))\r\n\r\n",
+        ] {
+            let said = try await curlLike(text, to: listener.port)
+            #expect(said.isEmpty || said.hasPrefix("HTTP/1.1 400") || said.hasPrefix("HTTP/1.0 400"))
+        }
+        let transport = transport(listener)
+        #expect(try await call(transport, "PUT", "/db").status == 201)
+        await transport.close()
+        await listener.stop()
+    }
+
+    @Test("without passwords, or with empty ones, only loopback is served") func unauthenticated() async throws {
+        for change: (inout ListenerOptions) -> Void in [
+            {
+                $0.access = .unauthenticatedLoopback; $0.host = "0.0.0.0"
+            }, { $0.access = .passwords([:]) },
+            { $0.access = .passwords(["robin": ""]) }, { $0.access = .passwords(["": "x"]) },
+        ] {
+            let error = await #expect(throws: SyncError.self) { try await listener(change) }
+            #expect(error?.status == 400)
+        }
+        let busy = try await listener()
+        let error = await #expect(throws: SyncError.self) { try await listener { $0.port = busy.port } }
+        #expect(error?.status == 503)
+        await busy.stop()
+    }
+
+    @Test(
+        "curl sends a large body, waiting to be told to go on",
+        .enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/curl")))
+    func curl() async throws {
+        let listener = try await listener()
+        let file = URL.temporaryDirectory.appending(path: "coffer-body-\(UUID().uuidString)")
+        try Data(repeating: 5, count: 3 << 20).write(to: file)
+        func curl(_ arguments: String...) async throws -> String {
+            try await output(of: "/usr/bin/curl", ["-s", "-u", "robin:s3cret", "--max-time", "60"] + arguments)
+        }
+        #expect(try await curl("-X", "PUT", "\(listener.url)/db").contains("true"))
+        let put = try await curl(
+            "-X", "PUT", "\(listener.url)/db/d/a", "-H", "Expect: 100-continue", "-H", "Content-Type: a/b",
+            "--data-binary", "@\(file.path)")
+        #expect(put.contains("\"ok\":true"), "\(put)")
+        let size = try await curl("\(listener.url)/db/d/a", "-o", "/dev/null", "-w", "%{size_download}")
+        #expect(size == "3145728")
+        #expect(try await curl("-I", "\(listener.url)/db/d/a").contains("3145728"))
+        try FileManager.default.removeItem(at: file)
+        await listener.stop()
+    }
+
+    /// Sends bytes as they are, and says what comes back until the connection is closed.
+    private func curlLike(_ text: String, to port: Int) async throws -> String {
+        try await output(
+            of: "/bin/bash", ["-c", "exec 3<>/dev/tcp/127.0.0.1/\(port); cat >&3; timeout 20 cat <&3"],
+            input: Data(text.utf8))
+    }
+
+    /// What a program writes. Waits on a thread of its own: the server needs those that tasks run on.
+    private func output(of program: String, _ arguments: [String], input: Data = Data()) async throws -> String {
+        try await withCheckedThrowingContinuation { continuation in
+            Thread.detachNewThread {
+                continuation.resume(
+                    with: Result {
+                        let process = Process()
+                        process.executableURL = URL(filePath: program)
+                        process.arguments = arguments
+                        let (inputPipe, outputPipe) = (Pipe(), Pipe())
+                        process.standardInput = inputPipe
+                        process.standardOutput = outputPipe
+                        process.standardError = FileHandle.nullDevice
+                        try process.run()
+                        try? inputPipe.fileHandleForWriting.write(contentsOf: input)
+                        try inputPipe.fileHandleForWriting.close()
+                        let data = try outputPipe.fileHandleForReading.readToEnd() ?? Data()
+                        process.waitUntilExit()
+                        return String(decoding: data, as: UTF8.self)
+                    })
+            }
+        }
+    }
+}
+#endif
