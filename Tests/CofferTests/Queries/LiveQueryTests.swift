@@ -52,7 +52,7 @@ struct LiveQueryTests {
         #expect(await live.next()?.count == 601)
         try await database.document(withID: "b").purge()
         #expect(await live.next()?.count == 600)
-        try database.view(named: "v").deleteIndex()
+        try await database.view(named: "v").deleteIndex()
         try save(database, "e", "Oslo")
         #expect(await live.next()?.count == 600)
         #expect(await live.hasNothing)
@@ -67,7 +67,7 @@ struct LiveQueryTests {
         for number in 0..<50 {
             try save(database, "\(number)", "x")
             // Somebody else asks the view, so that the live query finds it up to date.
-            if number % 3 == 0 { try view.updateIndex() }
+            if number % 3 == 0 { try await view.updateIndex() }
         }
         let result = try #require(try await live.next())
         #expect(try result.rows.all.count == 50)
@@ -87,7 +87,7 @@ struct LiveQueryTests {
         let database = try stores.open { $0.durability = .relaxed }
         let query = DocumentQuery(where: Property("city") == "Bern")
         for hasIndex in [false, true] {
-            if hasIndex { try database.createIndex(named: "city", on: "city") }
+            if hasIndex { try await database.createIndex(named: "city", on: "city") }
             var live = database.liveDocuments(query).makeAsyncIterator()
             let count = try #require(try await live.next()?.rows.all.count)
             try save(database, "new \(hasIndex)", "Bern")
