@@ -11,11 +11,6 @@ struct LogVerification {
     let generation: Generation
     let monitor: VerificationMonitor
 
-    private static let name = Generation.databaseName + "-wal"
-    private static let headerByteCount = 32
-    private static let frameHeaderByteCount = 24
-    private static let magic: UInt32 = 0x377f_0682
-
     struct Result {
         /// Frames up to the last commit.
         var frameCount = 0
@@ -37,11 +32,11 @@ struct LogVerification {
             try read(makeAuthenticator(), &result)
         }
         if isReadable == nil {
-            result.findings.append(VerificationFinding(.structure, Self.name, "it can't be read to its end"))
+            result.findings.append(VerificationFinding(.structure, WriteAheadLog.name, "it can't be read to its end"))
         } else if result.frameCount < frameCount {
             result.findings.append(
                 VerificationFinding(
-                    .structure, Self.name,
+                    .structure, WriteAheadLog.name,
                     "it ends after \(result.frameCount) pages, and \(frameCount) were committed to it"))
         }
         return result
@@ -50,88 +45,32 @@ struct LogVerification {
     private func read(
         _ authenticator: consuming PageAuthenticator?, _ result: inout Result
     ) throws(CofferError) {
-        guard let status = try fileSystem.status(of: Self.name, in: generation.directory), status.byteCount > 0 else {
-            return
-        }
-        let file = try fileSystem.openFile(Self.name, in: generation.directory)
-        let header = Words(try fileSystem.read(Self.headerByteCount, from: file, at: 0))
-        guard header.count == Self.headerByteCount / 4, header[0] & ~1 == Self.magic,
-            header[2] == UInt32(PageAuthenticator.pageByteCount)
-        else { return }
-        var checksum = Checksum(isBigEndian: header[0] & 1 == 1)
-        checksum.add(header.bytes[..<24])
-        guard checksum.matches(header[6], header[7]) else { return }
-
+        guard let log = try WriteAheadLog(fileSystem, generation), log.hasHeader else { return }
+        var found = result
+        defer { result = found }
         // Frames after the last commit count for nothing.
         var pending = Result()
-        var position = Self.headerByteCount
-        let frameByteCount = Self.frameHeaderByteCount + PageAuthenticator.pageByteCount
-        while true {
+        try log.forEachFrame { (frame, page) throws(CofferError) in
             try monitor.checkCancelled()
-            let bytes = try fileSystem.read(frameByteCount, from: file, at: position)
-            let frame = Words(Array(bytes.prefix(Self.frameHeaderByteCount)))
-            guard bytes.count == frameByteCount, frame[2] == header[4], frame[3] == header[5] else { break }
-            let page = bytes[Self.frameHeaderByteCount...]
-            checksum.add(bytes[..<8])
-            checksum.add(page)
-            guard checksum.matches(frame[4], frame[5]) else { break }
+            guard frame.isIntact else { return false }
             pending.frameCount += 1
-            if try unsafe authenticator?.isAuthentic(page.span.bytes, number: frame[0]) ?? true {
-                pending.pages.insert(frame[0])
+            if try unsafe authenticator?.isAuthentic(page.span.bytes, number: frame.page) ?? true {
+                pending.pages.insert(frame.page)
             } else {
-                pending.pages.remove(frame[0])
+                pending.pages.remove(frame.page)
                 pending.findings.append(
                     VerificationFinding(
-                        .page, "page \(frame[0]) in \(Self.name)", "its code is not that of its bytes",
-                        page: Int(frame[0])))
+                        .page, "page \(frame.page) in \(WriteAheadLog.name)", "its code is not that of its bytes",
+                        page: Int(frame.page)))
             }
-            if frame[1] != 0 {
-                result.frameCount += pending.frameCount
-                result.pages.formUnion(pending.pages)
-                result.findings += pending.findings
-                result.pageCount = Int(frame[1])
+            if frame.pageCount != 0 {
+                found.frameCount += pending.frameCount
+                found.pages.formUnion(pending.pages)
+                found.findings += pending.findings
+                found.pageCount = Int(frame.pageCount)
                 pending = Result()
             }
-            position += frameByteCount
+            return true
         }
-    }
-}
-
-/// Big-endian numbers of 32 bits.
-private struct Words {
-    let bytes: [UInt8]
-
-    init(_ bytes: [UInt8]) { self.bytes = bytes }
-
-    var count: Int { bytes.count / 4 }
-
-    subscript(index: Int) -> UInt32 {
-        guard index < count else { return 0 }
-        return bytes[index * 4..<index * 4 + 4].reduce(0) { $0 << 8 | UInt32($1) }
-    }
-}
-
-/// The log's cumulative checksum.
-private struct Checksum {
-    let isBigEndian: Bool
-    private var first: UInt32 = 0
-    private var second: UInt32 = 0
-
-    init(isBigEndian: Bool) { self.isBigEndian = isBigEndian }
-
-    /// Takes a multiple of 8 bytes.
-    mutating func add(_ bytes: ArraySlice<UInt8>) {
-        unsafe bytes.withUnsafeBytes { bytes in
-            for offset in stride(from: 0, to: bytes.count - 7, by: 8) {
-                first &+= unsafe word(bytes.loadUnaligned(fromByteOffset: offset, as: UInt32.self)) &+ second
-                second &+= unsafe word(bytes.loadUnaligned(fromByteOffset: offset + 4, as: UInt32.self)) &+ first
-            }
-        }
-    }
-
-    func matches(_ first: UInt32, _ second: UInt32) -> Bool { self.first == first && self.second == second }
-
-    private func word(_ stored: UInt32) -> UInt32 {
-        isBigEndian ? UInt32(bigEndian: stored) : UInt32(littleEndian: stored)
     }
 }
