@@ -28,7 +28,7 @@ public final class Manager: Sendable {
     /// Where ``backgroundTell(databaseNamed:_:onFailure:)`` does what it is told.
     let background = DispatchQueue(label: "coffer.background", qos: .utility)
     let fileSystem: any FileSystem
-    private let passwordCost: PasswordCost
+    let passwordCost: PasswordCost
     private let adjustDigest: @Sendable (ContentDigest) -> ContentDigest
 
     /// A manager for the databases in `directory`, which need not exist.

@@ -1,4 +1,4 @@
-/// How far a change of the encryption key, or a backup, has come.
+/// How far a change of the encryption key, a backup or a salvage has come.
 public struct CopyProgress: Sendable, Equatable {
     /// What is being done. The list is open: later versions may add phases, so a `switch` over it needs a `default`.
     public struct Phase: Sendable, Hashable, CustomStringConvertible {
@@ -6,7 +6,8 @@ public struct CopyProgress: Sendable, Equatable {
 
         /// Contents of attachments and blobs are copied. Others read and write meanwhile.
         public static let attachments = Phase(name: "attachments")
-        /// The database is copied, and checked. Others read meanwhile; in a key change, writes wait.
+        /// The database is copied, and checked. Others read meanwhile; in a key change, writes wait. In a salvage, its pages
+        /// are gone through.
         public static let database = Phase(name: "database")
 
         /// The phase's name, such as `attachments`.
@@ -25,7 +26,7 @@ public struct CopyProgress: Sendable, Equatable {
     public var totalItemCount: Int
 }
 
-/// What a key change or a backup tells of itself.
+/// What a key change, a backup or a salvage tells of itself.
 typealias CopyMonitor = ProgressMonitor<CopyProgress>
 
 extension ProgressMonitor where Progress == CopyProgress {

@@ -41,9 +41,12 @@ enum KeyLabels {
         return labels
     }
 
+    /// What a label's row is called.
+    static func key(of slot: KeySlot.ID) -> String { prefix + slot.description }
+
     static func insert(_ label: String, of slot: KeySlot.ID, in connection: Connection) throws(CofferError) {
         let insertion = Statement(connection, "INSERT INTO info (key, value) VALUES (?1, ?2)")
-        try insertion.bind(1, prefix + slot.description)
+        try insertion.bind(1, key(of: slot))
         try insertion.bind(2, label)
         try insertion.run()
     }
@@ -53,7 +56,7 @@ enum KeyLabels {
         let slots = Set(manifest.slots.map(\.id))
         let deletion = Statement(connection, "DELETE FROM info WHERE key = ?1")
         for slot in try read(from: connection).keys where !slots.contains(slot) {
-            try deletion.bind(1, prefix + slot.description)
+            try deletion.bind(1, key(of: slot))
             try deletion.run()
         }
     }

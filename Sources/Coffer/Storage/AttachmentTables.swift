@@ -17,6 +17,13 @@ struct AttachmentRow: Sendable {
         var header: [UInt8]
     }
 
+    init(number: Int64, key: AttachmentKey, byteCount: Int, proof: Proof?) {
+        self.number = number
+        self.key = key
+        self.byteCount = byteCount
+        self.proof = proof
+    }
+
     /// The row in the statement's first columns: number, length, sha256, header; of content that `key` finds.
     init(_ row: Statement, key: AttachmentKey) {
         number = row.integer(0)

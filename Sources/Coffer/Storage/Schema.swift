@@ -122,11 +122,16 @@ enum Schema {
     static func build(at path: String, subject: String, key: SymmetricKey?, binding: Binding) throws(CofferError) {
         let connection = try Connection(
             path: path, subject: subject, access: .create, key: key, cacheByteCount: 1 << 20)
+        try build(in: connection, binding)
+        try connection.switchToWriteAheadLog()
+        try connection.close()
+    }
+
+    /// Builds an empty database in an empty file, and binds it to its store.
+    static func build(in connection: Connection, _ binding: Binding) throws(CofferError) {
         try connection.execute(creation)
         try binding.insert(into: connection)
         try DatabaseIdentity.renew(in: connection)
-        try connection.switchToWriteAheadLog()
-        try connection.close()
     }
 }
 

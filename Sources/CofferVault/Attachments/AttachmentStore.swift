@@ -56,6 +56,19 @@ package final class AttachmentStore: Sendable {
         try self.init(store, manifest, store.generation(of: manifest), owner: owner, adjustDigest: adjustDigest)
     }
 
+    /// The attachment files that are left of a damaged store, in what ``LockedStore/remains(of:)`` says; nil where its
+    /// directory is none.
+    package static func remains(
+        in store: LockedStore, _ manifest: UnlockedManifest, _ generation: Generation
+    ) throws(CofferError) -> AttachmentStore? {
+        let owner = try Manifest.owner(in: store.directory, store.fileSystem)
+        do throws(CofferError) {
+            return try AttachmentStore(store, manifest, generation, owner: owner) { $0 }
+        } catch  where error.code == .damaged {
+            return nil
+        }
+    }
+
     /// The same for a generation that MANIFEST need not name yet.
     init(
         _ store: LockedStore, _ manifest: UnlockedManifest, _ generation: Generation, owner: FileOwner,
@@ -109,6 +122,39 @@ package final class AttachmentStore: Sendable {
         return try AttachmentReader(
             file, content, header: header, encryption, subject: subject, fileSystem: fileSystem,
             opensLastChunk: !onlyForReadingWhole)
+    }
+
+    /// What the file of this name holds, whose row is lost: one of those that ``allNames()`` says, or ``AttachmentNaming``.
+    ///
+    /// All of it is read. It is what was written when every chunk opens and its SHA-1 makes the name; where files aren't
+    /// encrypted, when the latter does.
+    ///
+    /// - Returns: what the row must have said, with the header of this file.
+    /// - Throws: `damaged` (500) for any other file.
+    package func identify(named name: String, subject: String) throws(CofferError) -> (ContentDigest, header: [UInt8]) {
+        try store.checkOpen()
+        guard let attachments else { throw CofferError(.damaged, of: subject, "its file is missing") }
+        let file = try openFile(name, in: attachments, subject: subject)
+        let status = try reading(subject) { () throws(CofferError) in try fileSystem.status(of: file) }
+        let byteCount = isEncrypted ? Cobblestone.plaintextByteCount(ofMessage: status.byteCount) : status.byteCount
+        guard status.kind == .file, let byteCount else {
+            throw CofferError(.damaged, of: subject, "its file has a length that no content has")
+        }
+        let header = try reading(subject) { () throws(CofferError) in
+            try fileSystem.read(isEncrypted ? Cobblestone.headerByteCount : 0, from: file, at: 0)
+        }
+        let unknown = ContentDigest(
+            sha1: [UInt8](repeating: 0, count: DigestAlgorithm.sha1.byteCount),
+            sha256: [UInt8](repeating: 0, count: DigestAlgorithm.sha256.byteCount), byteCount: byteCount)
+        let reader = try AttachmentReader(
+            file, unknown, header: header, encryption, subject: subject, fileSystem: fileSystem)
+        var hasher = ContentHasher()
+        try unsafe reader.forEachPiece { (piece) throws(CofferError) in unsafe hasher.update(piece.bytes) }
+        let content = hasher.finalize()
+        guard try naming.name(of: content.sha1) == name else {
+            throw CofferError(.damaged, of: subject, "its file is another content's")
+        }
+        return (content, header)
     }
 
     func openFile(_ name: String, in directory: Directory, subject: String) throws(CofferError) -> File {

@@ -64,6 +64,15 @@ extension LockedStore {
         return generation
     }
 
+    /// The generation that `unlocked` names, whatever of its parts is missing or not what it must be: for who takes from a
+    /// damaged store what is left.
+    ///
+    /// Throws `damaged` (500) when there is no such directory.
+    package func remains(of unlocked: UnlockedManifest) throws(CofferError) -> Generation {
+        try checkOpen()
+        return Generation(directory: try openPart(unlocked.manifest.generationName))
+    }
+
     private func openPart(_ name: String) throws(CofferError) -> Directory {
         do {
             return try fileSystem.openDirectory(name, in: directory)

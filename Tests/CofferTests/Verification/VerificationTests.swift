@@ -211,7 +211,7 @@ struct VerificationTests {
     }
 
     /// Makes each frame's checksum that of its bytes: sqlite.org/fileformat2.html, section 4.1.
-    private static func repairChecksums(_ log: inout Data) {
+    static func repairChecksums(_ log: inout Data) {
         var bytes = Array(log)
         func word(_ at: Int) -> UInt32 { bytes[at..<at + 4].reduce(0) { $0 << 8 | UInt32($1) } }
         let isBigEndian = word(0) & 1 == 1

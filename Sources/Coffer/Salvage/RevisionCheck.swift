@@ -1,0 +1,170 @@
+internal import CofferModel
+internal import CofferSealing
+internal import CofferSQLite
+internal import CofferVault
+
+/// Keeps of the revisions that were found those that are what they say, and makes the tables that follow from them.
+struct RevisionCheck {
+    let tables: SalvageTables
+    let protection: PageSource.Protection
+    let monitor: CopyMonitor
+
+    private var connection: Connection { tables.connection }
+
+    func run() throws(CofferError) {
+        // Parents come before their children.
+        var last: Int64 = 0
+        while let revision = try tables.revision(after: last) {
+            try monitor.checkCancelled()
+            last = revision.sequence
+            try check(revision)
+        }
+        try removeBodilessLeaves(upTo: last)
+        try buildDocuments()
+    }
+
+    private func check(_ revision: FoundRevision) throws(CofferError) {
+        if let objection = try objection(to: revision) {
+            try tables.remove(revision.sequence)
+            return try tables.refuse(revision.sequence, revision.documentID, objection)
+        }
+        guard let bytes = revision.body else { return }
+        let body = try DocumentBody(json: bytes).body
+        let parent = try parent(of: revision)
+        let made = try RevisionID.make(
+            parent: parent, isDeletion: revision.flags.contains(.isDeletion), body: body)
+        let isProven = made == revision.id && (parent != nil || revision.parent == nil)
+        let isOwn = !revision.flags.contains(.isForeign)
+        if isOwn && !isProven && (parent != nil || revision.parent == nil) {
+            try tables.remove(revision.sequence)
+            return try tables.refuse(revision.sequence, revision.documentID, "its id is another content's")
+        }
+        if protection == .unproven && !isProven && !revision.hasDigest {
+            // It may be needed as an ancestor: the ids of those that follow vouch for its id.
+            try tables.dropBody(revision.sequence)
+            return try tables.refuse(
+                revision.sequence, revision.documentID, "nothing vouches for its content, now that the salt is lost")
+        }
+        // A body that names contents in a way that Coffer doesn't is none the less what its id says.
+        guard let content = try? RevisionContent(body, subject: revision.documentID) else { return }
+        for reference in content.references where (0..<ContentLayout.maximumByteCount).contains(reference.byteCount) {
+            try tables.use(reference.digest, byteCount: reference.byteCount, by: revision.sequence)
+        }
+    }
+
+    /// Why a revision can't be what it says it is.
+    private func objection(to revision: FoundRevision) throws(CofferError) -> String? {
+        if let id = try tables.documentID(ofNumber: revision.document) {
+            guard id.utf8.elementsEqual(revision.documentID.utf8) else { return "its number is another document's" }
+        } else {
+            switch try tables.claim(revision.document, revision.documentID) {
+            case .same: break
+            case .other: return "the table of documents has another document with its number, or another number for it"
+            case .none:
+                if protection == .unproven {
+                    return "nothing vouches for which document it is of, now that the salt is lost"
+                }
+            }
+            guard try tables.adopt(revision.document, revision.documentID) else {
+                return "another document has its id"
+            }
+        }
+        if revision.sequence != revision.document,
+            let first = try tables.identity(of: revision.document), first.document != revision.document
+        {
+            return "its document's number is another revision's"
+        }
+        if let sequence = try tables.trees.sequence(of: revision.id, inDocument: revision.document),
+            sequence != revision.sequence
+        {
+            return "it is there twice"
+        }
+        guard let parent = revision.parent else {
+            let isFirst = revision.id.generation == 1 || revision.flags.contains(.isForeign)
+            return isFirst ? nil : "it has no parent"
+        }
+        if let found = try tables.identity(of: parent) {
+            guard found.document == revision.document, found.id.generation == revision.id.generation - 1 else {
+                return "its parent is another document's, or of another generation"
+            }
+        }
+        return nil
+    }
+
+    /// The id of the parent, if anything still says it.
+    private func parent(of revision: FoundRevision) throws(CofferError) -> RevisionID? {
+        guard let parent = revision.parent else { return nil }
+        return try tables.identity(of: parent)?.id
+    }
+
+    // MARK: What follows
+
+    /// Removes revisions without content that nothing follows any more: a leaf has content.
+    private func removeBodilessLeaves(upTo last: Int64) throws(CofferError) {
+        let find = Statement(
+            connection,
+            """
+            SELECT sequence, document, generation FROM revisions WHERE body IS NULL AND sequence <= ?1
+            ORDER BY sequence DESC LIMIT 1
+            """)
+        let findChild = Statement(
+            connection,
+            """
+            SELECT 1 FROM revisions INDEXED BY later_revisions
+            WHERE document = ?1 AND document <> sequence AND generation = ?2 AND parent = ?3
+            """)
+        defer {
+            find.finalize()
+            findChild.finalize()
+        }
+        var next = last
+        while true {
+            try monitor.checkCancelled()
+            try find.bind(1, next)
+            guard let row = try find.first({ ($0.integer(0), $0.integer(1), $0.integer(2)) }) else { return }
+            try findChild.bind(1, row.1)
+            try findChild.bind(2, row.2 + 1)
+            try findChild.bind(3, row.0)
+            if try findChild.first({ _ in true }) == nil { try tables.remove(row.0) }
+            next = row.0 - 1
+        }
+    }
+
+    /// Fills `documents` and `leaves`.
+    private func buildDocuments() throws(CofferError) {
+        let groups = Statement(connection, "SELECT number, id FROM salvage_groups ORDER BY number")
+        let insertLeaf = Statement(
+            connection, "INSERT INTO leaves (document, rank, sequence) VALUES (?1, ?2, ?3)")
+        defer {
+            groups.finalize()
+            insertLeaf.finalize()
+        }
+        while try groups.step() {
+            try monitor.checkCancelled()
+            let (number, id) = (groups.integer(0), groups.text(1))
+            let leaves = try leaves(ofDocument: number)
+            guard let winner = leaves.first else { continue }
+            var flags: DocumentFlags = winner.rank.isDeletion ? .isDeleted : []
+            if leaves.count > 1 {
+                flags.insert(.isBranched)
+                if !leaves[1].rank.isDeletion { flags.insert(.isInConflict) }
+                for leaf in leaves {
+                    try insertLeaf.bind(1, number)
+                    try insertLeaf.bind(2, leaf.rank.bytes)
+                    try insertLeaf.bind(3, leaf.sequence)
+                    try insertLeaf.run()
+                }
+            }
+            try tables.insertDocument(id, DocumentRow(number: number, winner: winner.sequence, flags: flags))
+        }
+    }
+
+    /// The leaves of a document, the winner first.
+    private func leaves(ofDocument number: Int64) throws(CofferError) -> [StoredLeaf] {
+        let revisions = try tables.trees.revisions(ofDocument: number).filter { $0.document == number }
+        let parents = Set(revisions.compactMap(\.parent))
+        return revisions.filter { !parents.contains($0.sequence) }
+            .map { StoredLeaf(rank: LeafRank($0.id, isDeletion: $0.isDeletion), sequence: $0.sequence) }
+            .sorted { $1.rank.bytes.lexicographicallyPrecedes($0.rank.bytes) }
+    }
+}

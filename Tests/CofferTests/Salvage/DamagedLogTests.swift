@@ -1,0 +1,128 @@
+import Foundation
+import Testing
+
+@testable import Coffer
+@testable import CofferVault
+
+@Suite("Salvaging a database with a log")
+struct DamagedLogTests {
+    private static let frame = 24 + 4096
+
+    /// A store that a crash left with most of it in its log, and how many documents each commit of it added.
+    private func crashed(_ key: SymmetricKey?) throws -> SalvageFixture {
+        var open: Database?
+        let fixture = try SalvageFixture(key: key) { database in
+            try SalvageFixture.fill(database, 20, hasForeignRevisions: true)
+            open = database
+            // What is on the disk while nothing runs is what a kill leaves.
+            let url = database.manager.directory
+            try FileManager.default.copyItem(
+                at: url.appending(path: "db.coffer"), to: url.appending(path: "crashed.coffer"))
+        }
+        #expect(open != nil)
+        return fixture
+    }
+
+    private func log(_ fixture: SalvageFixture) throws -> URL {
+        try fixture.stores.generation("crashed").appending(path: "db.sqlite3-wal")
+    }
+
+    @Test("brings what is in the log", arguments: [true, false])
+    func sound(isEncrypted: Bool) throws {
+        let fixture = try crashed(isEncrypted ? TestStores.key : nil)
+        #expect(try Data(contentsOf: log(fixture)).count > 20 * Self.frame)
+        #expect(try fixture.salvage("crashed").result.isComplete)
+        // Frames of a transaction that did not end, as a kill leaves them, and the rest of one.
+        try log(fixture).patch { $0 += $0[32..<32 + Self.frame] + Data(repeating: 3, count: 1000) }
+        #expect(try fixture.salvage("crashed").result.isComplete)
+    }
+
+    @Test(
+        "of which one page is damaged brings all that is not on it, and what was saved later", arguments: [true, false])
+    func anyFrame(isEncrypted: Bool) throws {
+        let fixture = try crashed(isEncrypted ? TestStores.key : nil)
+        let log = try log(fixture)
+        let whole = try Data(contentsOf: log)
+        let frameCount = (whole.count - 32) / Self.frame
+        let commits = (0..<frameCount).filter { whole[(32 + $0 * Self.frame + 4)...].prefix(4).contains { $0 != 0 } }
+        let last = try #require(commits.last)
+        var lossCount = 0
+        for frame in stride(from: 0, to: frameCount, by: 3) {
+            try whole.write(to: log)
+            let start = 32 + frame * Self.frame
+            try log.patch {
+                $0.replaceSubrange(start + 24..<start + Self.frame, with: repeatElement(0x99, count: 4096))
+            }
+            // A transaction that doesn't end is none, as after a crash.
+            let lastButOne = commits.dropLast().last ?? -1
+            let outcome = try fixture.salvage("crashed", logMayEnd: frame > lastButOne && frame <= last)
+            lossCount += outcome.result.isComplete ? 0 : 1
+            // The last commits come after most frames: local documents and expirations.
+            if frame < frameCount / 2 {
+                #expect(outcome.contents.rows["local_documents"]?.isEmpty == false, "frame \(frame) of \(frameCount)")
+            }
+        }
+        #expect(lossCount > frameCount / 8)
+    }
+
+    @Test(
+        "that begins with a damaged header brings what codes vouch for all the same; that is missing, what the file has"
+    )
+    func header() throws {
+        let fixture = try crashed(TestStores.key)
+        let log = try log(fixture)
+        let whole = try Data(contentsOf: log)
+        for range in [0..<32, 0..<12, 16..<24, 24..<32] {
+            try whole.write(to: log)
+            try log.patch { $0.replaceSubrange(range, with: repeatElement(1, count: range.count)) }
+            let outcome = try fixture.salvage("crashed")
+            #expect(fixture.isAll(outcome.contents) == nil, "\(range)")
+        }
+        // The header of a frame: its page has a code of its own.
+        for field in [0..<4, 4..<8, 8..<16, 16..<24] {
+            try whole.write(to: log)
+            let start = 32 + 5 * Self.frame
+            try log.patch {
+                $0.replaceSubrange(
+                    start + field.lowerBound..<start + field.upperBound, with: repeatElement(1, count: field.count))
+            }
+            try fixture.salvage("crashed")
+        }
+        for length in [0, 31, 32 + 24, whole.count / 2, whole.count - 1] {
+            try whole.prefix(length).write(to: log)
+            try fixture.salvage("crashed", logMayEnd: true)
+        }
+        try FileManager.default.removeItem(at: log)
+        #expect(try fixture.salvage("crashed", logMayEnd: true).result.documentCount < fixture.original.documents.count)
+        // And the first page is only in the log.
+        try whole.write(to: log)
+        let file = try fixture.stores.databaseFile("crashed")
+        try file.patch { $0.replaceSubrange(0..<4096, with: repeatElement(0, count: min(4096, $0.count))) }
+        let outcome = try fixture.salvage("crashed")
+        #expect(fixture.isAll(outcome.contents) == nil)
+    }
+
+    @Test("takes a page from before where the log's version is damaged")
+    func older() throws {
+        let fixture = try SalvageFixture { database in
+            try database.inTransaction {
+                for number in 0..<40 { try database.save(json: Data(#"{"n":\#(number)}"#.utf8), withID: "d\(number)") }
+            }
+            try SalvageFixture.emptyLog(of: database)
+            try database.save(json: Data(#"{"n":40}"#.utf8), withID: "d40")
+            let url = database.manager.directory
+            try FileManager.default.copyItem(
+                at: url.appending(path: "db.coffer"), to: url.appending(path: "crashed.coffer"))
+        }
+        let whole = try Data(contentsOf: log(fixture))
+        // Every page in it, its checksums made right.
+        try log(fixture).patch { log in
+            for start in stride(from: 32, to: log.count, by: Self.frame) { log[start + 24 + 3000] ^= 1 }
+            VerificationTests.repairChecksums(&log)
+        }
+        let outcome = try fixture.salvage("crashed")
+        #expect(whole.count > 32 + Self.frame)
+        #expect(outcome.intact == Set((0..<40).map { "d\($0)" }))
+        #expect(!outcome.result.isComplete)
+    }
+}

@@ -1,0 +1,108 @@
+import Foundation
+import Testing
+
+@testable import Coffer
+@testable import CofferVault
+
+/// Bytes that are flipped, zeroed, cut off or put elsewhere at random, always the same.
+@Suite("Salvaging a store with random damage", .timeLimit(.minutes(5)))
+struct RandomDamageTests {
+    @Test(
+        "brings every document whose pages are untouched, byte for byte, and nothing that is wrong",
+        arguments: [true, false])
+    func random(isEncrypted: Bool) throws {
+        let fixture = try SalvageFixture(
+            key: isEncrypted ? TestStores.key : nil, documentCount: 240, hasForeignRevisions: false)
+        let (pages, entries) = try documentPages(fixture)
+        #expect(pages.count == fixture.original.documents.count)
+        #expect(pages.values.contains { $0.count > 4 })
+        let file = try fixture.databaseFile
+        let whole = try Data(contentsOf: file)
+        var random = SeededRandom(seed: isEncrypted ? 11 : 12)
+        var lossCount = 0
+        for round in 0..<25 {
+            var data = whole
+            var touched: Set<Int> = []
+            for _ in 0..<1 + Int.random(in: 0..<12, using: &random) {
+                touched.formUnion(Self.damage(&data, &random))
+            }
+            let isSaltLost = isEncrypted && round % 8 == 7
+            if isSaltLost {
+                data[Int.random(in: 0..<16, using: &random)] ^= 1
+                touched.insert(1)
+            }
+            try data.write(to: file)
+            let outcome = try fixture.salvage()
+            for (id, own) in pages {
+                // Without codes, two tables have to say which document a revision is of.
+                let needed = isEncrypted && !isSaltLost ? own : own.union(entries[id] ?? [])
+                guard needed.isDisjoint(with: touched) else { continue }
+                #expect(
+                    outcome.intact.contains(id),
+                    "round \(round): \(id), pages \(needed.sorted()), damaged \(touched.sorted())")
+            }
+            lossCount += fixture.original.documents.count - outcome.intact.count
+        }
+        #expect(lossCount > 60)
+    }
+
+    /// Changes a part of the file.
+    ///
+    /// - Returns: the pages that it is in.
+    private static func damage(_ data: inout Data, _ random: inout SeededRandom) -> Set<Int> {
+        guard data.count > 8192 else { return [] }
+        let start = Int.random(in: 0..<data.count, using: &random)
+        var end = start + 1
+        switch Int.random(in: 0..<8, using: &random) {
+        case 0, 1, 2:
+            data[start] ^= 1 << UInt8.random(in: 0..<8, using: &random)
+        case 3, 4:
+            end = min(data.count, start + Int.random(in: 1..<6000, using: &random))
+            data.resetBytes(in: start..<end)
+        case 5:
+            end = min(data.count, start + Int.random(in: 1..<300, using: &random))
+            for index in start..<end { data[index] = .random(in: .min ... .max, using: &random) }
+        case 6:
+            // A page in another's place.
+            let page = start / 4096 * 4096
+            let other = Int.random(in: 0..<data.count / 4096, using: &random) * 4096
+            data.replaceSubrange(page..<page + 4096, with: Data(data[other..<other + 4096]))
+            return other == page ? [] : [page / 4096 + 1]
+        default:
+            // The end.
+            let kept = data.count - Int.random(in: 1..<5 * 4096, using: &random)
+            let last = data.count / 4096
+            data = data.prefix(kept)
+            return Set(kept / 4096 + 1...last + 1)
+        }
+        return Set(start / 4096 + 1...(end - 1) / 4096 + 1)
+    }
+
+    /// The pages on which each document that is not deleted has its revisions, and its entry.
+    private func documentPages(
+        _ fixture: SalvageFixture
+    ) throws -> (revisions: [String: Set<Int>], entries: [String: Set<Int>]) {
+        let source = try fixture.source()
+        var reader = RowReader(source)
+        var (pages, entries) = ([String: Set<Int>](), [String: Set<Int>]())
+        for number in 2...UInt32(source.pageCount) {
+            guard case let use = try source.use(of: number), use != .map, use != .free,
+                let page = try source.page(number), let tree = TreePage(page, number: number)
+            else { continue }
+            for cell in tree.cells {
+                guard case .whole(let record) = try reader.row(cell, in: page) else { continue }
+                let row = FoundRow(record, rowID: tree.kind.isTable ? cell.rowID : nil)
+                if case .document(let id, _)? = row { entries[id, default: []].insert(Int(number)) }
+                guard case .revision(let revision)? = row else { continue }
+                var own: Set = [Int(number)]
+                var next = cell.overflow ?? 0
+                while next != 0 {
+                    own.insert(Int(next))
+                    next = UInt32(try #require(try source.page(next)).bigEndian(4, at: 0))
+                }
+                pages[revision.documentID, default: []].formUnion(own)
+            }
+        }
+        return (pages.filter { fixture.original.documents[$0.key] != nil }, entries)
+    }
+}
