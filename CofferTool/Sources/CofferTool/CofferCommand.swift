@@ -11,9 +11,9 @@ struct CofferCommand: ParsableCommand {
             Results go to standard output, everything else to standard error. It ends with 0 when all is done, 1 \
             when it failed (a missing document or attachment too), 3 when only a part could be done, 10 where there \
             is no store, 11 when another process has it open, 12 for a wrong or missing key, 13 when the source of a \
-            key is unavailable or holds none, 14 where SQLCipher is missing, 26 when damage was found, 28 when the \
-            disk is full, 64 for a command line that makes no sense, and 130 when it was cancelled, with the store \
-            unchanged.
+            key is unavailable or holds none, 14 where SQLCipher is missing, 26 when damage was found (salvage, which \
+            makes something of it, ends with 0 or 3), 28 when the disk is full, 64 for a command line that makes no \
+            sense, and 130 when it was cancelled, with the store unchanged.
             """,
         version: "1.0.0-dev",
         subcommands: [
@@ -22,7 +22,7 @@ struct CofferCommand: ParsableCommand {
             LogCommand.self, ChangesCommand.self, QueryCommand.self, IndexCommand.self, KeyCommand.self,
             RekeyCommand.self, RotateCommand.self,
             EncryptCommand.self, DecryptCommand.self, CompactCommand.self, BackupCommand.self, CheckCommand.self,
-            LeakCheckCommand.self, DoctorCommand.self,
+            SalvageCommand.self, LeakCheckCommand.self, DoctorCommand.self,
         ]
     )
 

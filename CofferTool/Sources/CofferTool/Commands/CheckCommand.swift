@@ -43,7 +43,7 @@ struct CheckCommand: StoreCommand {
             }
         }
         for finding in result.findings {
-            try console.printResult(console.isJSON ? finding.json : Console.printable(finding.description))
+            try console.printResult(console.isJSON ? finding.json() : Console.printable(finding.description))
         }
         try console.printResult(console.isJSON ? result.json : result.text)
         guard result.isSound else {
@@ -98,19 +98,6 @@ extension Verification {
             line.add("attachments", attachmentCount)
             line.add("attachmentBytes", attachmentByteCount)
         }
-        return line.finished
-    }
-}
-
-extension VerificationFinding {
-    fileprivate var json: String {
-        var line = JSONLine(type: "finding")
-        line.add("kind", kind.description)
-        line.add("subject", subject)
-        line.add("detail", detail)
-        if let page { line.add("page", page) }
-        if let documentID { line.add("id", documentID) }
-        if let digest { line.add("digest", digest) }
         return line.finished
     }
 }
