@@ -40,14 +40,17 @@ internal import COpenSSL
         guard let algorithm = unsafe EVP_MAC_fetch(nil, "HMAC", nil) else { throw .openSSLFailed("HMAC") }
         defer { unsafe EVP_MAC_free(algorithm) }
         guard let context = unsafe EVP_MAC_CTX_new(algorithm) else { throw .openSSLFailed("HMAC") }
-        var name = Array("SHA1".utf8CString)
-        let isReady = unsafe name.withUnsafeMutableBufferPointer { name in
-            let parameters = unsafe [
-                OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, name.baseAddress, 0),
-                OSSL_PARAM_construct_end(),
-            ]
-            return unsafe key.withBytes { key in
-                unsafe EVP_MAC_init(context, key.bindMemory(to: UInt8.self).baseAddress, key.count, parameters)
+        // A parameter keeps the addresses of both texts, and must not outlive them.
+        var (label, name) = (Array(OSSL_MAC_PARAM_DIGEST.utf8CString), Array("SHA1".utf8CString))
+        let isReady = unsafe label.withUnsafeMutableBufferPointer { label in
+            unsafe name.withUnsafeMutableBufferPointer { name in
+                let parameters = unsafe [
+                    OSSL_PARAM_construct_utf8_string(label.baseAddress, name.baseAddress, 0),
+                    OSSL_PARAM_construct_end(),
+                ]
+                return unsafe key.withBytes { key in
+                    unsafe EVP_MAC_init(context, key.bindMemory(to: UInt8.self).baseAddress, key.count, parameters)
+                }
             }
         }
         guard isReady == 1 else {
