@@ -43,17 +43,19 @@ final class Bench {
     }
 
     /// A new, encrypted store.
-    func newStore(durability: Durability = .full) throws -> Database {
-        try Self.openStore(named: newName("store"), in: directory, durability: durability)
+    func newStore(durability: Durability = .full, cacheByteCount: Int? = nil) throws -> Database {
+        try Self.openStore(
+            named: newName("store"), in: directory, durability: durability, cacheByteCount: cacheByteCount)
     }
 
     /// Under a raw key, as nothing here is about passwords.
     static func openStore(
-        named name: String, in directory: URL, durability: Durability = .full
+        named name: String, in directory: URL, durability: Durability = .full, cacheByteCount: Int? = nil
     ) throws -> Database {
         var options = DatabaseOptions()
         options.create = true
         options.durability = durability
+        if let cacheByteCount { options.cacheByteCount = cacheByteCount }
         options.encryptionKey = try SymmetricKey(data: Data(repeating: 7, count: 32))
         return try Manager(directory: directory).openDatabase(named: name, options: options)
     }

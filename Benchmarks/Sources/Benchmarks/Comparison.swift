@@ -24,7 +24,7 @@ func measure(_ body: () throws -> Void) rethrows -> Cost {
     return Cost(time: time, processorTime: processorTime() - start)
 }
 
-private func processorTime() -> Duration {
+func processorTime() -> Duration {
     var time = timespec()
     unsafe clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
     return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)

@@ -46,6 +46,10 @@ enum Main {
         }
         if wants("growth") { report.rows += try Growth(bench).rows() }
         if wants("watching") { report.rows.append(try Watching(bench).row()) }
+        let documentRows = DocumentRows.names.filter { wants("document \($0)") }
+        if !documentRows.isEmpty { report.rows += try DocumentRows(bench).rows(documentRows) }
+        let viewRows = ["indexing", "ranges", "live"].filter { wants("view: \($0)") }
+        if !viewRows.isEmpty { report.rows += try ViewRows(bench).rows(viewRows) }
         let (memory, oneByte) = (wants("memory"), wants("one byte"))
         if memory || oneByte {
             bench.say("a large attachment …")

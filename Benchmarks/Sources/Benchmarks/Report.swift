@@ -67,7 +67,7 @@ struct Report: Encodable {
     var rows: [Row] = []
     let notMeasured = [
         "a cold page cache: everything read was in memory",
-        "documents but for their growth, listing and watching, and opening",
+        "opening",
         "a quiet disk: a sync waits for what others write to the same file system, and syncfs for all of it",
         "a file system where many files were just removed: ext4 is slow to create files for some minutes then",
     ]

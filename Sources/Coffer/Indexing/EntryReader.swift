@@ -63,24 +63,25 @@ struct EntryReader {
         }
         var (byteCount, visitCount, isFull) = (0, 0, false)
         while var range = ranges.first, !isFull {
+            // Entries at the last one's place that were read before it.
+            var seen = last
             if let last {
                 if isDescending { range.upper = last.place } else { range.lower = last.place }
             }
             try tables.indexes.entries(of: index, in: range, descending: isDescending, loadsValues: loadsValues) {
                 (entry) throws(CofferError) in
-                let place = EntryPosition(key: entry.key, id: entry.id)
-                if let last, last.place == place,
-                    isDescending ? entry.number >= last.number : entry.number <= last.number
-                {
-                    return true
+                if let last = seen {
+                    let isBefore = isDescending ? entry.number >= last.number : entry.number <= last.number
+                    if isBefore && last.place == entry.place { return true }
+                    seen = nil
                 }
-                last = (place, entry.number)
                 visitCount += 1
                 byteCount += entry.key.count + (entry.value?.count ?? 0)
                 if let row = try make(tables, entry) { batch.append(row) }
                 isFull =
                     batch.count >= min(count, Self.limit.rowCount) || byteCount >= Self.limit.byteCount
                     || visitCount >= 20 * Self.limit.rowCount
+                if isFull { last = (entry.place, entry.number) }
                 return !isFull
             }
             if !isFull {
@@ -89,4 +90,8 @@ struct EntryReader {
             }
         }
     }
+}
+
+extension IndexEntry {
+    fileprivate var place: EntryPosition { EntryPosition(key: key, id: id) }
 }

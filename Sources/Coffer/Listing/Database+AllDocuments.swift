@@ -35,8 +35,15 @@ public struct AllDocumentsOptions: Sendable {
     /// Whether the document at the end is listed. Default: true.
     public var includesEnd = true
 
+    /// What the ids of the documents to list begin with, byte for byte. Default: nil, anything.
+    public var idPrefix: String?
+
+    /// Whether only documents in conflict are listed: those of which more than one revision is no deletion and not replaced.
+    /// Default: false.
+    public var onlyConflicts = false
+
     /// The ids of the documents to list, in the order to list them in; those that are not there are left out. Default: nil,
-    /// all documents. With it, order and bounds mean nothing.
+    /// all documents. With it, order, bounds and prefix mean nothing.
     public var ids: [String]?
 
     /// How many documents are passed over before the first. Default: 0. Passing over them takes as long as listing them.
@@ -52,6 +59,10 @@ public struct AllDocumentsOptions: Sendable {
     /// is asked for them.
     public var loadsProperties = true
 
+    /// Says which documents are listed; ``skip`` and ``limit`` count those. Default: nil, all. An error that it throws comes as
+    /// `rejected` (403), unless it is Coffer's.
+    public var filter: (@Sendable (SavedRevision) throws -> Bool)?
+
     /// The options that are their defaults.
     public init() {}
 }
@@ -62,8 +73,33 @@ extension Database {
     /// All documents, each by its current revision, sorted by the bytes of their ids unless `options` say otherwise.
     public func allDocuments(_ options: AllDocumentsOptions = AllDocumentsOptions()) -> Rows<SavedRevision> {
         Rows { [self] in
-            var reader = AllDocumentsReader(self, options)
-            return { () throws(CofferError) in try reader.nextBatch() }
+            guard let filter = options.filter else {
+                var reader = AllDocumentsReader(self, options)
+                return { () throws(CofferError) in try reader.nextBatch() }
+            }
+            var all = options
+            (all.skip, all.limit) = (0, nil)
+            var reader = AllDocumentsReader(self, all)
+            var count = RowCount(skip: options.skip, limit: options.limit)
+            return { [self] () throws(CofferError) in
+                while !count.isOver, case let found = try reader.nextBatch(), !found.isEmpty {
+                    let batch = count.take(try passed(found, filter))
+                    if !batch.isEmpty { return batch }
+                }
+                return []
+            }
+        }
+    }
+
+    private func passed(
+        _ revisions: [SavedRevision], _ filter: (SavedRevision) throws -> Bool
+    ) throws(CofferError) -> [SavedRevision] {
+        do {
+            return try revisions.filter(filter)
+        } catch let error as CofferError {
+            throw error
+        } catch {
+            throw CofferError(.rejected, of: storage.subject, "the filter failed", cause: error)
         }
     }
 }
@@ -118,7 +154,13 @@ private struct AllDocumentsReader {
 
     private mutating func readByID(_ tables: DocumentTables, _ batch: inout Batch) throws(CofferError) {
         let start = lastID ?? options.startID
-        let (first, last) = options.isDescending ? (options.endID, start) : (start, options.endID)
+        var (first, last) = options.isDescending ? (options.endID, start) : (start, options.endID)
+        if let prefix = options.idPrefix {
+            // All that begin with it come before it with U+10FFFF behind it as often as an id can have it.
+            let end = prefix + String(repeating: "\u{10FFFF}", count: DocumentID.byteLimit / 4)
+            if first.map({ $0.utf8.lexicographicallyPrecedes(prefix.utf8) }) ?? true { first = prefix }
+            if last.map({ end.utf8.lexicographicallyPrecedes($0.utf8) }) ?? true { last = end }
+        }
         var lastID = lastID
         try tables.documents(
             from: first, to: last, descending: options.isDescending, includesDeleted: options.includesDeleted,
@@ -129,7 +171,7 @@ private struct AllDocumentsReader {
             if !options.includesStart, let start = options.startID, haveSameText(id, start) { return true }
             if !options.includesEnd, let end = options.endID, haveSameText(id, end) { return true }
             lastID = id
-            return batch.take(document)
+            return isMeant(document) ? batch.take(document) : batch.passOver()
         }
         isOver = !batch.isFull
         self.lastID = lastID
@@ -147,9 +189,8 @@ private struct AllDocumentsReader {
         ) { (revision, id, row) throws(CofferError) in
             lastSequence = revision.sequence
             visitCount += 1
-            if row.winner == revision.sequence && (options.includesDeleted || !revision.isDeletion) {
-                _ = batch.take(ListedDocument(id: id, row: row, winner: revision))
-            }
+            let document = ListedDocument(id: id, row: row, winner: revision)
+            if row.winner == revision.sequence && isMeant(document) { _ = batch.take(document) }
             // Replaced revisions cost time, too.
             if visitCount >= 20 * limit.rowCount { batch.isFull = true }
             return !batch.isFull
@@ -158,16 +199,23 @@ private struct AllDocumentsReader {
         self.lastSequence = lastSequence
     }
 
+    /// Whether the document is one that is asked for, wherever it stands.
+    private func isMeant(_ document: ListedDocument) -> Bool {
+        if document.winner.isDeletion && !options.includesDeleted { return false }
+        if options.onlyConflicts && !document.row.flags.contains(.isInConflict) { return false }
+        guard let prefix = options.idPrefix, options.ids == nil else { return true }
+        return document.id.text.utf8.starts(with: prefix.utf8)
+    }
+
     private mutating func readKeys(_ tables: DocumentTables) throws(CofferError) -> [ListedDocument] {
         let ids = options.ids ?? []
         var batch = Batch(limit: limit, skipCount: skipCount, remainingCount: remainingCount)
         while keyCount < ids.count && !batch.isFull {
             let id = try database.document(withID: ids[keyCount]).checkedID
             keyCount += 1
-            guard let (row, winner) = try tables.winner(of: id), options.includesDeleted || !winner.isDeletion else {
-                continue
-            }
-            _ = batch.take(ListedDocument(id: id, row: row, winner: winner))
+            guard let (row, winner) = try tables.winner(of: id) else { continue }
+            let document = ListedDocument(id: id, row: row, winner: winner)
+            if isMeant(document) { _ = batch.take(document) }
         }
         isOver = keyCount == ids.count
         (skipCount, remainingCount) = (batch.skipCount, batch.remainingCount)
@@ -189,6 +237,15 @@ private struct Batch {
         self.limit = limit
         self.skipCount = skipCount
         self.remainingCount = remainingCount
+    }
+
+    /// Notes a document that isn't asked for, which costs time, too.
+    ///
+    /// - Returns: whether there is room for another one.
+    mutating func passOver() -> Bool {
+        visitCount += 1
+        if visitCount >= 20 * limit.rowCount { isFull = true }
+        return !isFull
     }
 
     /// - Returns: whether there is room for another one.

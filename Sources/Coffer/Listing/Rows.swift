@@ -47,7 +47,7 @@ public struct Rows<Element: Sendable>: AsyncSequence, Sendable {
         get throws(CofferError) {
             var all: [Element] = []
             var rows = makeIterator()
-            while let batch = try rows.takeBatch() { all += batch }
+            while let batch = try rows.takeBatch() { if all.isEmpty { all = batch } else { all += batch } }
             return all
         }
     }

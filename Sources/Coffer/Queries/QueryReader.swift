@@ -7,8 +7,7 @@ struct QueryReader {
     private let query: DocumentQuery
     private var source: QuerySource
     private let sortsInMemory: Bool
-    private var skipCount: Int
-    private var remainingCount: Int
+    private var count: RowCount
     /// The ids of all documents, where they are sorted in memory; the rest of them once some were given.
     private var sorted: ArraySlice<String>?
 
@@ -17,21 +16,17 @@ struct QueryReader {
         self.query = query
         source = QuerySource(database, query, planned)
         sortsInMemory = planned.plan.sortsInMemory
-        skipCount = max(0, query.skip)
-        remainingCount = max(0, query.limit ?? .max)
+        count = RowCount(skip: query.skip, limit: query.limit)
     }
 
     /// The next documents; none after the last.
     mutating func nextBatch() throws(CofferError) -> [SavedRevision] {
         if sortsInMemory { return try nextSorted() }
-        while remainingCount > 0 {
-            var batch = try source.nextBatch()[...]
-            guard !batch.isEmpty else { return [] }
-            let skipped = min(skipCount, batch.count)
-            batch = batch.dropFirst(skipped).prefix(remainingCount)
-            skipCount -= skipped
-            remainingCount -= batch.count
-            if !batch.isEmpty { return Array(batch) }
+        while !count.isOver {
+            let found = try source.nextBatch()
+            guard !found.isEmpty else { return [] }
+            let batch = count.take(found)
+            if !batch.isEmpty { return batch }
         }
         return []
     }
@@ -53,8 +48,8 @@ struct QueryReader {
 
     /// The ids of the documents to give, in order.
     private mutating func sort() throws(CofferError) -> ArraySlice<String> {
-        let (wanted, overflows) = skipCount.addingReportingOverflow(remainingCount)
-        let limit = overflows || wanted > .max / 2 - 1_000 ? Int.max : 2 * wanted + 1_000
+        let wanted = count.wantedCount
+        let limit = wanted > .max / 2 - 1_000 ? Int.max : 2 * wanted + 1_000
         var keys: [(key: [UInt8], id: String)] = []
         while case let batch = try source.nextBatch(), !batch.isEmpty {
             for revision in batch { keys.append((try query.sortKey(of: revision), revision.document.documentID)) }
@@ -65,7 +60,7 @@ struct QueryReader {
             }
         }
         keys.sort { $0.key.lexicographicallyPrecedes($1.key) }
-        return keys.map(\.id).dropFirst(skipCount).prefix(remainingCount)
+        return count.take(keys.map(\.id))[...]
     }
 }
 

@@ -61,6 +61,7 @@ enum IndexSchema {
         DELETE FROM sqlite_master WHERE tbl_name = 'index_entries';
         UPDATE indexes SET sequence = 0, entries = 0, changes = changes + 1, flags = 0;
         DELETE FROM index_debts;
+        DELETE FROM info WHERE key = 'index_version';
         INSERT OR REPLACE INTO info (key, value) VALUES ('index_abandoned', 1);
         """
 
@@ -126,7 +127,6 @@ struct SplitBytes: Equatable, Sendable {
 /// A row of `index_entries`.
 struct IndexEntry: Sendable {
     var number: Int64
-    var document: Int64
     /// Of the revision that it was made from.
     var sequence: Int64
     var key: [UInt8]

@@ -5,14 +5,11 @@ internal import CofferSQLite
 /// The statements of one connection that read views and declared indexes, prepared as they are needed.
 final class IndexTables {
     private let connection: Connection
-    private let findTables, findVersion, findIndex, listIndexes, findDebts, listFailures: Statement
+    private let findVersion, findIndex, listIndexes, findDebts, listFailures: Statement
     private let forward, backward, forwardWithRests, backwardWithRests: Statement
 
     init(_ connection: Connection) {
         self.connection = connection
-        findTables = Statement(
-            connection,
-            "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN ('indexes', 'index_entries')")
         findVersion = Statement(connection, "SELECT value FROM info WHERE key = 'index_version'")
         findIndex = Statement(
             connection,
@@ -31,34 +28,28 @@ final class IndexTables {
         forward = Statement(
             connection,
             """
-            SELECT number, document, sequence, digest, key, id, key_rest, id_rest,
-                CASE WHEN ?6 OR key_rest IS NOT NULL OR id_rest IS NOT NULL THEN value END
-            FROM index_entries
+            SELECT number, sequence, key, id, CASE WHEN ?6 THEN value END, digest FROM index_entries
             WHERE owner = ?1 AND (key, id) >= (?2, ?3) AND (key, id) <= (?4, ?5)
             ORDER BY key, id, number
             """)
         backward = Statement(
             connection,
             """
-            SELECT number, document, sequence, digest, key, id, key_rest, id_rest,
-                CASE WHEN ?6 OR key_rest IS NOT NULL OR id_rest IS NOT NULL THEN value END
-            FROM index_entries
+            SELECT number, sequence, key, id, CASE WHEN ?6 THEN value END, digest FROM index_entries
             WHERE owner = ?1 AND (key, id) >= (?2, ?3) AND (key, id) <= (?4, ?5)
             ORDER BY key DESC, id DESC, number DESC
             """)
         forwardWithRests = Statement(
             connection,
             """
-            SELECT number, document, sequence, digest, key, id, key_rest, id_rest,
-                CASE WHEN ?6 OR key_rest IS NOT NULL OR id_rest IS NOT NULL THEN value END
+            SELECT number, sequence, key, id, value, digest, key_rest, id_rest
             FROM index_entries WHERE owner = ?1 AND key >= ?2 AND key <= ?4
             ORDER BY key, key_rest, id, id_rest, number
             """)
         backwardWithRests = Statement(
             connection,
             """
-            SELECT number, document, sequence, digest, key, id, key_rest, id_rest,
-                CASE WHEN ?6 OR key_rest IS NOT NULL OR id_rest IS NOT NULL THEN value END
+            SELECT number, sequence, key, id, value, digest, key_rest, id_rest
             FROM index_entries WHERE owner = ?1 AND key >= ?2 AND key <= ?4
             ORDER BY key DESC, key_rest DESC, id DESC, id_rest DESC, number DESC
             """)
@@ -73,8 +64,7 @@ final class IndexTables {
 
     /// Whether the tables are there, and of the version that this code knows.
     func areUsable() throws(CofferError) -> Bool {
-        guard try findTables.first({ $0.integer(0) }) == 2 else { return false }
-        return try findVersion.first { $0.integer(0) } == IndexSchema.version
+        try findVersion.first { $0.integer(0) } == IndexSchema.version
     }
 
     /// Whether pages of damaged entries stay in the file without a use.
@@ -151,12 +141,16 @@ final class IndexTables {
         if !hasRests {
             try statement.bind(3, range.lower.id)
             try statement.bind(5, range.upper.id)
+            try statement.bind(6, loadsValues ? 1 : 0)
         }
-        try statement.bind(6, loadsValues ? 1 : 0)
         while try statement.step() {
-            let entry = try entry(statement, loadsValue: loadsValues)
-            if hasRests && !range.contains(entry) { continue }
-            guard try visit(entry) else { return }
+            if hasRests {
+                let entry = try entryWithRests(statement)
+                guard range.contains(entry) else { continue }
+                guard try visit(entry) else { return }
+            } else {
+                guard try visit(entry(statement, loadsValue: loadsValues)) else { return }
+            }
         }
     }
 
@@ -165,10 +159,10 @@ final class IndexTables {
         let all = Statement(
             connection,
             """
-            SELECT number, document, sequence, digest, key, id, key_rest, id_rest, value FROM index_entries NOT INDEXED
+            SELECT number, sequence, key, id, value, digest, key_rest, id_rest FROM index_entries NOT INDEXED
             """)
         defer { all.finalize() }
-        while try all.step() { _ = try entry(all, loadsValue: true) }
+        while try all.step() { _ = try entryWithRests(all) }
         for statement: StaticString in [
             "SELECT count(*) FROM index_entries INDEXED BY entries_by_key WHERE owner >= 0",
             "SELECT count(*) FROM index_entries INDEXED BY entries_of_document WHERE document >= 0",
@@ -179,19 +173,32 @@ final class IndexTables {
         }
     }
 
+    /// The entry in the statement's columns, of an index in which none has a rest.
     private func entry(_ statement: Statement, loadsValue: Bool) throws(CofferError) -> IndexEntry {
-        let number = statement.integer(0)
-        let key = SplitBytes(start: statement.bytes(4), rest: statement.isNull(6) ? nil : statement.bytes(6))
-        let id = SplitBytes(start: statement.bytes(5), rest: statement.isNull(7) ? nil : statement.bytes(7))
-        let value = statement.isNull(8) ? nil : statement.bytes(8)
-        let digest = statement.isNull(3) ? nil : statement.bytes(3)
-        // Where the value isn't read, nothing is that could have overflowed.
-        if loadsValue || key.rest != nil || id.rest != nil, digest != EntryDigest.of(key, id, value) {
-            throw CofferError(.damaged, of: connection.subject, "entry \(number) of an index is not what was written")
+        let (key, id) = (statement.bytes(2), statement.bytes(3))
+        guard loadsValue && !statement.isNull(4) else {
+            return IndexEntry(
+                number: statement.integer(0), sequence: statement.integer(1), key: key, id: id, value: nil)
+        }
+        return try checked(statement, SplitBytes(start: key, rest: nil), SplitBytes(start: id, rest: nil))
+    }
+
+    private func entryWithRests(_ statement: Statement) throws(CofferError) -> IndexEntry {
+        try checked(
+            statement, SplitBytes(start: statement.bytes(2), rest: statement.isNull(6) ? nil : statement.bytes(6)),
+            SplitBytes(start: statement.bytes(3), rest: statement.isNull(7) ? nil : statement.bytes(7)))
+    }
+
+    private func checked(
+        _ statement: Statement, _ key: SplitBytes, _ id: SplitBytes
+    ) throws(CofferError) -> IndexEntry {
+        let value = statement.isNull(4) ? nil : statement.bytes(4)
+        guard (statement.isNull(5) ? nil : statement.bytes(5)) == EntryDigest.of(key, id, value) else {
+            throw CofferError(
+                .damaged, of: connection.subject, "entry \(statement.integer(0)) of an index is not what was written")
         }
         return IndexEntry(
-            number: number, document: statement.integer(1), sequence: statement.integer(2), key: key.bytes,
-            id: id.bytes, value: value)
+            number: statement.integer(0), sequence: statement.integer(1), key: key.bytes, id: id.bytes, value: value)
     }
 }
 

@@ -71,8 +71,7 @@ private struct ViewReader {
     private let view: DatabaseView
     private let options: ViewOptions
     private var entries: EntryReader
-    private var skipCount: Int
-    private var remainingCount: Int
+    private var count: RowCount
     /// All rows, where they are sorted anew; the rest of them once some were given.
     private var sorted: ArraySlice<ViewRow>?
 
@@ -82,8 +81,7 @@ private struct ViewReader {
         entries = EntryReader(
             view.database.storage, .view, view.name, try options.ranges(), descending: options.isDescending,
             loadsValues: true, remake: view.remake(options))
-        skipCount = max(0, options.skip)
-        remainingCount = max(0, options.limit ?? .max)
+        count = RowCount(skip: options.skip, limit: options.limit)
     }
 
     mutating func nextBatch() throws(CofferError) -> [ViewRow] {
@@ -92,7 +90,7 @@ private struct ViewReader {
             var all: [ViewRow] = []
             while case let batch = try nextFiltered(.max), !batch.isEmpty { all += batch }
             all.sort(by: sort)
-            sorted = all.dropFirst(skipCount).prefix(remainingCount)
+            sorted = count.take(all)[...]
         }
         let batch = Array((sorted ?? []).prefix(1024))
         sorted?.removeFirst(batch.count)
@@ -100,15 +98,11 @@ private struct ViewReader {
     }
 
     private mutating func nextCounted() throws(CofferError) -> [ViewRow] {
-        while remainingCount > 0 {
-            let (wanted, overflows) = skipCount.addingReportingOverflow(remainingCount)
-            var batch = try nextFiltered(overflows ? .max : wanted)[...]
-            guard !batch.isEmpty else { return [] }
-            let skipped = min(skipCount, batch.count)
-            batch = batch.dropFirst(skipped).prefix(remainingCount)
-            skipCount -= skipped
-            remainingCount -= batch.count
-            if !batch.isEmpty { return Array(batch) }
+        while !count.isOver {
+            let found = try nextFiltered(count.wantedCount)
+            guard !found.isEmpty else { return [] }
+            let batch = count.take(found)
+            if !batch.isEmpty { return batch }
         }
         return []
     }
@@ -118,13 +112,12 @@ private struct ViewReader {
         while true {
             let found = try entries.nextBatch(options.filter == nil ? count : .max) {
                 [view, options] (tables, entry) throws(CofferError) in
-                let document = view.database.document(withID: String(decoding: entry.id, as: UTF8.self))
-                var revision: SavedRevision?
-                if options.loadsDocuments {
-                    let winner = try tables.winner(of: try document.checkedID)?.revision
-                    revision = winner.map { SavedRevision(document: document, $0) }
-                }
-                return try ViewRow(entry, of: document, revision: revision)
+                let id = String(decoding: entry.id, as: UTF8.self)
+                guard options.loadsDocuments else { return try ViewRow(entry, of: id, in: view) }
+                let document = view.database.document(withID: id)
+                let winner = try tables.winner(of: try document.checkedID)?.revision
+                return try ViewRow(
+                    entry, of: id, in: view, revision: winner.map { SavedRevision(document: document, $0) })
             }
             guard let filter = options.filter, !found.isEmpty else { return found }
             let passed: [ViewRow]

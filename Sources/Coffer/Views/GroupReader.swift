@@ -56,8 +56,8 @@ struct GroupReader {
 
     private func passes(_ entry: IndexEntry) throws -> Bool {
         guard let filter = options.filter else { return true }
-        let document = view.database.document(withID: String(decoding: entry.id, as: UTF8.self))
-        return try filter(try ViewRow(entry, of: document, revision: nil))
+        let id = String(decoding: entry.id, as: UTF8.self)
+        return try filter(try ViewRow(entry, of: id, in: view))
     }
 
     private mutating func add(_ entry: IndexEntry, _ groups: inout [ReducedRow]) throws {

@@ -9,8 +9,8 @@ public struct ViewRow: Sendable {
     /// The value that it emitted.
     public let value: JSONValue
 
-    /// The document that it was emitted for. Touches no disk.
-    public let document: Document
+    /// The id of the document that it was emitted for.
+    public let documentID: String
 
     /// The sequence of the revision that it was emitted for.
     public let sequence: Int
@@ -19,19 +19,23 @@ public struct ViewRow: Sendable {
     public let revision: SavedRevision?
 
     private let json: [UInt8]?
+    private let view: DatabaseView
 
-    /// The document's id.
-    public var documentID: String { document.documentID }
+    /// The document that it was emitted for. Touches no disk.
+    public var document: Document { view.database.document(withID: documentID) }
 
-    init(_ entry: IndexEntry, of document: Document, revision: SavedRevision?) throws(CofferError) {
+    init(
+        _ entry: IndexEntry, of documentID: String, in view: DatabaseView, revision: SavedRevision? = nil
+    ) throws(CofferError) {
         do throws(CofferError) {
             key = try CollationKey.value(entry.key)
             value = try entry.value.map { (json) throws(CofferError) in try JSONValue(canonicalJSON: json) } ?? .null
         } catch {
-            throw error.about(document.database.storage.subject)
+            throw error.about(view.database.storage.subject)
         }
         json = entry.value
-        self.document = document
+        self.documentID = documentID
+        self.view = view
         sequence = Int(entry.sequence)
         self.revision = revision
     }

@@ -101,7 +101,16 @@ private struct CollationKeyReader {
     private mutating func readString() throws(CofferError) -> String {
         var text: [UInt8] = []
         while true {
-            guard let end = bytes[at...].firstIndex(where: { $0 <= CollationKey.escape }) else { throw .damagedKey }
+            var end = at
+            while end < bytes.count, bytes[end] > CollationKey.escape { end += 1 }
+            guard end < bytes.count else { throw .damagedKey }
+            if text.isEmpty && bytes[end] == CollationKey.Tag.end.rawValue {
+                // Without an escape it stands there as it is.
+                let range = at..<end
+                at = end + 1
+                guard let string = String(validating: bytes[range], as: UTF8.self) else { throw .damagedKey }
+                return string
+            }
             text += bytes[at..<end]
             at = end + 1
             if bytes[end] == CollationKey.Tag.end.rawValue { break }

@@ -25,7 +25,7 @@ package import CofferSealing
     /// The C object. Nil once closed; nothing but this class and ``Statement`` uses it.
     private(set) var handle: OpaquePointer?
 
-    /// Statements that this connection must finalize before it closes.
+    /// Statements that this connection must free before it closes.
     private var statements: [WeakStatement] = []
 
     /// What long statements ask while they run: see ``ask(_:)``.
@@ -235,13 +235,13 @@ package import CofferSealing
         try? close()
     }
 
-    func adopt(_ statement: Statement) {
+    func adopt(_ statement: PreparedStatement) {
         statements.append(WeakStatement(statement: statement))
     }
 }
 
 private struct WeakStatement {
-    weak var statement: Statement?
+    weak var statement: PreparedStatement?
 }
 
 extension Connection.Access {

@@ -8,29 +8,25 @@ package import CofferSealing
 @safe package final class Statement {
     private unowned let connection: Connection
     private let sql: StaticString
-    private var handle: OpaquePointer?
+    private let prepared = PreparedStatement()
 
     /// - Parameter sql: a literal. Values are bound, never part of it.
     package init(_ connection: Connection, _ sql: StaticString) {
         self.connection = connection
         self.sql = sql
-        connection.adopt(self)
+        connection.adopt(prepared)
     }
-
-    deinit { finalize() }
 
     /// Frees the prepared statement; running it again prepares it anew.
-    package func finalize() {
-        // The code repeats what the last step said.
-        _ = unsafe sqlcipher_finalize(handle)
-        unsafe handle = nil
-    }
+    package func finalize() { prepared.finalize() }
+
+    private var handle: OpaquePointer? { unsafe prepared.handle }
 
     private func prepare() throws(CofferError) -> OpaquePointer {
         if let handle = unsafe handle { return unsafe handle }
         guard let database = unsafe connection.handle else { throw CofferError(.closed, of: connection.subject) }
         try connection.check(
-            unsafe sqlcipher_prepare_v2(database, sql.utf8Start, Int32(sql.utf8CodeUnitCount), &handle, nil))
+            unsafe sqlcipher_prepare_v2(database, sql.utf8Start, Int32(sql.utf8CodeUnitCount), &prepared.handle, nil))
         guard let handle = unsafe handle else {
             preconditionFailure("a statement without SQL")
         }
@@ -144,5 +140,20 @@ package import CofferSealing
         let start = unsafe sqlcipher_column_blob(handle, column)
         let count = unsafe Int(sqlcipher_column_bytes(handle, column))
         return unsafe [UInt8](UnsafeRawBufferPointer(start: start, count: count))
+    }
+}
+
+/// SQLite's side of a statement, which its connection must free before it closes.
+///
+/// An object of its own, since the connection refers to it weakly: whatever is referred to so is slower to pass around.
+@safe final class PreparedStatement {
+    fileprivate(set) var handle: OpaquePointer?
+
+    deinit { finalize() }
+
+    func finalize() {
+        // The code repeats what the last step said.
+        _ = unsafe sqlcipher_finalize(handle)
+        unsafe handle = nil
     }
 }

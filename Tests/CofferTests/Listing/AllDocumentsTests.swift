@@ -57,6 +57,40 @@ struct AllDocumentsTests {
         #expect(bySequence == Array(0..<count))
     }
 
+    @Test("are limited to a prefix of their ids, to conflicts, and by a filter")
+    func limits() throws {
+        let database = try stores.open { $0.durability = .relaxed }
+        let ids = ["a", "ab", "aba", "ab\u{10FFFF}", "ac", "b", "ä"]
+        for id in ids { try database.save(json: json(1), withID: id) }
+        func found(_ change: (inout AllDocumentsOptions) -> Void) throws -> [String] {
+            var options = AllDocumentsOptions()
+            change(&options)
+            return try database.allDocuments(options).all.map(\.documentID)
+        }
+        #expect(try found { $0.idPrefix = "ab" } == ["ab", "aba", "ab\u{10FFFF}"])
+        #expect(try found { ($0.idPrefix, $0.isDescending, $0.limit) = ("ab", true, 2) } == ["ab\u{10FFFF}", "aba"])
+        #expect(try found { ($0.idPrefix, $0.startID, $0.endID) = ("ab", "ab\0", "b") } == ["aba", "ab\u{10FFFF}"])
+        #expect(try found { ($0.idPrefix, $0.order) = ("a", .sequence) } == ["a", "ab", "aba", "ab\u{10FFFF}", "ac"])
+        #expect(try found { $0.idPrefix = "x" } == [])
+        #expect(try found { $0.onlyConflicts = true } == [])
+        let branch = try #require(try database["ab"]?.currentRevision)
+        for number in [2, 3] {
+            let draft = try branch.createRevision()
+            draft["n"] = number
+            try draft.saveAllowingConflict()
+        }
+        #expect(try found { $0.onlyConflicts = true } == ["ab"])
+        #expect(try found { ($0.onlyConflicts, $0.order) = (true, .sequence) } == ["ab"])
+        #expect(try found { ($0.onlyConflicts, $0.ids) = (true, ["b", "ab"]) } == ["ab"])
+        try database.document(withID: "ab").currentRevision?.deleteDocument()
+        #expect(try found { $0.onlyConflicts = true } == [])
+        let isShort: @Sendable (SavedRevision) -> Bool = { $0.documentID.count == 1 }
+        #expect(try found { $0.filter = isShort } == ["a", "b", "ä"])
+        #expect(try found { ($0.filter, $0.skip, $0.limit) = (isShort, 1, 1) } == ["b"])
+        struct Failure: Error {}
+        #expect(thrown { try found { $0.filter = { _ in throw Failure() } } }?.code == .rejected)
+    }
+
     @Test("end at their bounds, which are included or not", arguments: [false, true], [false, true])
     func bounds(includesStart: Bool, includesEnd: Bool) throws {
         let database = try stores.open { $0.durability = .relaxed }
