@@ -24,6 +24,9 @@ public struct SyncError: Error, Sendable, Equatable {
         SyncError(502, of: subject, detail)
     }
 
+    /// Whether it is about the server or the way there, and not about one document.
+    package var isAboutServer: Bool { status == 401 || (subject == nil && (status == 503 || status == 504)) }
+
     /// Whether the same may go well later: nobody was there, or who was there had no time.
     package var mayPass: Bool {
         switch status {

@@ -131,7 +131,7 @@ extension DatabaseService {
         let history = try revision.history.reversed().map(\.revisionID)
         let since = Self.commonGeneration(query.attachmentsSince, history)
         return try RelatedMessage(outgoing, history: query.wantsHistory ? history : nil) { content in
-            content.generation > since
+            content.generation > since ? .follows : .stub
         }?.body
     }
 

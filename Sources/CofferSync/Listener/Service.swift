@@ -23,7 +23,10 @@ package final class Service: Sendable {
     }
 
     /// Feeds end from here on, and requests that come later are a 503. Databases stay open for those under way.
-    package func stop() { state.withLock { $0.isStopping = true } }
+    package func stop() {
+        state.withLock { $0.isStopping = true }
+        sessions.endAll()
+    }
 
     /// Lets go of databases, which close unless somebody else holds them.
     package func releaseDatabases() { state.withLock { $0.databases = [:] } }

@@ -25,6 +25,9 @@ final class Sessions: Sendable {
 
     func isGood(_ token: String) -> Bool { tokens.withLock { ($0[token] ?? .now) > .now } }
 
+    /// Ends all of them.
+    func endAll() { tokens.withLock { $0 = [:] } }
+
     func end(_ token: String) { tokens.withLock { $0[token] = nil } }
 }
 

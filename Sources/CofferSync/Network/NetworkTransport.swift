@@ -24,6 +24,8 @@ final class NetworkTransport: HTTPTransport {
         configuration.timeout.connect = TimeAmount(connectTimeout)
         configuration.timeout.read = TimeAmount(idleTimeout)
         configuration.timeout.write = TimeAmount(idleTimeout)
+        // Who asks decides how often, and is told at once that nobody is there.
+        configuration.connectionPool.retryConnectionEstablishment = false
         // Packed contents have the digest of the packed bytes.
         configuration.decompression = .disabled
         configuration.httpVersion = .http1Only

@@ -14,6 +14,8 @@ package struct OutgoingRevision: Sendable {
         package let length: Int
         /// The generation in which it came.
         package let generation: Int
+        /// Whether it is a blob's, and stands in the body too.
+        package let isBlob: Bool
 
         /// What `_attachments` says of it, without what says where it is.
         fileprivate var entry: JSONObject {
@@ -60,7 +62,7 @@ package struct OutgoingRevision: Sendable {
                 Content(
                     name: name, contentType: entry["content_type"]?.stringValue,
                     digest: entry["digest"]?.stringValue ?? "", length: entry["length"] ?? 0,
-                    generation: entry["revpos"] ?? revision.revisionID.generation))
+                    generation: entry["revpos"] ?? revision.revisionID.generation, isBlob: false))
         }
         body["_attachments"] = nil
         let names = Set(contents.map { Array($0.name.utf8) })
@@ -71,7 +73,7 @@ package struct OutgoingRevision: Sendable {
                 contents.append(
                     Content(
                         name: blob.name, contentType: blob.reference.contentType, digest: blob.reference.digest,
-                        length: blob.reference.length, generation: try generations.generation(of: blob)))
+                        length: blob.reference.length, generation: try generations.generation(of: blob), isBlob: true))
             }
         }
         self.contents = contents

@@ -9,14 +9,17 @@ package struct RelatedMessage: Sendable {
 
     /// - Parameters:
     ///   - history: what `_revisions` says; nil leaves it out.
-    ///   - follows: which contents go along. Those that are not here don't.
+    ///   - form: how each content is told of. Those that are not here don't follow.
     /// - Returns: nil where no content follows.
     package init?(
-        _ revision: OutgoingRevision, history: [RevisionID]?, _ follows: (OutgoingRevision.Content) -> Bool
+        _ revision: OutgoingRevision, history: [RevisionID]?,
+        _ form: (OutgoingRevision.Content) -> OutgoingRevision.Form
     ) throws {
         var names: Set<ByteKey> = []
         let json = revision.json(history: history) { content in
-            guard follows(content), revision.isAvailable(content) else { return .stub }
+            let form = form(content)
+            guard case .follows = form else { return form }
+            guard revision.isAvailable(content) else { return .stub }
             names.insert(ByteKey(content.name))
             return .follows
         }

@@ -1,0 +1,236 @@
+internal import CofferModel
+internal import Coffer
+
+/// Fetches what is not here, from a checkpoint to the end. For one task.
+struct PullRun {
+    let database: Database
+    let remote: RemoteDatabase
+    let options: ReplicationOptions
+    let monitor: ReplicationMonitor
+    var checkpoints: Checkpoints
+    /// What held documents back that are to be tried again: nothing is recorded any more then.
+    private(set) var heldBack: SyncError?
+
+    /// The average of what came so far, to ask for about as much as a batch may have.
+    private var averageByteCount = 1000
+    private var knowsBulkGet = true
+
+    init(
+        _ database: Database, _ remote: RemoteDatabase, _ options: ReplicationOptions, _ monitor: ReplicationMonitor,
+        _ checkpoints: Checkpoints
+    ) {
+        self.database = database
+        self.remote = remote
+        self.options = options
+        self.monitor = monitor
+        self.checkpoints = checkpoints
+    }
+
+    private static let pageRowCount = 500
+
+    /// - Parameters:
+    ///   - start: where to begin.
+    ///   - waits: whether it waits for a change first.
+    /// - Returns: where it has come to.
+    mutating func run(from start: FeedPosition, waits: Bool) async throws -> FeedPosition {
+        var query = ChangesQuery(limit: Self.pageRowCount)
+        query.filter = options.channels == nil ? options.filter : "sync_gateway/bychannel"
+        query.parameters = options.filterParameters
+        query.parameters["channels"] =
+            options.channels.map { .string($0.joined(separator: ",")) } ?? query.parameters["channels"]
+        query.documentIDs = options.documentIDs
+        query.waits = waits
+        query.heartbeat = min(options.idleTimeout / 3, .seconds(30))
+        var position = start
+        while true {
+            try Task.checkCancellation()
+            let page = try await remote.changes(since: position, query)
+            query.waits = false
+            if !page.rows.isEmpty { monitor.change { $0.activity = .active } }
+            try await take(page)
+            position = page.last
+            if heldBack == nil { try await checkpoints.record(position) }
+            if page.rows.count < Self.pageRowCount { return position }
+        }
+    }
+
+    private mutating func take(_ page: ChangesPage) async throws {
+        monitor.change { $0.totalCount += page.rows.count }
+        var wanted: [RevisionRequest] = []
+        for row in page.rows {
+            do throws(CofferError) {
+                for missing in try database.missingRevisions(of: row.revisions, ofDocumentWithID: row.id) {
+                    wanted.append(RevisionRequest(id: row.id, revision: missing))
+                }
+            } catch {
+                // An id that no document has here.
+                guard error.status == 400 else { throw error }
+                note(error, row.id, row.revisions.first)
+            }
+        }
+        var rest = wanted[...]
+        while !rest.isEmpty {
+            try Task.checkCancellation()
+            let count = min(max(1, options.batchByteCount / averageByteCount), options.batchDocumentCount)
+            let batch = Array(rest.prefix(count))
+            rest = rest.dropFirst(count)
+            try await fetch(batch)
+        }
+        monitor.change { $0.completedCount += page.rows.count }
+    }
+
+    // MARK: Fetching
+
+    private mutating func fetch(_ requests: [RevisionRequest]) async throws {
+        let answers: [RevisionAnswer]
+        do {
+            answers = try await answersInBulk(requests)
+        } catch let error as SyncError where error.status == 413 && requests.count > 1 {
+            // Together they are too large. From here on fewer are asked for at once.
+            averageByteCount = max(averageByteCount, options.batchByteCount / (requests.count / 2))
+            try await fetch(Array(requests[..<(requests.count / 2)]))
+            try await fetch(Array(requests[(requests.count / 2)...]))
+            return
+        }
+        var incoming: [IncomingRevision] = []
+        for answer in answers {
+            switch answer {
+            case .failure(let id, let revision, let error):
+                note(error, id, revision.flatMap(RevisionID.init))
+            case .revision(let json):
+                // Sync Gateway's way to say that the document left the channels that one may read.
+                if json["_removed"] == true { continue }
+                do {
+                    incoming.append(try IncomingRevision(json))
+                } catch {
+                    note(error, json["_id"]?.stringValue ?? requests.first?.id ?? "", nil)
+                }
+            }
+        }
+        try await save(try await withContents(incoming))
+    }
+
+    private mutating func answersInBulk(_ requests: [RevisionRequest]) async throws -> [RevisionAnswer] {
+        if knowsBulkGet {
+            do {
+                let (answers, byteCount) = try await remote.revisions(requests)
+                averageByteCount = max(1, (averageByteCount + byteCount / max(1, requests.count)) / 2)
+                return answers
+            } catch let error as SyncError where [400, 404, 405, 501].contains(error.status) {
+                // CouchDB before 2.0 doesn't know how.
+                knowsBulkGet = false
+            }
+        }
+        var answers: [RevisionAnswer] = []
+        for request in requests {
+            do {
+                answers.append(.revision(try await remote.revision(request)))
+            } catch let error as SyncError where !error.isAboutServer {
+                answers.append(.failure(id: request.id, revision: request.revision?.description, error))
+            }
+        }
+        return answers
+    }
+
+    // MARK: Contents
+
+    private struct Prepared: Sendable {
+        var revision: IncomingRevision
+        var contents: [String: Blob] = [:]
+    }
+
+    /// The revisions with those of their contents that are not here, a few fetched at the same time.
+    private mutating func withContents(_ revisions: [IncomingRevision]) async throws -> [Prepared] {
+        var prepared: [Prepared] = []
+        var waiting: [(IncomingRevision, [IncomingRevision.Content])] = []
+        for revision in revisions {
+            let missing = try revision.missingContents(in: database)
+            if missing.isEmpty {
+                prepared.append(Prepared(revision: revision))
+            } else {
+                waiting.append((revision, missing))
+            }
+        }
+        guard !waiting.isEmpty else { return prepared }
+        let (remote, database) = (remote, database)
+        try await withThrowingTaskGroup(of: (IncomingRevision, Result<Prepared, any Error>).self) { group in
+            var rest = waiting[...]
+            var runningCount = 0
+            while runningCount > 0 || !rest.isEmpty {
+                while runningCount < max(1, options.parallelDownloadCount), let (revision, missing) = rest.popFirst() {
+                    runningCount += 1
+                    group.addTask {
+                        do {
+                            return (revision, .success(try await Self.fetch(missing, of: revision, remote, database)))
+                        } catch {
+                            return (revision, .failure(error))
+                        }
+                    }
+                }
+                guard let (revision, result) = try await group.next() else { break }
+                runningCount -= 1
+                switch result {
+                case .success(let one): prepared.append(one)
+                case .failure(let error as SyncError) where !error.isAboutServer:
+                    note(error, revision.id, revision.revisionID)
+                case .failure(let error): throw error
+                }
+            }
+        }
+        return prepared
+    }
+
+    private static func fetch(
+        _ missing: [IncomingRevision.Content], of revision: IncomingRevision, _ remote: RemoteDatabase,
+        _ database: Database
+    ) async throws -> Prepared {
+        if missing.count == 1, let content = missing.first {
+            let blob = try await remote.content(content, of: revision.id, revision.revisionID, into: database)
+            return Prepared(revision: revision, contents: [content.name: blob])
+        }
+        // Several come together; those that an ancestor here has stay where they are.
+        var request = RevisionRequest(id: revision.id, revision: revision.revisionID)
+        let document = database.document(withID: revision.id)
+        for ancestor in revision.history.dropFirst() {
+            if let known = try document.revision(withID: ancestor), try known.propertiesAvailable {
+                request.attachmentsSince = [ancestor]
+                break
+            }
+        }
+        var (whole, contents) = try await remote.revisionWithContents(request, into: database)
+        for content in try whole.missingContents(in: database) where contents[content.name] == nil {
+            contents[content.name] = try await remote.content(content, of: whole.id, whole.revisionID, into: database)
+        }
+        return Prepared(revision: whole, contents: contents)
+    }
+
+    // MARK: Saving
+
+    private mutating func save(_ prepared: [Prepared]) async throws {
+        guard !prepared.isEmpty else { return }
+        let database = database
+        let failures = try await database.inTransaction { () throws -> [DocumentFailure] in
+            var failures: [DocumentFailure] = []
+            for one in prepared {
+                do {
+                    try database.inTransaction { _ = try one.revision.save(in: database, contents: one.contents) }
+                } catch let error as CofferError where error.status >= 500 {
+                    throw error
+                } catch {
+                    failures.append(
+                        DocumentFailure(
+                            documentID: one.revision.id, revisionID: one.revision.revisionID, error: error,
+                            isTriedAgain: false))
+                }
+            }
+            return failures
+        }
+        for failure in failures { monitor.fail(failure) }
+    }
+
+    private mutating func note(_ error: any Error, _ id: String, _ revision: RevisionID?) {
+        let mayPass = (error as? SyncError)?.mayPass ?? false
+        if mayPass { heldBack = error as? SyncError }
+        monitor.fail(DocumentFailure(documentID: id, revisionID: revision, error: error, isTriedAgain: mayPass))
+    }
+}

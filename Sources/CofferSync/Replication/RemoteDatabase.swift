@@ -1,0 +1,149 @@
+package import CofferModel
+internal import CofferSealing
+internal import Foundation
+internal import Synchronization
+
+/// A database on a server: requests that are made again where that may help, and answers that are checked.
+package final class RemoteDatabase: Sendable {
+    package let url: RemoteURL
+    private let transport: any HTTPTransport
+    private let options: ReplicationOptions
+    private let credentials: ReplicationOptions.Credentials?
+    private let cookie = Lock<String?>(nil)
+    private let sleep: @Sendable (Duration) async throws -> Void
+
+    /// An answer that is read whole has at most that many bytes.
+    static let answerByteLimit = 64 << 20
+
+    /// - Parameter sleep: waits between attempts.
+    package init(
+        _ url: RemoteURL, _ transport: any HTTPTransport, _ options: ReplicationOptions,
+        sleep: @escaping @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
+    ) {
+        self.url = url
+        self.transport = transport
+        self.options = options
+        self.sleep = sleep
+        credentials = options.credentials ?? url.credentials.map { .basic(name: $0.name, password: $0.password) }
+    }
+
+    package func close() async { await transport.close() }
+
+    // MARK: Requests
+
+    /// Makes a request, again where that may help, and gives its answer to `read`.
+    ///
+    /// - Parameters:
+    ///   - target: behind the database's path, such as `/_changes?since=0`.
+    ///   - subject: what an error happened to.
+    ///   - request: makes the request anew for each attempt: bodies that stream can be read once.
+    ///   - read: is given an answer of 200 to 299. What it throws that may pass has the request made again.
+    /// - Throws: ``SyncError`` with the server's status, and what `read` throws.
+    package func ask<Value: Sendable>(
+        _ method: String, _ target: String, subject: String? = nil, fields: HTTPFields = [:],
+        body: @Sendable () throws -> HTTPBody = { .none },
+        read: @Sendable (HTTPResponse) async throws -> Value
+    ) async throws -> Value {
+        var failureCount = 0
+        var hasLoggedIn = false
+        while true {
+            do {
+                let response = try await attempt(method, url.path + target, fields, try body())
+                if (200..<300).contains(response.status) { return try await read(response) }
+                if response.status == 401, case .session = credentials, !hasLoggedIn {
+                    hasLoggedIn = true
+                    cookie.withLock { $0 = nil }
+                    continue
+                }
+                throw await Self.failure(response, subject)
+            } catch let failure as Refusal {
+                failureCount += 1
+                guard failure.error.mayPass, failureCount < options.retry.attemptCount else { throw failure.error }
+                try await pause(after: failureCount, failure.retryAfter)
+            } catch let error as SyncError {
+                failureCount += 1
+                guard error.mayPass, failureCount < options.retry.attemptCount else { throw error }
+                try await pause(after: failureCount, nil)
+            }
+        }
+    }
+
+    /// The same where the answer is JSON.
+    package func askJSON(
+        _ method: String, _ target: String, subject: String? = nil, _ question: JSONValue? = nil
+    ) async throws -> JSONValue {
+        let bytes = try question?.canonicalJSON()
+        var fields: HTTPFields = ["Accept": "application/json"]
+        if bytes != nil { fields["Content-Type"] = "application/json" }
+        return try await ask(
+            method, target, subject: subject, fields: fields, body: { bytes.map { .bytes($0) } ?? .none }
+        ) {
+            try await Self.json($0)
+        }
+    }
+
+    /// - Throws: ``SyncError`` 502 for what is no JSON.
+    static func json(_ response: HTTPResponse) async throws -> JSONValue {
+        let body = try await response.body.stream.collect(upTo: answerByteLimit)
+        do {
+            return try JSONValue(json: body)
+        } catch {
+            throw SyncError.garbage("an answer that is no JSON")
+        }
+    }
+
+    private func pause(after failureCount: Int, _ serverAsks: Duration?) async throws {
+        try await sleep(
+            options.retry.pause(after: failureCount, chance: Double.random(in: 0...1), serverAsks: serverAsks))
+    }
+
+    private func attempt(
+        _ method: String, _ target: String, _ fields: HTTPFields, _ body: HTTPBody
+    ) async throws -> HTTPResponse {
+        var fields = fields
+        fields["User-Agent"] = "Coffer"
+        switch credentials {
+        case .basic(let name, let password):
+            fields["Authorization"] = "Basic " + Data("\(name):\(password)".utf8).base64EncodedString()
+        case .session(let name, let password):
+            fields["Cookie"] = try await session(name, password)
+        case nil: break
+        }
+        // What an app sets stands, whatever it is.
+        for (name, value) in options.headers { fields[name] = HTTPFields.safe(value) }
+        return try await transport.send(HTTPRequest(method, target, fields: fields, body: body))
+    }
+
+    private func session(_ name: String, _ password: String) async throws -> String {
+        if let cookie = cookie.withLock({ $0 }) { return cookie }
+        let form = "name=\(name.percentEncoded)&password=\(password.percentEncoded)"
+        var fields: HTTPFields = ["Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"]
+        for (name, value) in options.headers { fields[name] = HTTPFields.safe(value) }
+        let response = try await transport.send(
+            HTTPRequest("POST", url.beside("_session"), fields: fields, body: .bytes(Array(form.utf8))))
+        guard response.status == 200, let field = response.fields["Set-Cookie"] else {
+            throw await Self.failure(response, "_session")
+        }
+        _ = try await response.body.stream.collect(upTo: 1 << 20)
+        let cookie = String(field.prefix { $0 != ";" })
+        self.cookie.withLock { $0 = cookie }
+        return cookie
+    }
+
+    /// An answer that says no.
+    private struct Refusal: Error {
+        let error: SyncError
+        let retryAfter: Duration?
+    }
+
+    private static func failure(_ response: HTTPResponse, _ subject: String?) async -> Refusal {
+        // The name of what went wrong, and not the reason, which can be anything.
+        let body = try? await response.body.stream.collect(upTo: 1 << 16)
+        let name = body.flatMap { try? JSONValue(json: $0) }?["error"]?.stringValue
+        // What is neither a refusal nor an answer, such as being sent elsewhere, is not the protocol's.
+        let status = response.status >= 400 ? response.status : 502
+        return Refusal(
+            error: SyncError(status, of: subject, name.map { String($0.prefix(100)) } ?? "the server refuses"),
+            retryAfter: response.fields["Retry-After"].flatMap(Int64.init).map { .seconds(max(0, $0)) })
+    }
+}

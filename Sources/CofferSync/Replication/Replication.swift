@@ -1,0 +1,289 @@
+internal import CofferModel
+internal import CofferSealing
+internal import Synchronization
+public import Coffer
+#if Sync
+public import Foundation
+#else
+internal import Foundation
+#endif
+
+/// Brings revisions from a database on a server into one here, or from here to there, with CouchDB, Sync Gateway, or a
+/// ``Listener``.
+///
+/// ```swift
+/// let pull = try Replication(pull: url, into: database)
+/// try await pull.run()                                  // once, to its end
+///
+/// var options = ReplicationOptions()
+/// options.isContinuous = true
+/// let push = try Replication(push: database, to: url, options: options)
+/// push.start()                                          // until it is stopped
+/// for await status in push.statuses { show(status.completedCount, of: status.totalCount) }
+/// ```
+///
+/// Revisions come across as they are, with their ids and histories: where two databases changed a document, both have the
+/// conflict, and choose the same revision as the one that counts. What was exchanged is noted on both sides, and a later run
+/// of the same replication goes on from there. Killed at any time, nothing is lost, and nothing is half there: a revision is
+/// saved together with its attachments, whose digests were checked.
+///
+/// One document that is refused keeps no other from coming across: see ``failures``. Safe from any thread. It holds its
+/// database, and goes on until it has come to its end or is stopped, even if nobody holds it.
+public final class Replication: Sendable {
+    /// Which way revisions go.
+    public enum Direction: Sendable {
+        /// From the server to here.
+        case pull
+        /// From here to the server.
+        case push
+    }
+
+    /// The database here.
+    public let database: Database
+
+    /// The database there, without the password that its URL may have.
+    public let remoteURL: String
+
+    /// Which way revisions go.
+    public let direction: Direction
+
+    private let options: ReplicationOptions
+    private let url: RemoteURL
+    private let makeTransport: @Sendable () -> any HTTPTransport
+    private let sleep: @Sendable (Duration) async throws -> Void
+    private let monitor = ReplicationMonitor()
+    private let task = Lock<Task<Void, Never>?>(nil)
+
+    /// - Throws: ``SyncError`` 400 for options that don't go together.
+    package init(
+        _ direction: Direction, _ database: Database, _ url: RemoteURL, _ options: ReplicationOptions,
+        sleep: @escaping @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) },
+        transport: @escaping @Sendable () -> any HTTPTransport
+    ) throws(SyncError) {
+        guard options.documentIDs == nil || (options.filter == nil && options.channels == nil) else {
+            throw SyncError(400, "a filter does not go together with ids of documents")
+        }
+        guard options.channels == nil || options.filter == nil else {
+            throw SyncError(400, "a filter does not go together with channels")
+        }
+        guard direction == .pull || options.channels == nil else { throw SyncError(400, "only a pull has channels") }
+        guard direction == .push || !options.createsTarget else {
+            throw SyncError(400, "a pull's target is here, and exists")
+        }
+        self.direction = direction
+        self.database = database
+        self.url = url
+        self.options = options
+        self.sleep = sleep
+        remoteURL = url.text
+        makeTransport = transport
+    }
+
+    // MARK: Looking
+
+    /// What it is doing.
+    public var status: ReplicationStatus { monitor.status }
+
+    /// What it is doing, now and whenever that changes. Who is slow gets the latest. Ends with the replication's life.
+    public var statuses: AsyncStream<ReplicationStatus> { monitor.statuses() }
+
+    /// The documents that did not come across since it was started: the first 1,000.
+    public var failures: [DocumentFailure] { monitor.failures }
+
+    /// The documents that don't come across, as that is found out.
+    public var failureStream: AsyncStream<DocumentFailure> { monitor.failureStream() }
+
+    /// The ids of documents that were changed since a push last noted how far it has come. Asks no server.
+    ///
+    /// - Parameter limit: so many at most. Default: 1,000.
+    /// - Throws: `closed` and `damaged` (500); `invalidArgument` (400) for a filter that is not known. Empty for a pull.
+    public func pendingDocumentIDs(limit: Int = 1000) throws -> [String] {
+        guard direction == .push, limit > 0 else { return [] }
+        let local = Checkpoint(try database.localDocument(withID: try checkpointID()) ?? [:])
+        var feed = FeedOptions()
+        feed.filter = options.filter
+        feed.filterParameters = options.filterParameters
+        feed.includesAllLeaves = true
+        let position: Int? = local.sessions.first.flatMap { Int(jsonValue: $0.position.value) }
+        let ids = options.documentIDs.map { Set($0.map(ByteKey.init)) }
+        var reader = try FeedReader(database, since: position ?? 0, feed)
+        var pending: [String] = []
+        while true {
+            let batch = try reader.nextBatch()
+            if batch.isEmpty { return pending }
+            for document in batch where ids.map({ $0.contains(ByteKey(document.documentID)) }) ?? true {
+                pending.append(document.documentID)
+                if pending.count == limit { return pending }
+            }
+        }
+    }
+
+    private func checkpointID() throws -> String {
+        guard let uuid = try database.uuid else {
+            throw SyncError(400, "a backup that is open for reading only is nobody to replicate with")
+        }
+        var identity = ReplicationIdentity(database: uuid, remote: url.text, isPull: direction == .pull)
+        identity.filter = options.filter
+        identity.filterParameters = options.filterParameters
+        identity.documentIDs = options.documentIDs
+        identity.channels = options.channels
+        return try identity.checkpointID
+    }
+
+    // MARK: Running
+
+    /// Starts it, unless it is under way.
+    public func start() {
+        task.withLock { task in
+            guard task == nil else { return }
+            monitor.restart()
+            task = Task { await self.goOn() }
+        }
+    }
+
+    /// Stops it, and waits until it has let go of everything. What was exchanged stays.
+    public func stop() async {
+        let running = task.withLock { $0 }
+        running?.cancel()
+        await running?.value
+    }
+
+    /// Runs it to its end: until everything was exchanged, or, where it is continuous, until it is stopped.
+    ///
+    /// - Returns: what it did. Documents that were refused are counted there, and are no error.
+    /// - Throws: what it was stopped by: a ``SyncError``, with the server's status, or 503 and 504 where it can't be reached;
+    ///   a `CofferError`; `CancellationError` where the task was cancelled, which stops it.
+    @discardableResult
+    public func run() async throws -> ReplicationStatus {
+        start()
+        await withTaskCancellationHandler {
+            await task.withLock { $0 }?.value
+        } onCancel: {
+            task.withLock { $0 }?.cancel()
+        }
+        try Task.checkCancellation()
+        let status = status
+        if let error = status.error { throw error }
+        return status
+    }
+
+    private func goOn() async {
+        let remote = RemoteDatabase(url, makeTransport(), options, sleep: sleep)
+        var failureCount = 0
+        while !Task.isCancelled {
+            do {
+                try await exchange(with: remote) { failureCount = 0 }
+                break
+            } catch is CancellationError {
+                break
+            } catch let error as CofferError where error.code == .cancelled {
+                break
+            } catch {
+                let mayPass = (error as? SyncError)?.mayPass ?? ((error as? CofferError)?.code == .busy)
+                monitor.change { $0.error = error }
+                guard options.isContinuous, mayPass else { break }
+                failureCount += 1
+                monitor.change { $0.activity = .offline }
+                try? await sleep(options.retry.pause(after: failureCount, chance: Double.random(in: 0...1)))
+            }
+        }
+        await remote.close()
+        task.withLock { $0 = nil }
+        monitor.change { $0.activity = .stopped }
+    }
+
+    /// One session: from the checkpoint to the end, and on from there where it is continuous.
+    ///
+    /// - Parameter progress: told when everything there was has been exchanged.
+    private func exchange(with remote: RemoteDatabase, progress: () -> Void) async throws {
+        monitor.change { $0.activity = .active }
+        if try await !remote.exists() {
+            guard options.createsTarget else { throw SyncError(404, "there is no such database on the server") }
+            try await remote.create()
+        }
+        let session = UUID().uuidString
+        var checkpoints = Checkpoints(
+            database, remote, isPull: direction == .pull, id: try checkpointID(), session: session)
+        try await checkpoints.load()
+        monitor.change { $0.error = nil }
+        switch direction {
+        case .pull: try await pull(remote, checkpoints, progress)
+        case .push: try await push(remote, checkpoints, progress)
+        }
+    }
+
+    private func pull(_ remote: RemoteDatabase, _ checkpoints: Checkpoints, _ progress: () -> Void) async throws {
+        var run = PullRun(database, remote, options, monitor, checkpoints)
+        var position = checkpoints.position ?? .start
+        var waits = false
+        while true {
+            position = try await run.run(from: position, waits: waits)
+            if let error = run.heldBack { throw error }
+            progress()
+            guard options.isContinuous else { return }
+            monitor.change { $0.activity = .idle }
+            waits = true
+        }
+    }
+
+    private func push(_ remote: RemoteDatabase, _ checkpoints: Checkpoints, _ progress: () -> Void) async throws {
+        // Before anything is read, so that nothing is missed.
+        var changes = database.changes.makeAsyncIterator()
+        var run = PushRun(database, remote, options, monitor, checkpoints)
+        var position = checkpoints.position.flatMap { Int(jsonValue: $0.value) } ?? 0
+        while true {
+            position = try await run.run(from: position)
+            if let error = run.heldBack { throw error }
+            progress()
+            guard options.isContinuous else { return }
+            monitor.change { $0.activity = .idle }
+            repeat {
+                guard await changes.next() != nil else {
+                    try Task.checkCancellation()
+                    throw SyncError(400, "the database was closed")
+                }
+            } while try database.lastSequenceNumber <= position
+            monitor.change { $0.activity = .active }
+        }
+    }
+}
+
+#if Sync
+extension Replication {
+    /// Prepares to fetch what a server's database has into one here.
+    ///
+    /// - Parameters:
+    ///   - url: of the database on the server, such as `https://robin:s3cret@example.com/people`.
+    ///   - database: where revisions go. It has to be open for writing.
+    ///   - options: see there.
+    /// - Throws: ``SyncError`` 400 for a URL that is none of a database, and for options that don't go together.
+    public convenience init(
+        pull url: URL, into database: Database, options: ReplicationOptions = ReplicationOptions()
+    ) throws(SyncError) {
+        try self.init(.pull, database, url, options)
+    }
+
+    /// Prepares to send what a database here has to a server.
+    ///
+    /// - Parameters:
+    ///   - database: where revisions come from. It has to be open for writing, since it keeps how far it has come.
+    ///   - url: of the database on the server.
+    ///   - options: see there.
+    /// - Throws: ``SyncError`` 400 for a URL that is none of a database, and for options that don't go together.
+    public convenience init(
+        push database: Database, to url: URL, options: ReplicationOptions = ReplicationOptions()
+    ) throws(SyncError) {
+        try self.init(.push, database, url, options)
+    }
+
+    private convenience init(
+        _ direction: Direction, _ database: Database, _ url: URL, _ options: ReplicationOptions
+    ) throws(SyncError) {
+        let remote = try RemoteURL(url)
+        try self.init(direction, database, remote, options) {
+            NetworkTransport(
+                origin: remote.origin, connectTimeout: options.connectTimeout, idleTimeout: options.idleTimeout)
+        }
+    }
+}
+#endif

@@ -1,0 +1,77 @@
+internal import CofferSealing
+internal import Synchronization
+
+/// What a replication tells of itself, to whoever looks or listens.
+final class ReplicationMonitor: Sendable {
+    private struct State {
+        var status = ReplicationStatus()
+        var failures: [DocumentFailure] = []
+        var lastNumber = 0
+        var statusListeners: [Int: AsyncStream<ReplicationStatus>.Continuation] = [:]
+        var failureListeners: [Int: AsyncStream<DocumentFailure>.Continuation] = [:]
+    }
+
+    /// So many failures are kept.
+    static let failureLimit = 1000
+
+    private let state = Lock(State())
+
+    var status: ReplicationStatus { state.withLock { $0.status } }
+    var failures: [DocumentFailure] { state.withLock { $0.failures } }
+
+    func change(_ change: (inout ReplicationStatus) -> Void) {
+        let (status, listeners) = state.withLock { state in
+            change(&state.status)
+            return (state.status, Array(state.statusListeners.values))
+        }
+        for listener in listeners { listener.yield(status) }
+    }
+
+    /// Forgets what an earlier run said.
+    func restart() {
+        state.withLock { $0.failures = [] }
+        change { $0 = ReplicationStatus(activity: .active) }
+    }
+
+    func fail(_ failure: DocumentFailure) {
+        let listeners = state.withLock { state in
+            if state.failures.count < Self.failureLimit { state.failures.append(failure) }
+            return Array(state.failureListeners.values)
+        }
+        for listener in listeners { listener.yield(failure) }
+        change { $0.failedCount += 1 }
+    }
+
+    // MARK: Listening
+
+    func statuses() -> AsyncStream<ReplicationStatus> {
+        // Only the latest is of interest to who was slow.
+        let (stream, continuation) = AsyncStream.makeStream(
+            of: ReplicationStatus.self, bufferingPolicy: .bufferingNewest(1))
+        let (number, status) = state.withLock { state in
+            state.lastNumber += 1
+            state.statusListeners[state.lastNumber] = continuation
+            return (state.lastNumber, state.status)
+        }
+        continuation.yield(status)
+        continuation.onTermination = { [weak self] _ in self?.state.withLock { $0.statusListeners[number] = nil } }
+        return stream
+    }
+
+    func failureStream() -> AsyncStream<DocumentFailure> {
+        let (stream, continuation) = AsyncStream.makeStream(
+            of: DocumentFailure.self, bufferingPolicy: .bufferingOldest(Self.failureLimit))
+        let number = state.withLock { state in
+            state.lastNumber += 1
+            state.failureListeners[state.lastNumber] = continuation
+            return state.lastNumber
+        }
+        continuation.onTermination = { [weak self] _ in self?.state.withLock { $0.failureListeners[number] = nil } }
+        return stream
+    }
+
+    deinit {
+        for listener in state.withLock({ Array($0.statusListeners.values) }) { listener.finish() }
+        for listener in state.withLock({ Array($0.failureListeners.values) }) { listener.finish() }
+    }
+}

@@ -1,0 +1,58 @@
+public import Coffer
+
+/// How a ``Replication`` goes about it.
+public struct ReplicationOptions: Sendable {
+    /// Who the server is told that one is.
+    public enum Credentials: Sendable {
+        /// A name and a password with each request, by HTTP's Basic scheme.
+        case basic(name: String, password: String)
+        /// A name and a password once, for a cookie that goes with each request: `_session` beside the database.
+        case session(name: String, password: String)
+    }
+
+    /// Whether it goes on when everything was exchanged, and waits for more. Default: false, it stops then.
+    public var isContinuous = false
+
+    /// Whether the server's database is made where there is none. Only for a push. Default: false.
+    public var createsTarget = false
+
+    /// The name of the filter that revisions must pass: on a pull the server's, such as `design/name`; on a push one that
+    /// `setFilter` has given the database. Default: nil, all do.
+    public var filter: String?
+
+    /// What the filter is given. Default: nothing.
+    public var filterParameters: JSONObject = [:]
+
+    /// Only these documents. Not together with a filter. Default: nil, all.
+    public var documentIDs: [String]?
+
+    /// Only documents in these channels of Sync Gateway. Only for a pull, and not together with a filter. Default: nil, all.
+    public var channels: [String]?
+
+    /// Header fields that go with each request. Default: none.
+    public var headers: [String: String] = [:]
+
+    /// Default: nil, what the URL says, or nothing.
+    public var credentials: Credentials?
+
+    /// How often, and after which pauses, a request that failed is made again.
+    public var retry = RetryPolicy()
+
+    /// A server that can't be connected to within that time is not there. Default: 20 seconds.
+    public var connectTimeout: Duration = .seconds(20)
+
+    /// A server that sends nothing for that time doesn't answer. Default: 120 seconds.
+    public var idleTimeout: Duration = .seconds(120)
+
+    /// At most that many documents are exchanged at once. Default: 200.
+    public var batchDocumentCount = 200
+
+    /// About that many bytes of documents are exchanged at once; one that is larger goes alone. Default: 2 MiB.
+    public var batchByteCount = 2 << 20
+
+    /// So many contents of attachments are fetched at the same time. Default: 4.
+    public var parallelDownloadCount = 4
+
+    /// The values that are their defaults.
+    public init() {}
+}
