@@ -66,7 +66,7 @@ extension DatabaseService {
                 for answer in try answers(to: request, query) {
                     var query = query
                     if !request.attachmentsSince.isEmpty { query.attachmentsSince = request.attachmentsSince }
-                    parts.append(try part(answer, query))
+                    parts.append(try part(answer, query, errorsInDetail: request.id))
                 }
             }
             return multipart(parts)

@@ -77,7 +77,7 @@ extension DatabaseService {
         }
         // As CouchDB has it: JSON is for those who ask for it.
         guard request.accepts("application/json"), !request.accepts("multipart/mixed") else {
-            return multipart(try answers.map { try part($0, query) })
+            return multipart(try answers.map { try part($0, query, errorsInDetail: nil) })
         }
         return try .json(200, .array(try answers.map { try json($0, query, errorsInDetail: nil) }))
     }

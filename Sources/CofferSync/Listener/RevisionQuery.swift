@@ -106,12 +106,16 @@ extension DatabaseService {
     // MARK: In parts
 
     /// The revision as a part of a message: JSON, or where contents follow a message of its own.
-    func part(_ answer: RevisionOrMissing, _ query: RevisionQuery) throws -> MultipartBody.Part {
+    ///
+    /// - Parameter id: of the document, where what is missing is told in detail as `_bulk_get` does; nil as `open_revs` does.
+    func part(_ answer: RevisionOrMissing, _ query: RevisionQuery, errorsInDetail id: String?) throws
+        -> MultipartBody.Part
+    {
         switch answer {
-        case .missing(let revision):
+        case .missing:
+            let json = try json(answer, query, errorsInDetail: id)
             return MultipartBody.Part(
-                ["Content-Type": "application/json; error=\"true\""],
-                try JSONValue.object(["missing": .string(revision)]).canonicalJSON())
+                ["Content-Type": "application/json; error=\"true\""], try (json["error"] ?? json).canonicalJSON())
         case .found(let revision):
             guard let message = try message(revision, query) else {
                 return MultipartBody.Part(

@@ -58,6 +58,13 @@ package enum RevisionAnswer: Sendable {
     /// Why it didn't come.
     case failure(id: String, revision: String?, SyncError)
 
+    /// The failure that an object says.
+    package static func failure(_ json: JSONObject) -> RevisionAnswer {
+        let id = json["id"]?.stringValue ?? ""
+        return .failure(
+            id: id, revision: json["rev"]?.stringValue, BulkFailure.error(.object(json), of: "document \(id)"))
+    }
+
     /// All that an answer of `_bulk_get` as JSON brings.
     ///
     /// - Throws: ``SyncError`` 502.

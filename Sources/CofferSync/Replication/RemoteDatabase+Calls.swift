@@ -62,7 +62,7 @@ extension RemoteDatabase {
 
     package func changes(since position: FeedPosition, _ query: ChangesQuery) async throws -> ChangesPage {
         var target = "/_changes?style=all_docs&limit=\(query.limit)&since=\(position.text.percentEncoded)"
-        if query.waits { target += "&feed=longpoll&heartbeat=\(query.heartbeat / .milliseconds(1))" }
+        if query.waits { target += "&feed=longpoll&heartbeat=\(Int(query.heartbeat / .milliseconds(1)))" }
         for (name, value) in query.parameters {
             target += "&\(name.percentEncoded)=\((value.stringValue ?? value.description).percentEncoded)"
         }
@@ -84,10 +84,32 @@ extension RemoteDatabase {
             "POST", "/_bulk_get?revs=true&latest=true",
             fields: ["Accept": "application/json", "Content-Type": "application/json"], body: { .bytes(question) }
         ) { response in
+            // Sync Gateway answers in parts, whatever it is asked for.
+            if response.fields["Content-Type"].flatMap(MediaType.init)?.name == "multipart/mixed" {
+                return try await Self.revisions(inPartsOf: response)
+            }
             let body = try await response.body.stream.collect(upTo: Self.answerByteLimit)
             guard let json = try? JSONValue(json: body) else { throw SyncError.garbage("an answer that is no JSON") }
             return (try RevisionAnswer.all(inBulkAnswer: json), body.count)
         }
+    }
+
+    private static func revisions(
+        inPartsOf response: HTTPResponse
+    ) async throws -> (answers: [RevisionAnswer], byteCount: Int) {
+        let reader = try MultipartReader(response.body.stream, fields: response.fields)
+        var answers: [RevisionAnswer] = []
+        var byteCount = 0
+        while let part = try await reader.nextPart() {
+            let text = try await part.body.collect(upTo: answerByteLimit - byteCount)
+            byteCount += text.count
+            guard let json = (try? JSONValue(json: text))?.objectValue else {
+                throw SyncError.garbage("a revision that is no object")
+            }
+            let isFailure = part.fields["Content-Type"].flatMap(MediaType.init)?.parameters["error"] == "true"
+            answers.append(isFailure ? .failure(json) : .revision(json))
+        }
+        return (answers, byteCount)
     }
 
     /// One revision without contents.
@@ -113,8 +135,7 @@ extension RemoteDatabase {
             let list = JSONValue.array(request.attachmentsSince.map { .string($0.description) })
             target += "&atts_since=\(list.description.percentEncoded)"
         }
-        return try await ask("GET", target, subject: subject, fields: ["Accept": "multipart/related, application/json"])
-        {
+        return try await ask("GET", target, subject: subject, fields: ["Accept": "multipart/related"]) {
             response in
             guard response.fields["Content-Type"].flatMap(MediaType.init)?.name == "multipart/related" else {
                 guard let json = try await Self.json(response).objectValue else {

@@ -95,6 +95,52 @@ private final class CouchDialect: HTTPTransport {
         #expect(try Contents(database) == Contents(remote))
     }
 
+    @Test("an answer in parts is understood where JSON was asked for, as Sync Gateway has it") func parts() async throws
+    {
+        let peers = try Peers()
+        let (database, remote) = (try peers.database(), try peers.remote)
+        for number in 0..<20 { try remote.write("doc-\(number)", ["n": .number(.init(Int64(number)))]) }
+        try remote.write("att", [:], attachment: ("a", Data([1, 2])))
+        let answers = Counter()
+        let gateway = InterceptingTransport(peers.server) { request, _, inner in
+            var request = request
+            guard request.target.contains("_bulk_get") else { return try await inner.send(request) }
+            // One of them was removed just then.
+            if answers.value == 0 { try await remote.document(withID: "doc-3").purge() }
+            request.fields["Accept"] = "multipart/mixed"
+            let response = try await inner.send(request)
+            if response.fields["Content-Type"]?.hasPrefix("multipart/mixed") == true { answers.add(1) }
+            return response
+        }
+        let pull = try peers.replication(.pull, database, through: gateway)
+        try await pull.run()
+        #expect(answers.value == 1)
+        #expect(try Contents(database) == Contents(remote))
+        #expect(try database.documentCount == 20)
+        #expect(pull.failures.map(\.documentID) == ["doc-3"])
+        #expect((pull.failures.first?.error as? SyncError)?.status == 404)
+    }
+
+    @Test("what is asked is what CouchDB understands") func questions() async throws {
+        let peers = try Peers()
+        let database = try peers.database()
+        try peers.remote.write("a", [:], attachment: ("x", Data([1])))
+        let pull = try peers.replication(.pull, database) { $0.isContinuous = true }
+        pull.start()
+        for await status in pull.statuses where status.activity == .idle { break }
+        while peers.wire.count("longpoll") == 0 { try await Task.sleep(for: .milliseconds(10)) }
+        await pull.stop()
+        let id = try #require(peers.wire.all.first { $0.contains("_local") }?.split(separator: "/").last)
+        #expect(
+            peers.wire.all == [
+                "GET /db", "GET /db/_local/\(id)", "GET /db/_changes?style=all_docs&limit=500&since=0",
+                "POST /db/_bulk_get?revs=true&latest=true",
+                "GET /db/a/x?rev=\(try #require(try database["a"]?.currentRevisionID))",
+                "PUT /db/_local/\(id)",
+                "GET /db/_changes?style=all_docs&limit=500&since=1&feed=longpoll&heartbeat=30000",
+            ])
+    }
+
     @Test("a packed content that was changed on the way is not taken") func changed() async throws {
         let peers = try Peers()
         let (database, remote) = (try peers.database(), try peers.remote)
