@@ -20,7 +20,8 @@ struct PredicateTests {
         arguments: [
             "name = \"Robin\"", "name == 'Robin'", "age >= 31", "age <= 31", "age > 30.5", "age < 31.5", "age != 30",
             "address.city = 'Berlin'", "address.no[0] = 7", "address.no[1] = 'b'", "a\\.b = true", "`a\\.b` = true",
-            "gone = null", "gone exists", "not missing exists", "tags[1] = \"y\"", "tags = [\"x\", \"y\"]",
+            "gone = null", "gone exists", "not missing exists", "not[0] = 'odd' or age = 31", "tags[1] = \"y\"",
+            "tags = [\"x\", \"y\"]",
             "tags >= [\"x\"]",
             "_id = 'p1'", "name in ['Ada', 'Robin']", "name starts with 'Ro'", "name STARTS WITH ''",
             "age = 31 and name = 'Robin'", "age = 30 or name = 'Robin'", "age = 30 and name = 'x' or age = 31",

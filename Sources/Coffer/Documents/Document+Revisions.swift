@@ -122,11 +122,14 @@ extension Document {
         _ ids: (DocumentTables, DocumentRow) throws(CofferError) -> [RevisionID]
     ) throws(CofferError) -> [RevisionID] {
         let document = try checkedID
-        return try database.storage.write { (writer) throws(CofferError) in
-            guard let row = try writer.tables.document(document) else {
-                throw CofferError(.documentNotFound, of: subject)
+        let storage = database.storage
+        return try storage.healingIndexes { () throws(CofferError) in
+            try storage.write { (writer) throws(CofferError) in
+                guard let row = try writer.tables.document(document) else {
+                    throw CofferError(.documentNotFound, of: subject)
+                }
+                return try writer.purge(try ids(writer.tables, row), of: document) ?? []
             }
-            return try writer.purge(try ids(writer.tables, row), of: document) ?? []
         }
     }
 }

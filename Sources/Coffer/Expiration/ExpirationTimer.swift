@@ -101,13 +101,15 @@ extension Storage {
         // Nothing to do: no transaction.
         let next = try read { (tables) throws(CofferError) in try tables.expirations.next() }
         guard let next, next <= time else { return 0 }
-        return try write { (writer) throws(CofferError) in
-            let due = try writer.tables.expirations.due(by: time, limit: limit)
-            for document in due {
-                // A row without a document would be found for ever.
-                if try !writer.purge(document) { try writer.tables.expirations.set(document, nil) }
+        return try healingIndexes { () throws(CofferError) in
+            try write { (writer) throws(CofferError) in
+                let due = try writer.tables.expirations.due(by: time, limit: limit)
+                for document in due {
+                    // A row without a document would be found for ever.
+                    if try !writer.purge(document) { try writer.tables.expirations.set(document, nil) }
+                }
+                return due.count
             }
-            return due.count
         }
     }
 }

@@ -64,8 +64,9 @@ extension Writer {
         }
         let revision = ProposedRevision(
             SavedRevision(document: document, stored), parentRevision: parentRevision, isFromPeer: isFromPeer)
+        let isInAnother = isInFunction
         isInFunction = true
-        defer { isInFunction = false }
+        defer { isInFunction = isInAnother }
         for (name, validation) in validations {
             do {
                 try validation(revision)

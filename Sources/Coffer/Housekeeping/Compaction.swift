@@ -138,16 +138,15 @@ struct Compaction {
     private mutating func giveBackPages() throws(CofferError) {
         let start = try step { (writer) throws(CofferError) in
             try writer.forgetReclaimable()
-            var pages = try writer.compacting.pages()
-            // Making the file shorter means moving what is at its end, which may be a page that can't be read.
-            if try writer.tables.indexes.haveAbandonedPages() { pages.free = 0 }
-            return pages
+            return try writer.compacting.pages()
         }
         monitor.begin(.space, itemCount: start.free)
         var pages = start
         while pages.free > 0 {
             let before = pages
             pages = try step { (writer) throws(CofferError) in
+                // Making the file shorter means moving what is at its end, which may be a page that can't be read.
+                if try writer.tables.indexes.haveAbandonedPages() { return before }
                 // 2 MiB at a time.
                 try writer.connection.execute("PRAGMA incremental_vacuum(512)")
                 return try writer.compacting.pages()

@@ -10,20 +10,26 @@ struct EntryReader {
     private let loadsValues: Bool
     /// Brings the index up to date, once it was found damaged and dropped; nil where nobody knows how.
     private let remake: (@Sendable () throws(CofferError) -> Void)?
+    /// What the index was made for, once that is known.
+    private var definition: String?
+    /// The sequence that it had when reading began: one that is made anew begins below it.
+    private var sequence: Int64 = 0
     /// Those that aren't over yet.
     private var ranges: ArraySlice<EntryRange>
-    /// The last entry that was read of the first of them.
-    private var last: (place: EntryPosition, number: Int64)?
+    /// The place of the last entry that was read of the first of them, and how many were read there.
+    private var last: (place: EntryPosition, count: Int)?
 
     private static let limit = BatchLimit()
 
+    /// - Parameter definition: what the index is to be made for; nil where that doesn't matter.
     init(
-        _ storage: Storage, _ kind: IndexKind, _ name: String, _ ranges: [EntryRange], descending: Bool,
-        loadsValues: Bool, remake: (@Sendable () throws(CofferError) -> Void)?
+        _ storage: Storage, _ kind: IndexKind, _ name: String, madeFor definition: String?, _ ranges: [EntryRange],
+        descending: Bool, loadsValues: Bool, remake: (@Sendable () throws(CofferError) -> Void)?
     ) {
         self.storage = storage
         self.kind = kind
         self.name = name
+        self.definition = definition
         self.ranges = ranges[...]
         isDescending = descending
         self.loadsValues = loadsValues
@@ -34,18 +40,31 @@ struct EntryReader {
     ///
     /// - Parameters:
     ///   - count: how many at most.
-    ///   - make: is called in the snapshot that the entries are read in, and perhaps once more for an entry that it has seen.
+    ///   - make: is called in the snapshot that the entries are read in, and perhaps once more for an entry that it has seen. It
+    ///     adds how many bytes it has read beside the entry.
     mutating func nextBatch<Row>(
-        _ count: Int = .max, _ make: (DocumentTables, IndexEntry) throws(CofferError) -> Row?
+        _ count: Int = .max, _ make: (DocumentTables, IndexEntry, inout Int) throws(CofferError) -> Row?
     ) throws(CofferError) -> [Row] {
+        var remakeCount = 0
         while !ranges.isEmpty && count > 0 {
             var batch: [Row] = []
             var next = self
-            try storage.healingIndexes(afterDropping: remake) { () throws(CofferError) in
+            let isThere = try storage.healingIndexes(afterDropping: remake) { () throws(CofferError) in
                 try storage.read { (tables) throws(CofferError) in
                     (next, batch) = (self, [])
-                    try next.read(tables, count, make, &batch)
+                    return try next.read(tables, count, make, &batch)
                 }
+            }
+            guard isThere else {
+                // Somebody deleted it, or has it made anew.
+                guard let remake, remakeCount < 3 else {
+                    throw CofferError(
+                        .invalidArgument, of: storage.subject, "the index \(name) was deleted or replaced")
+                }
+                remakeCount += 1
+                try remake()
+                sequence = 0
+                continue
             }
             self = next
             if !batch.isEmpty { return batch }
@@ -53,45 +72,62 @@ struct EntryReader {
         return []
     }
 
+    /// - Returns: false where the index isn't there, or isn't what it was.
     private mutating func read<Row>(
-        _ tables: DocumentTables, _ count: Int, _ make: (DocumentTables, IndexEntry) throws(CofferError) -> Row?,
-        _ batch: inout [Row]
-    ) throws(CofferError) {
+        _ tables: DocumentTables, _ count: Int,
+        _ make: (DocumentTables, IndexEntry, inout Int) throws(CofferError) -> Row?, _ batch: inout [Row]
+    ) throws(CofferError) -> Bool {
         guard try tables.indexes.areUsable(), let index = try tables.indexes.index(kind, name) else {
+            // Where nobody may make it, and nobody has, it has no entries.
+            guard definition == nil else { return false }
             ranges = []
-            return
+            return true
         }
+        guard definition?.utf8.elementsEqual(index.definition.utf8) ?? true, index.sequence >= sequence else {
+            return false
+        }
+        definition = index.definition
+        sequence = index.sequence
         var (byteCount, visitCount, isFull) = (0, 0, false)
         while var range = ranges.first, !isFull {
-            // Entries at the last one's place that were read before it.
-            var seen = last
             if let last {
                 if isDescending { range.upper = last.place } else { range.lower = last.place }
             }
+            // Entries at the last one's place that are still to be passed over, and how many were seen at the one of now.
+            var passingCount = last?.count ?? 0
+            var here = (place: last?.place, count: passingCount)
             try tables.indexes.entries(of: index, in: range, descending: isDescending, loadsValues: loadsValues) {
                 (entry) throws(CofferError) in
-                if let last = seen {
-                    let isBefore = isDescending ? entry.number >= last.number : entry.number <= last.number
-                    if isBefore && last.place == entry.place { return true }
-                    seen = nil
+                if passingCount > 0 {
+                    if entry.isAt(here.place) {
+                        passingCount -= 1
+                        return true
+                    }
+                    passingCount = 0
                 }
                 visitCount += 1
                 byteCount += entry.key.count + (entry.value?.count ?? 0)
-                if let row = try make(tables, entry) { batch.append(row) }
+                if let row = try make(tables, entry, &byteCount) { batch.append(row) }
+                here = entry.isAt(here.place) ? (here.place, here.count + 1) : (entry.place, 1)
                 isFull =
                     batch.count >= min(count, Self.limit.rowCount) || byteCount >= Self.limit.byteCount
                     || visitCount >= 20 * Self.limit.rowCount
-                if isFull { last = (entry.place, entry.number) }
                 return !isFull
             }
-            if !isFull {
+            if isFull {
+                last = here.place.map { ($0, here.count) }
+            } else {
                 ranges.removeFirst()
                 last = nil
             }
         }
+        return true
     }
 }
 
 extension IndexEntry {
-    fileprivate var place: EntryPosition { EntryPosition(key: key, id: id) }
+    fileprivate func isAt(_ place: EntryPosition?) -> Bool {
+        guard let place else { return false }
+        return key == place.key && id == place.id
+    }
 }

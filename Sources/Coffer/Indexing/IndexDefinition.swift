@@ -43,14 +43,18 @@ final class OpenIndex: Sendable {
         /// What each change touched that is still remembered, the oldest first, and the number of the first.
         var touched: [[EntryPosition]?] = []
         var firstNumber: Int64 = 0
+        /// The number of the index that these are of.
+        var index: Int64 = 0
+        var isUpdating = false
         var watcherCount = 0
     }
 
     private let state = Lock(State())
 
-    /// More changes, or more places in one, are not remembered.
+    /// More changes, or more places in one, or longer ones, are not remembered.
     private static let changeLimit = 64
     static let placeLimit = 256
+    static let placeByteLimit = 65_536
 
     /// Whether anybody wants to know what changes touch.
     var isWatched: Bool { state.withLock { $0.watcherCount > 0 } }
@@ -67,15 +71,21 @@ final class OpenIndex: Sendable {
     /// Notes what a change touched that was committed.
     ///
     /// - Parameters:
-    ///   - places: nil when there are too many to tell.
+    ///   - places: nil when there are too many to tell, and where nobody was watching as it was made.
+    ///   - index: the index's number.
     ///   - number: ``IndexRow/changeCount`` since then.
-    func note(_ places: [EntryPosition]?, number: Int64) {
+    func note(_ places: [EntryPosition]?, of index: Int64, number: Int64) {
         state.withLock { state in
             guard state.watcherCount > 0 else { return }
+            let next = state.firstNumber + Int64(state.touched.count)
             // Changes that nobody noted, as of a transaction of the app's, are a gap: what was before it is of no use.
-            if state.firstNumber + Int64(state.touched.count) != number {
+            if index != state.index || number > next || state.touched.isEmpty {
                 state.touched = []
                 state.firstNumber = number
+                state.index = index
+            } else if number < next {
+                // Somebody else was first to say it.
+                return
             }
             state.touched.append(places)
             if state.touched.count > Self.changeLimit {
@@ -86,21 +96,29 @@ final class OpenIndex: Sendable {
     }
 
     /// Whether a change after `old`, up to and with `new`, may have touched an entry in one of the ranges.
-    func mayHaveChanged(_ ranges: [EntryRange], after old: Int64, upTo new: Int64) -> Bool {
+    func mayHaveChanged(_ ranges: [EntryRange], of index: Int64, after old: Int64, upTo new: Int64) -> Bool {
         guard old < new else { return old != new }
         return state.withLock { state in
-            for number in old + 1...new {
-                let index = number - state.firstNumber
-                guard index >= 0, index < state.touched.count, let places = state.touched[Int(index)] else {
-                    return true
-                }
-                if places.contains(where: { place in ranges.contains { $0.lower <= place && place <= $0.upper } }) {
-                    return true
-                }
+            let end = state.firstNumber + Int64(state.touched.count)
+            guard index == state.index, old + 1 >= state.firstNumber, new < end else { return true }
+            return state.touched[Int(old + 1 - state.firstNumber)...Int(new - state.firstNumber)].contains { places in
+                guard let places else { return true }
+                return places.contains { place in ranges.contains { $0.lower <= place && place <= $0.upper } }
             }
-            return false
         }
     }
+
+    // MARK: Updates in the background
+
+    /// - Returns: whether the caller is to bring it up to date in the background: nobody else is about to.
+    func beginBackgroundUpdate() -> Bool {
+        state.withLock { state in
+            defer { state.isUpdating = true }
+            return !state.isUpdating
+        }
+    }
+
+    func endBackgroundUpdate() { state.withLock { $0.isUpdating = false } }
 }
 
 /// The views' functions that the app has given an open database, and what is known of its indexes. Safe from any thread.
@@ -132,6 +150,11 @@ final class OpenIndexes: Sendable {
     }
 
     func setFunctions(_ functions: ViewFunctions?, ofView name: String) {
-        state.withLock { $0.views[Key(kind: .view, name: Array(name.utf8))] = functions }
+        // Let go of outside the lock: what a function holds may end here.
+        _ = state.withLock { state in
+            let key = Key(kind: .view, name: Array(name.utf8))
+            defer { state.views[key] = functions }
+            return state.views[key]
+        }
     }
 }

@@ -9,11 +9,13 @@ extension Storage {
     /// Where nothing is to be done it only reads. Otherwise it takes its turn as a writer, in transactions of some thousand
     /// documents, between which others write; killed in the middle, it goes on there the next time.
     ///
-    /// - Returns: the index as it is then, and how many documents were looked at.
+    /// - Parameter making: whether it is made if it is not there, or was made for something else.
+    /// - Returns: the index as it is then, and how many documents were looked at; nil where it isn't there, or is not any
+    ///   more, since somebody deleted it or gave its name to another one meanwhile.
     /// - Throws: `readOnly` (403) where something is to be done and the database is open for reading only; as a save does.
     func update(
-        _ index: IndexDefinition, in database: Database
-    ) throws(CofferError) -> (row: IndexRow, documentCount: Int) {
+        _ index: IndexDefinition, making: Bool, in database: Database
+    ) throws(CofferError) -> (row: IndexRow, documentCount: Int)? {
         try index.check()
         if let row = try upToDateRow(of: index) { return (row, 0) }
         if isReadOnly {
@@ -21,26 +23,32 @@ extension Storage {
                 .readOnly, of: subject, "the index \(index.name) is not up to date, and can't be brought up to date")
         }
         if writerLock.isHeldByCaller {
-            return try write { (writer) throws(CofferError) in
-                try writer.update(index, in: database, notesPlaces: false, goesOn: { _ in true }).result
+            let update = try write { (writer) throws(CofferError) in
+                try writer.update(index, nil, making: making, in: database, notesPlaces: false, goesOn: { _ in true })
             }
+            return update.map { ($0.row, $0.documentCount) }
         }
         let open = indexes[index.kind, index.name]
+        var number: Int64?
         var target: Int64?
         var documentCount = 0
         while true {
             let update = try write { (writer) throws(CofferError) in
-                if target == nil { target = writer.lastSequence }
-                return try writer.update(index, in: database, notesPlaces: open.isWatched) { documentCount in
+                if target == nil { target = try writer.tables.lastSequence() }
+                return try writer.update(
+                    index, number, making: making, in: database, notesPlaces: open.isWatched
+                ) { documentCount in
                     // About a second's work; less where somebody waits.
                     documentCount < (writerLock.isWaitedFor ? 500 : 20_000)
                 }
             }
-            for change in update.changes { open.note(change.places, number: change.number) }
-            documentCount += update.result.documentCount
-            if update.isComplete || update.result.row.sequence >= target ?? 0 && !update.hasDebts {
-                return (update.result.row, documentCount)
+            guard let update else { return nil }
+            for change in update.changes { open.note(change.places, of: update.row.number, number: change.number) }
+            documentCount += update.documentCount
+            if update.isComplete || update.row.sequence >= target ?? 0 && !update.hasDebts {
+                return (update.row, documentCount)
             }
+            number = update.row.number
             letOthersWrite()
         }
     }
@@ -51,6 +59,19 @@ extension Storage {
             guard let row = try tables.row(of: index) else { return nil }
             return try tables.isUpToDate(row) ? row : nil
         }
+    }
+
+    /// Reads what indexes say of themselves, in one snapshot.
+    func readIndexes<Value>(
+        _ body: (DocumentTables) throws(CofferError) -> Value
+    ) throws(CofferError) -> Value {
+        try healingIndexes { () throws(CofferError) in try read(body) }
+    }
+
+    /// Makes the tables of indexes that are there no more, since they were damaged or are another version's.
+    func remakeIndexTables() throws(CofferError) {
+        let isNeeded = try read { (tables) throws(CofferError) in try tables.indexes.needRemaking() }
+        if isNeeded { try write { (writer) throws(CofferError) in try writer.makeIndexTables() } }
     }
 
     /// Runs `body`; should it meet damage that is in the entries of indexes, drops those, and runs it once more.
@@ -72,36 +93,66 @@ extension Storage {
 
     /// - Returns: whether the entries of indexes were damaged, and are gone now.
     private func dropDamagedIndexes() throws(CofferError) -> Bool {
-        guard areIndexesDamaged() else { return false }
+        guard damageOfIndexes() != .none else { return false }
         try alone { (writer) throws(CofferError) in
             // By then somebody else may have.
-            if areIndexesDamaged() {
+            let damage = damageOfIndexes()
+            if damage != .none {
+                writer.hasIndexTables = nil
                 let connection = try databaseFile.connect(.readWrite, cacheByteCount: 1 << 20)
                 defer { try? connection.close() }
                 clock.willCommit()
                 defer { clock.didCommit() }
                 try connection.execute("PRAGMA synchronous = FULL")
-                try connection.changeSchemaDirectly(IndexSchema.abandonment)
+                try connection.changeSchemaDirectly(
+                    damage == .entries ? IndexSchema.abandonment : IndexSchema.abandonmentOfAll)
             }
             // Where the writer itself met the damage it calls good pages bad.
             try renewWriter(writer)
         }
+        do throws(CofferError) {
+            try remakeIndexTables()
+        } catch  where error.code == .damaged {
+            throw CofferError(
+                .damaged, of: subject,
+                "pages of indexes that are damaged are in the way of new ones until the key is changed", cause: error)
+        }
         return true
     }
 
-    /// Whether the entries of indexes can't all be read. Takes time in proportion to them.
-    func areIndexesDamaged() -> Bool {
-        guard let connection = try? databaseFile.connect(.readOnly, cacheByteCount: 1 << 20) else { return false }
+    /// What can't be read of indexes.
+    enum IndexDamage {
+        case none
+        case entries
+        /// Not even what indexes there are.
+        case definitions
+    }
+
+    /// Takes time in proportion to the entries.
+    func damageOfIndexes() -> IndexDamage {
+        guard isWhole({ (tables) throws(CofferError) in _ = try tables.lastSequence() }) else { return .none }
+        if !isWhole({ (tables) throws(CofferError) in
+            if try tables.indexes.areUsable() { try tables.indexes.readDefinitions() }
+        }) {
+            return .definitions
+        }
+        return isWhole { (tables) throws(CofferError) in
+            if try tables.indexes.areUsable() { try tables.indexes.readEverything() }
+        } ? .none : .entries
+    }
+
+    /// Whether `body` reads in a snapshot without meeting damage.
+    private func isWhole(_ body: (DocumentTables) throws(CofferError) -> Void) -> Bool {
+        guard let connection = try? databaseFile.connect(.readOnly, cacheByteCount: 1 << 20) else { return true }
         defer { try? connection.close() }
         do throws(CofferError) {
             try connection.execute("BEGIN")
             let tables = DocumentTables(connection)
-            guard try tables.indexes.areUsable() else { return false }
-            try tables.indexes.readEverything()
+            try body(tables)
             try tables.confirmReads()
-            return false
+            return true
         } catch {
-            return error.code == .damaged
+            return error.code != .damaged
         }
     }
 }
@@ -117,14 +168,15 @@ extension DocumentTables {
 
     /// Whether the index has every document.
     func isUpToDate(_ row: IndexRow) throws(CofferError) -> Bool {
-        guard try row.sequence >= lastSequence() else { return false }
+        guard try row.sequence == lastSequence() else { return false }
         return try indexes.debts(of: row.number, limit: 1).isEmpty
     }
 }
 
 /// Part of an index's update, in one transaction.
 private struct IndexUpdate {
-    var result: (row: IndexRow, documentCount: Int)
+    var row: IndexRow
+    var documentCount: Int
     var isComplete: Bool
     var hasDebts: Bool
     /// What each step touched, and the index's number of changes since then.
@@ -132,20 +184,29 @@ private struct IndexUpdate {
 }
 
 extension Writer {
-    /// - Parameter goesOn: whether to take another step in this transaction, after so many documents.
+    /// - Parameters:
+    ///   - number: the index's, where the update is under way.
+    ///   - goesOn: whether to take another step in this transaction, after so many documents.
+    /// - Returns: nil where the index isn't there, or is another one by now.
     fileprivate func update(
-        _ index: IndexDefinition, in database: Database, notesPlaces: Bool, goesOn: (Int) -> Bool
-    ) throws(CofferError) -> IndexUpdate {
+        _ index: IndexDefinition, _ number: Int64?, making: Bool, in database: Database, notesPlaces: Bool,
+        goesOn: (Int) -> Bool
+    ) throws(CofferError) -> IndexUpdate? {
+        let known = try number == nil && making ? row(of: index) : tables.row(of: index)
+        guard var row = known, number == nil || number == row.number else { return nil }
+        // Made from what is not there any more: it can't be true of what is.
+        if try row.sequence > tables.lastSequence() { row = try self.row(of: index) }
         var documentCount = 0
         var changes: [(places: [EntryPosition]?, number: Int64)] = []
         while true {
-            let step = try updateStep(of: index, in: database, notesPlaces: notesPlaces)
+            let step = try updateStep(of: index, row, in: database, notesPlaces: notesPlaces)
+            row = step.row
             documentCount += step.documentCount
-            changes.append((step.touched, step.row.changeCount))
+            if step.hasChanged { changes.append((step.touched, step.row.changeCount)) }
             if step.isComplete || !goesOn(documentCount) {
-                let debts = step.isComplete ? [] : try tables.indexes.debts(of: step.row.number, limit: 1)
+                let debts = step.isComplete ? [] : try tables.indexes.debts(of: row.number, limit: 1)
                 return IndexUpdate(
-                    result: (step.row, documentCount), isComplete: step.isComplete, hasDebts: !debts.isEmpty,
+                    row: row, documentCount: documentCount, isComplete: step.isComplete, hasDebts: !debts.isEmpty,
                     changes: changes)
             }
         }

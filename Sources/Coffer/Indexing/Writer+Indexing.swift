@@ -9,7 +9,9 @@ struct IndexStep {
     /// Whether it has every document now.
     var isComplete: Bool
     var documentCount: Int
-    /// The places of entries that came or went, where that was asked for; nil when there are too many.
+    /// Whether it changed the index.
+    var hasChanged: Bool
+    /// The places of entries that came or went; nil when there are too many, and where nobody asked.
     var touched: [EntryPosition]?
 }
 
@@ -38,11 +40,7 @@ extension Writer {
     /// The index's row, with the definition that is asked for: made, or emptied, where it was another.
     func row(of index: IndexDefinition) throws(CofferError) -> IndexRow {
         try makeIndexTables()
-        if let row = try tables.indexes.index(index.kind, index.name),
-            row.definition.utf8.elementsEqual(index.definition.utf8)
-        {
-            return row
-        }
+        if let row = try tables.row(of: index), try row.sequence <= tables.lastSequence() { return row }
         return try change { () throws(CofferError) in
             if let row = try tables.indexes.index(index.kind, index.name) {
                 try indexing.redefine(row.number, as: index.definition)
@@ -60,6 +58,7 @@ extension Writer {
     ///
     /// - Returns: whether there was one.
     func removeIndex(_ kind: IndexKind, _ name: String) throws(CofferError) -> Bool {
+        if try tables.indexes.needRemaking() { try makeIndexTables() }
         guard try indexTablesAreThere(), let row = try tables.indexes.index(kind, name) else { return false }
         try change { () throws(CofferError) in try indexing.remove(row.number) }
         return true
@@ -67,11 +66,13 @@ extension Writer {
 
     /// Makes the entries of the next documents that an index has not.
     ///
-    /// - Parameter notesPlaces: whether to return which entries came and went.
+    /// - Parameters:
+    ///   - row: the index as it is.
+    ///   - notesPlaces: whether to return which entries came and went.
     func updateStep(
-        of index: IndexDefinition, in database: Database, notesPlaces: Bool
+        of index: IndexDefinition, _ row: IndexRow, in database: Database, notesPlaces: Bool
     ) throws(CofferError) -> IndexStep {
-        let row = try row(of: index)
+        try checkNotInFunction()
         var step = IndexUpdateStep(
             writer: self, index: index, row: row, database: database, notesPlaces: notesPlaces)
         return try step.run()
@@ -86,7 +87,8 @@ private struct IndexUpdateStep {
     let database: Database
     let notesPlaces: Bool
 
-    private var touched: [EntryPosition] = []
+    private var touched: [EntryPosition]? = []
+    private var touchedByteCount = 0
     private var entryDelta = 0
     private var hasRests = false
     /// Documents that may have entries although they came after ``IndexRow/sequence``.
@@ -111,45 +113,45 @@ private struct IndexUpdateStep {
 
     mutating func run() throws(CofferError) -> IndexStep {
         let tables = writer.tables
-        // An index that has nothing yet owes nothing.
-        let debts = row.sequence == 0 ? [] : try tables.indexes.debts(of: row.number, limit: Self.limit.rowCount)
-        var (position, isComplete) = (row.sequence, false)
-        var work: [Work] = []
-        if debts.isEmpty {
-            (work, position, isComplete) = try readNext()
-        } else {
-            for debt in debts {
-                guard let id = try? DocumentID(debt.id), let (document, winner) = try tables.winner(of: id),
-                    document.number == debt.document
-                else { continue }
-                work.append(Work(number: debt.document, id: id, winner: winner))
-            }
+        // Debts of documents that come later anyway are paid then.
+        let debts = try tables.indexes.debts(of: row.number, limit: Self.limit.rowCount)
+        var (position, isComplete, documentCount) = (row.sequence, false, 0)
+        for debt in debts where debt.document <= row.sequence {
+            guard let id = try? DocumentID(debt.id), let (document, winner) = try tables.winner(of: id),
+                document.number == debt.document
+            else { continue }
+            try remake(Work(number: debt.document, id: id, winner: winner))
+            documentCount += 1
         }
-        let isUnchanged = work.isEmpty && debts.isEmpty && position == row.sequence
-        for document in work { try remake(document) }
+        if debts.isEmpty { (position, isComplete, documentCount) = try makeNext() }
+        let hasChanged = documentCount > 0 || !debts.isEmpty || position != row.sequence
         try writer.change { () throws(CofferError) in
             for debt in debts { try writer.indexing.removeDebt(of: row.number, debt.document) }
-            guard !isUnchanged else { return }
+            guard hasChanged else { return }
             try writer.indexing.advance(row.number, to: position, entryDelta: entryDelta, hasRests: hasRests)
         }
         var after = row
         after.sequence = position
         after.entryCount += entryDelta
-        after.changeCount += isUnchanged ? 0 : 1
+        after.changeCount += hasChanged ? 1 : 0
         after.hasRests = after.hasRests || hasRests
         return IndexStep(
-            row: after, isComplete: isComplete, documentCount: work.count,
-            touched: touched.count > OpenIndex.placeLimit ? nil : touched)
+            row: after, isComplete: isComplete, documentCount: documentCount, hasChanged: hasChanged,
+            touched: notesPlaces ? touched : nil)
     }
 
-    /// - Returns: what comes next, the sequence up to which it goes, and whether that is the last.
-    private func readNext() throws(CofferError) -> ([Work], Int64, Bool) {
+    /// Makes the entries of what comes next.
+    ///
+    /// - Returns: the sequence up to which it goes, whether that is the last, and how many documents these were.
+    private mutating func makeNext() throws(CofferError) -> (Int64, isComplete: Bool, documentCount: Int) {
         let tables = writer.tables
         var work: [Work] = []
         var elsewhere: [(number: Int64, id: DocumentID, winner: Int64)] = []
         var (position, byteCount, visitCount) = (row.sequence, 0, 0)
         var isComplete = true
-        guard row.sequence < writer.lastSequence else { return ([], row.sequence, true) }
+        // Not the writer's own count, which goes on after what was rolled back.
+        let last = try tables.lastSequence()
+        guard row.sequence < last else { return (row.sequence, true, 0) }
         try tables.revisions(from: row.sequence + 1, to: .max, descending: false, loadsBodies: true) {
             (revision, id, document) throws(CofferError) in
             guard work.count + elsewhere.count < Self.limit.rowCount, byteCount < Self.limit.byteCount,
@@ -169,21 +171,22 @@ private struct IndexUpdateStep {
             }
             return true
         }
+        for document in work { try remake(document) }
         for document in elsewhere {
             let winner = try tables.revision(sequence: document.winner, of: document.id)
-            work.append(Work(number: document.number, id: document.id, winner: winner))
+            try remake(Work(number: document.number, id: document.id, winner: winner))
         }
         // Where the last revisions were purged no rows say that there is nothing more.
-        if isComplete { position = writer.lastSequence }
-        return (work, position, isComplete)
+        return (isComplete ? last : position, isComplete, work.count + elsewhere.count)
     }
 
     private mutating func remake(_ document: Work) throws(CofferError) {
         var mapped: [MappedEntry] = []
         var hasFailed = false
         if !document.winner.isDeletion && !document.id.isDesign {
+            let isInAnother = writer.isInFunction
             writer.isInFunction = true
-            defer { writer.isInFunction = false }
+            defer { writer.isInFunction = isInAnother }
             do {
                 mapped = try index.map(
                     SavedRevision(document: database.document(withID: document.id.text), document.winner))
@@ -226,6 +229,9 @@ private struct IndexUpdateStep {
     }
 
     private mutating func note(_ place: EntryPosition) {
-        if notesPlaces && touched.count <= OpenIndex.placeLimit { touched.append(place) }
+        guard notesPlaces, let count = touched?.count else { return }
+        touchedByteCount += place.key.count + place.id.count
+        let isTooMuch = count >= OpenIndex.placeLimit || touchedByteCount > OpenIndex.placeByteLimit
+        if isTooMuch { touched = nil } else { touched?.append(place) }
     }
 }

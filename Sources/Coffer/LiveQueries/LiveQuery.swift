@@ -47,12 +47,14 @@ public struct LiveQuery<Row: Sendable>: AsyncSequence, Sendable {
             bell = CommitBell(source.database.storage.hub)
         }
 
-        /// Waits for the next result; nil when the database was closed.
+        /// Waits for the next result; nil when the database was closed. Where other transactions keep it from bringing an index
+        /// up to date for too long, it goes on trying.
         ///
         /// - Throws: what the query throws; `cancelled` (499) when the task was cancelled.
         public mutating func next() async throws(CofferError) -> Result? {
+            var isTryingAgain = false
             while true {
-                if last != nil {
+                if last != nil && !isTryingAgain {
                     guard await bell.wait() else {
                         if Task.isCancelled { throw CofferError(.cancelled) }
                         return nil
@@ -66,10 +68,14 @@ public struct LiveQuery<Row: Sendable>: AsyncSequence, Sendable {
                     }
                 } catch let error as CofferError {
                     if error.code == .closed && last != nil { return nil }
+                    // It has waited long enough for its turn as it is.
+                    isTryingAgain = error.code == .busy && last != nil
+                    if isTryingAgain { continue }
                     throw error
                 } catch {
                     throw CofferError(.cancelled)
                 }
+                isTryingAgain = false
                 // Watched from before the next look on: what changes until then can't be told, and counts as a change.
                 if watch?.index !== state.index { watch = state.index.map(IndexWatch.init) }
                 let hasChanged = last.map { state.mayDiffer(from: $0) } ?? true
@@ -97,12 +103,22 @@ struct LiveState: Sendable {
     var ranges: [EntryRange] = []
     /// How often it had been changed.
     var changeCount: Int64 = 0
-    /// Which index it is: an index that is made anew counts its changes anew.
+    /// Which index it is: one that is made anew counts its changes anew.
     var number: Int64 = 0
+
+    init(sequence: Int) { self.sequence = sequence }
+
+    init(of row: IndexRow, _ kind: IndexKind, _ ranges: [EntryRange], _ storage: Storage) {
+        sequence = Int(row.sequence)
+        index = storage.indexes[kind, row.name]
+        self.ranges = ranges
+        changeCount = row.changeCount
+        number = row.number
+    }
 
     func mayDiffer(from last: LiveState) -> Bool {
         guard let index, index === last.index, number == last.number, ranges == last.ranges else { return true }
-        return index.mayHaveChanged(ranges, after: last.changeCount, upTo: changeCount)
+        return index.mayHaveChanged(ranges, of: number, after: last.changeCount, upTo: changeCount)
     }
 }
 
@@ -129,9 +145,7 @@ extension DatabaseView {
         options.update = .before
         return LiveQuery(
             LiveSource(database: database, rows: rows(options)) { [self, options] () throws(CofferError) in
-                let definition = try definition()
-                let ranges = try options.ranges()
-                return try database.look(at: definition, ranges)
+                LiveState(of: try bringUpToDate().row, .view, try options.ranges(), database.storage)
             })
     }
 }
@@ -145,23 +159,11 @@ extension Database {
     public func liveDocuments(_ query: DocumentQuery) -> LiveQuery<SavedRevision> {
         LiveQuery(
             LiveSource(database: self, rows: documents(query)) { [self] () throws(CofferError) in
-                let planned = try planned(query)
-                guard let index = planned.plan.index, !isReadOnly else {
-                    return LiveState(sequence: try lastSequenceNumber)
+                while !isReadOnly, case let planned = try planned(query), let index = planned.plan.index {
+                    guard let row = try bringUpToDate(index) else { continue }
+                    return LiveState(of: row, .properties, planned.ranges, storage)
                 }
-                return try look(at: index.definition, planned.ranges)
+                return LiveState(sequence: try lastSequenceNumber)
             })
-    }
-
-    /// Brings an index up to date, and says what it is then.
-    fileprivate func look(
-        at definition: IndexDefinition, _ ranges: [EntryRange]
-    ) throws(CofferError) -> LiveState {
-        let row = try storage.healingIndexes { () throws(CofferError) in
-            try storage.update(definition, in: self).row
-        }
-        return LiveState(
-            sequence: Int(row.sequence), index: storage.indexes[definition.kind, definition.name], ranges: ranges,
-            changeCount: row.changeCount, number: row.number)
     }
 }

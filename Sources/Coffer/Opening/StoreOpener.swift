@@ -95,6 +95,8 @@ struct StoreOpener {
             writer: writer, clock: clock, settings: settings, didClose: { Registry.shared.remove(identity) })
         storage.startHousekeeping(
             writer, nextExpiration: inspection.nextExpiration, reclaimable: inspection.reclaimable)
+        // Where that fails there are no indexes until somebody asks for one, who is told why.
+        try? storage.remakeIndexTables()
         return storage
     }
 

@@ -15,10 +15,16 @@ extension Database {
     ///   (503), `noSpace` (507) where an index has to be brought up to date; `damaged` and `closed` (500).
     public func documents(_ query: DocumentQuery) -> Rows<SavedRevision> {
         Rows(waitingIn: storage) { [self] () throws(CofferError) in
-            guard let index = try planned(query).plan.index else { return }
-            try bringUpToDate(index)
+            try bringUpToDate(for: query)
         } batches: { [self] () throws(CofferError) in
-            var reader = QueryReader(self, query, try planned(query))
+            // An index that somebody has just made may serve it better, and has nothing yet.
+            var planned = try planned(query)
+            while planned.plan.index?.isStale ?? false {
+                try bringUpToDate(for: query)
+                planned = try self.planned(query)
+                if isReadOnly || storage.writerIfHeld != nil { break }
+            }
+            var reader = QueryReader(self, query, planned)
             return { () throws(CofferError) in try reader.nextBatch() }
         }
     }
@@ -35,15 +41,17 @@ extension Database {
 
     /// Those that can be brought up to date, or are.
     private func usableIndexes() throws(CofferError) -> [PropertyIndex] {
-        try storage.read { (tables) throws(CofferError) in
-            guard try tables.indexes.areUsable() else { return [] }
-            var usable: [PropertyIndex] = []
-            for row in try tables.indexes.indexes(.properties) {
-                let index = try PropertyIndex(row, in: tables)
-                if !storage.isReadOnly || !index.isStale { usable.append(index) }
-            }
-            return usable
+        try storage.readIndexes { (tables) throws(CofferError) in try usableIndexes(tables) }
+    }
+
+    private func usableIndexes(_ tables: DocumentTables) throws(CofferError) -> [PropertyIndex] {
+        guard try tables.indexes.areUsable() else { return [] }
+        var usable: [PropertyIndex] = []
+        for row in try tables.indexes.indexes(.properties) {
+            let index = try PropertyIndex(row, in: tables)
+            if !storage.isReadOnly || !index.isStale { usable.append(index) }
         }
+        return usable
     }
 
     // MARK: Indexes
@@ -97,7 +105,7 @@ extension Database {
     /// The indexes that were declared over properties, sorted by the bytes of their names.
     public var indexes: [PropertyIndex] {
         get throws(CofferError) {
-            try storage.read { (tables) throws(CofferError) in
+            try storage.readIndexes { (tables) throws(CofferError) in
                 guard try tables.indexes.areUsable() else { return [] }
                 return try tables.indexes.indexes(.properties).map { (row) throws(CofferError) in
                     try PropertyIndex(row, in: tables)
@@ -115,16 +123,25 @@ extension Database {
         var documentCount = 0
         for index in try indexes {
             documentCount += try storage.healingIndexes { () throws(CofferError) in
-                try storage.update(index.definition, in: self).documentCount
+                try storage.update(index.definition, making: false, in: self)?.documentCount ?? 0
             }
         }
         return documentCount
     }
 
-    /// Brings an index up to date, unless the database is open for reading only.
-    func bringUpToDate(_ index: PropertyIndex) throws(CofferError) {
+    /// Brings the index that serves a query up to date, unless the database is open for reading only.
+    func bringUpToDate(for query: DocumentQuery) throws(CofferError) {
         guard !isReadOnly else { return }
-        try storage.healingIndexes { () throws(CofferError) in _ = try storage.update(index.definition, in: self) }
+        // Where it was deleted meanwhile, another one serves, or none.
+        while let index = try planned(query).plan.index, try bringUpToDate(index) == nil {}
+    }
+
+    /// - Returns: nil where the index isn't there any more.
+    @discardableResult
+    func bringUpToDate(_ index: PropertyIndex) throws(CofferError) -> IndexRow? {
+        try storage.healingIndexes { () throws(CofferError) in
+            try storage.update(index.definition, making: false, in: self)?.row
+        }
     }
 }
 

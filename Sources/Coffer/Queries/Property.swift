@@ -66,7 +66,7 @@ extension DocumentPredicate {
 
     /// At least one of them holds.
     public static func || (left: DocumentPredicate, right: DocumentPredicate) -> DocumentPredicate {
-        DocumentPredicate(.any([left.node, right.node]))
+        DocumentPredicate(.any(left.node.disjuncts + right.node.disjuncts))
     }
 
     /// It does not hold.

@@ -8,8 +8,8 @@ struct QueryReader {
     private var source: QuerySource
     private let sortsInMemory: Bool
     private var count: RowCount
-    /// The ids of all documents, where they are sorted in memory; the rest of them once some were given.
-    private var sorted: ArraySlice<String>?
+    /// All documents in order, where they are sorted in memory.
+    private var sorted: Rows<SavedRevision>.Iterator?
 
     init(_ database: Database, _ query: DocumentQuery, _ planned: PlannedQuery) {
         self.database = database
@@ -23,7 +23,7 @@ struct QueryReader {
     mutating func nextBatch() throws(CofferError) -> [SavedRevision] {
         if sortsInMemory { return try nextSorted() }
         while !count.isOver {
-            let found = try source.nextBatch()
+            let found = try source.nextBatch(count.wantedCount)
             guard !found.isEmpty else { return [] }
             let batch = count.take(found)
             if !batch.isEmpty { return batch }
@@ -32,26 +32,28 @@ struct QueryReader {
     }
 
     private mutating func nextSorted() throws(CofferError) -> [SavedRevision] {
-        if sorted == nil { sorted = try sort() }
-        while let ids = sorted?.prefix(256), !ids.isEmpty {
-            sorted?.removeFirst(ids.count)
+        if sorted == nil {
             var options = AllDocumentsOptions()
-            options.ids = Array(ids)
-            // What was changed since it was sorted may be meant no more.
-            let found = try database.allDocuments(options).all
-            var batch: [SavedRevision] = []
-            for revision in found where try query.matches(revision) { batch.append(revision) }
-            if !batch.isEmpty { return batch }
+            options.ids = count.isOver ? [] : try sortedIDs()
+            sorted = database.allDocuments(options).makeIterator()
         }
-        return []
+        let limit = BatchLimit()
+        var (batch, byteCount) = ([SavedRevision](), 0)
+        while batch.count < limit.rowCount, byteCount < limit.byteCount, let revision = try sorted?.next() {
+            // What was changed since it was sorted may be meant no more.
+            guard try query.matches(revision) else { continue }
+            batch.append(revision)
+            byteCount += revision.stored.body?.count ?? 0
+        }
+        return batch
     }
 
     /// The ids of the documents to give, in order.
-    private mutating func sort() throws(CofferError) -> ArraySlice<String> {
+    private mutating func sortedIDs() throws(CofferError) -> [String] {
         let wanted = count.wantedCount
         let limit = wanted > .max / 2 - 1_000 ? Int.max : 2 * wanted + 1_000
         var keys: [(key: [UInt8], id: String)] = []
-        while case let batch = try source.nextBatch(), !batch.isEmpty {
+        while case let batch = try source.nextBatch(.max), !batch.isEmpty {
             for revision in batch { keys.append((try query.sortKey(of: revision), revision.document.documentID)) }
             // What is certainly beyond the limit isn't kept.
             if keys.count > limit {
@@ -60,7 +62,7 @@ struct QueryReader {
             }
         }
         keys.sort { $0.key.lexicographicallyPrecedes($1.key) }
-        return count.take(keys.map(\.id))[...]
+        return count.take(keys.map(\.id))
     }
 }
 
@@ -76,10 +78,15 @@ private struct QuerySource {
         self.database = database
         self.query = query
         checksDocuments = planned.plan.checksDocuments
-        entries = planned.plan.index.map { index in
-            EntryReader(
-                database.storage, .properties, index.name, planned.ranges, descending: planned.isDescending,
-                loadsValues: false, remake: { () throws(CofferError) in try database.bringUpToDate(index) })
+        if let index = planned.plan.index {
+            var remake: (@Sendable () throws(CofferError) -> Void)?
+            if !database.isReadOnly {
+                remake = { () throws(CofferError) in _ = try database.bringUpToDate(index) }
+            }
+            entries = EntryReader(
+                database.storage, .properties, index.name, madeFor: index.definition.definition, planned.ranges,
+                descending: planned.isDescending, loadsValues: false,
+                remake: remake)
         }
         all = database.allDocuments().makeIterator()
     }
@@ -92,15 +99,19 @@ private struct QuerySource {
     }
 
     /// The next documents that are meant; none after the last.
-    mutating func nextBatch() throws(CofferError) -> [SavedRevision] {
+    ///
+    /// - Parameter count: how many are needed at most.
+    mutating func nextBatch(_ count: Int) throws(CofferError) -> [SavedRevision] {
         guard entries != nil else { return try nextOfAll() }
         while true {
-            let found = try entries?.nextBatch { [database] (tables, entry) throws(CofferError) -> Found? in
+            let found = try entries?.nextBatch(checksDocuments ? .max : count) {
+                [database] (tables, entry, byteCount) throws(CofferError) -> Found? in
                 let document = database.document(withID: String(decoding: entry.id, as: UTF8.self))
                 // It may have been deleted since the index was brought up to date.
                 guard let winner = try tables.winner(of: try document.checkedID)?.revision, !winner.isDeletion else {
                     return nil
                 }
+                byteCount += winner.body?.count ?? 0
                 return Found(
                     revision: SavedRevision(document: document, winner), isCurrent: winner.sequence == entry.sequence)
             }
@@ -116,10 +127,13 @@ private struct QuerySource {
     }
 
     private mutating func nextOfAll() throws(CofferError) -> [SavedRevision] {
-        var batch: [SavedRevision] = []
-        while batch.count < 256, let revision = try all.next() {
+        let limit = BatchLimit()
+        var (batch, byteCount) = ([SavedRevision](), 0)
+        while batch.count < limit.rowCount, byteCount < limit.byteCount, let revision = try all.next() {
             let isDesign = try revision.document.checkedID.isDesign
-            if try isDesign ? false : matches(revision) { batch.append(revision) }
+            guard try isDesign ? false : matches(revision) else { continue }
+            batch.append(revision)
+            byteCount += revision.stored.body?.count ?? 0
         }
         return batch
     }

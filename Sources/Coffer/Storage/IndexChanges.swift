@@ -5,7 +5,7 @@ internal import CofferSQLite
 /// The writer's statements for views and declared indexes. The tables must be there: see ``IndexSchema``.
 final class IndexChanges {
     private let connection: Connection
-    private let insertIndex, redefine, advance, removeIndex: Statement
+    private let insertIndex, noteNumber, redefine, advance, removeIndex: Statement
     private let insertEntry, countEntries, listKeys, removeEntries, removeAllEntries: Statement
     private let insertDebt, removeDebt, removeDebts, removeDebtsOfIndex, countRemoved: Statement
 
@@ -14,9 +14,13 @@ final class IndexChanges {
         insertIndex = Statement(
             connection,
             """
-            INSERT INTO indexes (kind, name, definition, sequence, entries, changes, flags)
-            VALUES (?1, ?2, ?3, 0, 0, 0, 0)
+            INSERT INTO indexes (number, kind, name, definition, sequence, entries, changes, flags)
+            SELECT coalesce((SELECT value FROM info WHERE key = 'last_index'), 0) + 1, ?1, ?2, ?3, 0, 0, 0, 0
             """)
+        // No number is given twice: whoever knows an index by it would take another for it.
+        noteNumber = Statement(
+            connection,
+            "INSERT OR REPLACE INTO info (key, value) SELECT 'last_index', max(number) FROM indexes")
         redefine = Statement(
             connection,
             """
@@ -58,6 +62,7 @@ final class IndexChanges {
         try insertIndex.bind(2, name)
         try insertIndex.bind(3, definition)
         try insertIndex.run()
+        try noteNumber.run()
     }
 
     /// Gives the index another definition, and empties it.

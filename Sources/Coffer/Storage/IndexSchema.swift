@@ -65,6 +65,13 @@ enum IndexSchema {
         INSERT OR REPLACE INTO info (key, value) VALUES ('index_abandoned', 1);
         """
 
+    /// The same where not even what indexes there are can be read.
+    static let abandonmentOfAll: StaticString = """
+        DELETE FROM sqlite_master WHERE tbl_name IN ('indexes', 'index_entries', 'index_debts');
+        DELETE FROM info WHERE key = 'index_version';
+        INSERT OR REPLACE INTO info (key, value) VALUES ('index_abandoned', 1);
+        """
+
     /// What counts the rows of each table.
     static let counts: [StaticString] = [
         "SELECT count(*) FROM indexes", "SELECT count(*) FROM index_entries", "SELECT count(*) FROM index_debts",

@@ -7,6 +7,7 @@ final class IndexTables {
     private let connection: Connection
     private let findVersion, findIndex, listIndexes, findDebts, listFailures: Statement
     private let forward, backward, forwardWithRests, backwardWithRests: Statement
+    private let findTable: Statement
 
     init(_ connection: Connection) {
         self.connection = connection
@@ -24,7 +25,7 @@ final class IndexTables {
             WHERE kind = ?1 ORDER BY name
             """)
         findDebts = Statement(connection, "SELECT document, id FROM index_debts WHERE owner = ?1 LIMIT ?2")
-        // Both bounds are places of whole entries. Where no entry has a rest, the index alone gives the order.
+        // The index alone gives the order, but among entries that are equal in what it has of them.
         forward = Statement(
             connection,
             """
@@ -42,17 +43,19 @@ final class IndexTables {
         forwardWithRests = Statement(
             connection,
             """
-            SELECT number, sequence, key, id, value, digest, key_rest, id_rest
-            FROM index_entries WHERE owner = ?1 AND key >= ?2 AND key <= ?4
-            ORDER BY key, key_rest, id, id_rest, number
+            SELECT number, sequence, key, id, value, digest, key_rest, id_rest FROM index_entries
+            WHERE owner = ?1 AND (key, id) >= (?2, ?3) AND (key, id) <= (?4, ?5)
+            ORDER BY key, id, number
             """)
         backwardWithRests = Statement(
             connection,
             """
-            SELECT number, sequence, key, id, value, digest, key_rest, id_rest
-            FROM index_entries WHERE owner = ?1 AND key >= ?2 AND key <= ?4
-            ORDER BY key DESC, key_rest DESC, id DESC, id_rest DESC, number DESC
+            SELECT number, sequence, key, id, value, digest, key_rest, id_rest FROM index_entries
+            WHERE owner = ?1 AND (key, id) >= (?2, ?3) AND (key, id) <= (?4, ?5)
+            ORDER BY key DESC, id DESC, number DESC
             """)
+        findTable = Statement(
+            connection, "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'indexes'")
         // A function that failed for a document leaves an entry without a key.
         listFailures = Statement(
             connection,
@@ -67,6 +70,12 @@ final class IndexTables {
         try findVersion.first { $0.integer(0) } == IndexSchema.version
     }
 
+    /// Whether there were indexes once whose tables are to be made anew: those of another version, or that were damaged.
+    func needRemaking() throws(CofferError) -> Bool {
+        guard try findTable.first({ _ in true }) != nil else { return false }
+        return try !areUsable()
+    }
+
     /// Whether pages of damaged entries stay in the file without a use.
     func haveAbandonedPages() throws(CofferError) -> Bool {
         let find = Statement(connection, "SELECT 1 FROM info WHERE key = 'index_abandoned'")
@@ -78,7 +87,7 @@ final class IndexTables {
     func index(_ kind: IndexKind, _ name: String) throws(CofferError) -> IndexRow? {
         try findIndex.bind(1, kind.rawValue)
         try findIndex.bind(2, name)
-        return try findIndex.first(Self.row)
+        return try findIndex.first(row)
     }
 
     /// All indexes of a kind, by the bytes of their names. The tables must be there.
@@ -86,12 +95,16 @@ final class IndexTables {
         defer { listIndexes.reset() }
         try listIndexes.bind(1, kind.rawValue)
         var rows: [IndexRow] = []
-        while try listIndexes.step() { rows.append(Self.row(listIndexes)) }
+        while try listIndexes.step() { rows.append(try row(listIndexes)) }
         return rows
     }
 
-    private static func row(_ statement: Statement) -> IndexRow {
-        IndexRow(
+    private func row(_ statement: Statement) throws(CofferError) -> IndexRow {
+        // Nothing counts so far: only who writes the disk of a store without encryption can have it so.
+        for column: Int32 in [0, 3, 4, 5] where !(0...1 << 53).contains(statement.integer(column)) {
+            throw CofferError(.damaged, of: connection.subject, "an index says what can't be of itself")
+        }
+        return IndexRow(
             number: statement.integer(0), name: statement.text(1), definition: statement.text(2),
             sequence: statement.integer(3), entryCount: Int(statement.integer(4)), changeCount: statement.integer(5),
             hasRests: statement.integer(6) & 1 != 0)
@@ -124,33 +137,65 @@ final class IndexTables {
     /// Entries of an index from one place to another, in order.
     ///
     /// - Parameters:
-    ///   - range: the places before its first entry and before what comes after its last.
+    ///   - range: the places of its first entry and of its last, if there were such.
     ///   - visit: returns whether to go on.
     func entries(
         of index: IndexRow, in range: EntryRange, descending: Bool, loadsValues: Bool,
         _ visit: (IndexEntry) throws(CofferError) -> Bool
     ) throws(CofferError) {
-        let (lower, upper) = (SplitBytes(range.lower.key), SplitBytes(range.upper.key))
-        let hasRests = index.hasRests || lower.rest != nil || upper.rest != nil
-        let statement =
-            hasRests ? (descending ? backwardWithRests : forwardWithRests) : (descending ? backward : forward)
+        if index.hasRests {
+            return try entriesWithRests(of: index, in: range, descending: descending, visit)
+        }
+        let statement = descending ? backward : forward
         defer { statement.reset() }
-        try statement.bind(1, index.number)
-        try statement.bind(2, lower.start)
-        try statement.bind(4, upper.start)
-        if !hasRests {
-            try statement.bind(3, range.lower.id)
-            try statement.bind(5, range.upper.id)
-            try statement.bind(6, loadsValues ? 1 : 0)
+        try bind(statement, index, range)
+        try statement.bind(6, loadsValues ? 1 : 0)
+        while try statement.step() {
+            guard try visit(entry(statement, loadsValue: loadsValues)) else { return }
+        }
+    }
+
+    /// The same where entries have rests, which the index has not: those that are equal in what it has are sorted here.
+    private func entriesWithRests(
+        of index: IndexRow, in range: EntryRange, descending: Bool,
+        _ visit: (IndexEntry) throws(CofferError) -> Bool
+    ) throws(CofferError) {
+        let statement = descending ? backwardWithRests : forwardWithRests
+        defer { statement.reset() }
+        try bind(statement, index, range.widened)
+        var run: (start: EntryPosition, entries: [IndexEntry])?
+        func end() throws(CofferError) -> Bool {
+            let sorted = (run?.entries ?? []).sorted { ($0.place, $0.number) < ($1.place, $1.number) }
+            run = nil
+            for entry in descending ? sorted.reversed() : sorted where range.contains(entry) {
+                guard try visit(entry) else { return false }
+            }
+            return true
         }
         while try statement.step() {
-            if hasRests {
-                let entry = try entryWithRests(statement)
-                guard range.contains(entry) else { continue }
-                guard try visit(entry) else { return }
-            } else {
-                guard try visit(entry(statement, loadsValue: loadsValues)) else { return }
+            let start = EntryPosition(key: statement.bytes(2), id: statement.bytes(3)).startOfRun
+            let entry = try entryWithRests(statement)
+            if run?.start != start {
+                guard try end() else { return }
+                run = (start, [])
             }
+            run?.entries.append(entry)
+        }
+        _ = try end()
+    }
+
+    private func bind(_ statement: Statement, _ index: IndexRow, _ range: EntryRange) throws(CofferError) {
+        try statement.bind(1, index.number)
+        try statement.bind(2, range.lower.key)
+        try statement.bind(3, range.lower.id)
+        try statement.bind(4, range.upper.key)
+        try statement.bind(5, range.upper.id)
+    }
+
+    /// Reads what is known of all indexes: fails where any of it can't be read.
+    func readDefinitions() throws(CofferError) {
+        for kind in [IndexKind.view, .properties] {
+            for row in try indexes(kind) { _ = try debts(of: row.number, limit: .max) }
         }
     }
 
@@ -208,10 +253,30 @@ struct EntryRange: Equatable, Sendable {
     var upper: EntryPosition
 
     /// Whether the entry is in it.
-    func contains(_ entry: IndexEntry) -> Bool {
-        let place = EntryPosition(key: entry.key, id: entry.id)
-        return lower <= place && place <= upper
+    func contains(_ entry: IndexEntry) -> Bool { lower <= entry.place && entry.place <= upper }
+
+    /// A range of what the index has of places that has all of this one.
+    fileprivate var widened: EntryRange {
+        EntryRange(
+            lower: lower.startOfRun,
+            upper: upper.key.count < IndexSchema.indexedByteCount && upper.id.count < IndexSchema.indexedByteCount
+                ? upper
+                : EntryPosition(key: SplitBytes(upper.key).start, id: EntryPosition.afterIDs))
     }
+}
+
+extension EntryPosition {
+    /// The first of the places that the index doesn't tell from this one.
+    fileprivate var startOfRun: EntryPosition {
+        let limit = IndexSchema.indexedByteCount
+        if key.count >= limit { return EntryPosition(key: Array(key[..<limit])) }
+        return id.count >= limit ? EntryPosition(key: key, id: Array(id[..<limit])) : self
+    }
+}
+
+extension IndexEntry {
+    /// Where it stands.
+    var place: EntryPosition { EntryPosition(key: key, id: id) }
 }
 
 extension EntryPosition: Comparable {

@@ -205,6 +205,7 @@ final class Writer {
     func takeOverReclaimable(from other: Writer) {
         reclaimableByteCount = other.reclaimableByteCount
         notedReclaimableByteCount = other.notedReclaimableByteCount
+        nextCompactionByteCount = other.nextCompactionByteCount
     }
 
     /// Notes that the transaction may install this file. One that was staged before the key was changed is encrypted again.

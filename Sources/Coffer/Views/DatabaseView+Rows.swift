@@ -47,10 +47,22 @@ extension DatabaseView {
         return try reducedRows(options).all.first?.value
     }
 
-    /// Brings the view up to date after its entries were dropped, unless nobody may.
-    func remake(_ options: ViewOptions) -> (@Sendable () throws(CofferError) -> Void)? {
-        if case .never = options.update { return nil }
-        return { [self] () throws(CofferError) in _ = try updateIndex() }
+    /// Reads the entries that are asked for, of the function that the view has.
+    func entryReader(_ options: ViewOptions, loadsValues: Bool) throws(CofferError) -> EntryReader {
+        let ranges = try options.ranges()
+        if case .never = options.update {
+            return EntryReader(
+                database.storage, .view, name, madeFor: nil, ranges, descending: options.isDescending,
+                loadsValues: loadsValues, remake: nil)
+        }
+        // While it is brought up to date in the background its entries are those of the last time.
+        let definition: String? = if case .after = options.update { nil } else { try self.definition().definition }
+        return EntryReader(
+            database.storage, .view, name, madeFor: definition, ranges, descending: options.isDescending,
+            loadsValues: loadsValues
+        ) { [self] () throws(CofferError) in
+            _ = try updateIndex()
+        }
     }
 
     /// Brings the view up to date, where that is asked for.
@@ -60,8 +72,13 @@ extension DatabaseView {
         case .before: try updateIndex()
         case .after:
             _ = try definition()
-            // Whoever asks next finds what is wrong.
-            DispatchQueue.global().async { [self] in _ = try? updateIndex() }
+            let index = database.storage.indexes[.view, name]
+            guard index.beginBackgroundUpdate() else { return }
+            DispatchQueue.global().async { [self] in
+                defer { index.endBackgroundUpdate() }
+                // Whoever asks next finds what is wrong.
+                _ = try? updateIndex()
+            }
         }
     }
 }
@@ -78,14 +95,12 @@ private struct ViewReader {
     init(_ view: DatabaseView, _ options: ViewOptions) throws(CofferError) {
         self.view = view
         self.options = options
-        entries = EntryReader(
-            view.database.storage, .view, view.name, try options.ranges(), descending: options.isDescending,
-            loadsValues: true, remake: view.remake(options))
+        entries = try view.entryReader(options, loadsValues: true)
         count = RowCount(skip: options.skip, limit: options.limit)
     }
 
     mutating func nextBatch() throws(CofferError) -> [ViewRow] {
-        guard let sort = options.sort else { return try nextCounted() }
+        guard let sort = options.sort, !count.isOver || sorted != nil else { return try nextCounted() }
         if sorted == nil {
             var all: [ViewRow] = []
             while case let batch = try nextFiltered(.max), !batch.isEmpty { all += batch }
@@ -111,11 +126,12 @@ private struct ViewReader {
     private mutating func nextFiltered(_ count: Int) throws(CofferError) -> [ViewRow] {
         while true {
             let found = try entries.nextBatch(options.filter == nil ? count : .max) {
-                [view, options] (tables, entry) throws(CofferError) in
+                [view, options] (tables, entry, byteCount) throws(CofferError) in
                 let id = String(decoding: entry.id, as: UTF8.self)
                 guard options.loadsDocuments else { return try ViewRow(entry, of: id, in: view) }
                 let document = view.database.document(withID: id)
                 let winner = try tables.winner(of: try document.checkedID)?.revision
+                byteCount += winner?.body?.count ?? 0
                 return try ViewRow(
                     entry, of: id, in: view, revision: winner.map { SavedRevision(document: document, $0) })
             }

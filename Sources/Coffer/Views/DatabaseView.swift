@@ -57,7 +57,7 @@ public final class DatabaseView: Sendable {
         let index = functions.definition(ofView: name)
         try index.check()
         database.storage.indexes.setFunctions(functions, ofView: name)
-        return try database.storage.read { (tables) throws(CofferError) in try tables.row(of: index) } == nil
+        return try database.storage.readIndexes { (tables) throws(CofferError) in try tables.row(of: index) } == nil
     }
 
     /// Whether the view was given its function since the database was opened.
@@ -98,9 +98,17 @@ public final class DatabaseView: Sendable {
     ///   brought up to date in a database that is open for reading only; `busy` (503), `noSpace` (507), `damaged` (500).
     @discardableResult
     public func updateIndex() throws(CofferError) -> Int {
-        let definition = try definition()
-        return try database.storage.healingIndexes { () throws(CofferError) in
-            try database.storage.update(definition, in: database).documentCount
+        try bringUpToDate().documentCount
+    }
+
+    /// Brings it up to date by the function that it has, also where it is given another one meanwhile.
+    func bringUpToDate() throws(CofferError) -> (row: IndexRow, documentCount: Int) {
+        while true {
+            let definition = try definition()
+            let result = try database.storage.healingIndexes { () throws(CofferError) in
+                try database.storage.update(definition, making: true, in: database)
+            }
+            if let result { return result }
         }
     }
 
@@ -108,7 +116,7 @@ public final class DatabaseView: Sendable {
     public var isStale: Bool {
         get throws(CofferError) {
             let definition = try definition()
-            return try database.storage.read { (tables) throws(CofferError) in
+            return try database.storage.readIndexes { (tables) throws(CofferError) in
                 guard let row = try tables.row(of: definition) else { return true }
                 return try !tables.isUpToDate(row)
             }
@@ -127,7 +135,7 @@ public final class DatabaseView: Sendable {
 
     private var row: IndexRow? {
         get throws(CofferError) {
-            try database.storage.read { (tables) throws(CofferError) in
+            try database.storage.readIndexes { (tables) throws(CofferError) in
                 try tables.indexes.areUsable() ? tables.indexes.index(.view, name) : nil
             }
         }
@@ -138,7 +146,7 @@ public final class DatabaseView: Sendable {
     ///
     /// - Parameter limit: how many at most. Default: 1,000.
     public func failedDocumentIDs(limit: Int = 1_000) throws(CofferError) -> [String] {
-        try database.storage.read { (tables) throws(CofferError) in
+        try database.storage.readIndexes { (tables) throws(CofferError) in
             guard try tables.indexes.areUsable(), let row = try tables.indexes.index(.view, name) else { return [] }
             return try tables.indexes.failures(of: row.number, limit: max(0, limit))
         }
@@ -173,7 +181,7 @@ extension Database {
     /// The names of the views that have entries in the database, sorted by their bytes.
     public var viewNames: [String] {
         get throws(CofferError) {
-            try storage.read { (tables) throws(CofferError) in
+            try storage.readIndexes { (tables) throws(CofferError) in
                 guard try tables.indexes.areUsable() else { return [] }
                 return try tables.indexes.indexes(.view).map(\.name)
             }

@@ -25,9 +25,7 @@ struct GroupReader {
         self.view = view
         self.options = options
         self.reduction = reduction
-        entries = EntryReader(
-            view.database.storage, .view, view.name, try options.ranges(), descending: options.isDescending,
-            loadsValues: reduction.needsValues || options.filter != nil, remake: view.remake(options))
+        entries = try view.entryReader(options, loadsValues: reduction.needsValues || options.filter != nil)
         skipCount = max(0, options.skip)
         remainingCount = max(0, options.limit ?? .max)
     }
@@ -36,7 +34,7 @@ struct GroupReader {
         var groups: [ReducedRow] = []
         do {
             while groups.isEmpty && !isOver && remainingCount > 0 {
-                let batch = try entries.nextBatch { (_, entry) throws(CofferError) in entry }
+                let batch = try entries.nextBatch { (_, entry, _) throws(CofferError) in entry }
                 for entry in batch where try passes(entry) {
                     try add(entry, &groups)
                     if remainingCount == 0 { break }

@@ -14,7 +14,7 @@ public struct Reduction: Sendable {
     public static let count = Reduction(kind: .count)
 
     /// The sum of the values. Those that are no numbers count nothing. Integers are summed exactly as long as all are, and the
-    /// sum is one of 64 bits; otherwise as a `Double`.
+    /// sum is one of 64 bits; otherwise as a `Double`. Null where that is infinite.
     public static let sum = Reduction(kind: .sum)
 
     /// `{"count", "max", "min", "sum", "sumsqr"}` of the values that are numbers; `max` and `min` are null where none is.
@@ -82,16 +82,18 @@ struct Reducer {
         if reduced.count == Self.chunk { reduced = [try reduce([], reduced, true)] }
     }
 
+    private static func value(_ number: JSONNumber) -> JSONValue { number.isFinite ? .number(number) : .null }
+
     /// What came of the rows so far, of which there must be some.
     mutating func finish() throws -> JSONValue {
         switch kind {
         case .count: return .number(JSONNumber(count))
-        case .sum: return .number(sum.number)
+        case .sum: return Self.value(sum.number)
         case .stats:
             return [
                 "count": .number(JSONNumber(count)), "max": most.map { .number($0) } ?? .null,
-                "min": least.map { .number($0) } ?? .null, "sum": .number(sum.number),
-                "sumsqr": .number(JSONNumber(squares)),
+                "min": least.map { .number($0) } ?? .null, "sum": Self.value(sum.number),
+                "sumsqr": Self.value(JSONNumber(squares)),
             ]
         case .custom(let reduce):
             if !values.isEmpty { try reduceChunk(reduce) }

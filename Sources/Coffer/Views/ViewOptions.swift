@@ -40,7 +40,8 @@ public struct ViewOptions: Sendable {
     /// How much of the end key, or of the start key where rows descend, is only the beginning of those that are meant.
     ///
     /// At 1, a string stands for all strings that begin with it, a list for all lists that begin with its elements. At 2, a
-    /// list's last element may be such a string or list; and so on. Default: 0, nothing.
+    /// list's last element may be such a string or list; and so on. All of these are among the rows, whatever is said of the
+    /// document id or of the end's inclusion there. Default: 0, nothing.
     public var prefixMatchLevel = 0
 
     /// How many rows are passed over before the first. Default: 0. Passing over them takes as long as reading them.

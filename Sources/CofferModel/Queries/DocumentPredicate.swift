@@ -42,6 +42,11 @@ extension DocumentPredicate.Node {
         if case .all(let nodes) = self { nodes } else { [self] }
     }
 
+    /// Of which one must hold.
+    package var disjuncts: [Self] {
+        if case .any(let nodes) = self { nodes } else { [self] }
+    }
+
     fileprivate func matches(_ properties: JSONObject, _ id: String) -> Bool {
         switch self {
         case .all(let nodes): return nodes.allSatisfy { $0.matches(properties, id) }
@@ -50,15 +55,15 @@ extension DocumentPredicate.Node {
         case .exists(let path): return path.value(in: properties, id: id) != nil
         case .isOneOf(let path, let values):
             guard let value = path.value(in: properties, id: id) else { return false }
-            return values.contains(value)
+            return values.contains { value.isSame(as: $0) }
         case .hasPrefix(let path, let prefix):
             guard case .string(let text)? = path.value(in: properties, id: id) else { return false }
             return text.utf8.starts(with: prefix.utf8)
         case .comparison(let path, let comparison, let operand):
             guard let value = path.value(in: properties, id: id) else { return false }
             switch comparison {
-            case .equal: return value == operand
-            case .notEqual: return value != operand
+            case .equal: return value.isSame(as: operand)
+            case .notEqual: return !value.isSame(as: operand)
             case .less: return value.order(to: operand).map { $0 < 0 } ?? false
             case .lessOrEqual: return value.order(to: operand).map { $0 <= 0 } ?? false
             case .greater: return value.order(to: operand).map { $0 > 0 } ?? false
@@ -69,6 +74,15 @@ extension DocumentPredicate.Node {
 }
 
 extension JSONValue {
+    /// Whether both are the same value, as an index has them: a blob is the object that stands for it in JSON.
+    fileprivate func isSame(as other: JSONValue) -> Bool {
+        switch (self, other) {
+        case (.array, .array), (.object, .object), (.object, .blob), (.blob, .object), (.blob, .blob):
+            order(to: other) == 0
+        default: self == other
+        }
+    }
+
     /// Less than, equal to or more than zero, as this comes before, with or after a value of the same type; nil for one of
     /// another.
     fileprivate func order(to other: JSONValue) -> Int? {
@@ -77,7 +91,8 @@ extension JSONValue {
         case (.bool(let left), .bool(let right)): return (left ? 1 : 0) - (right ? 1 : 0)
         case (.string(let left), .string(let right)):
             return left.withBytes { left in right.withBytes { compareBytes(left, $0) } }
-        case (.number, .number), (.array, .array), (.object, .object):
+        case (.number, .number), (.array, .array), (.object, .object), (.object, .blob), (.blob, .object),
+            (.blob, .blob):
             guard let left = try? CollationKey(self), let right = try? CollationKey(other) else { return nil }
             return compareBytes(left.bytes.span, right.bytes.span)
         default: return nil

@@ -68,7 +68,7 @@ private struct PredicateParser {
     private mutating func parseComparison() throws(CofferError) -> DocumentPredicate.Node {
         let path = try parsePath()
         if take(word: "exists") { return .exists(path) }
-        if take(word: "in") {
+        if take(word: "in", beforeList: true) {
             return .isOneOf(path, try parseList())
         }
         if take(word: "starts") {
@@ -188,11 +188,14 @@ private struct PredicateParser {
     }
 
     /// Takes a word of ASCII letters in lower or upper case, if it is the next.
-    private mutating func take(word: String) -> Bool {
+    ///
+    /// - Parameter beforeList: whether a list may follow right behind it.
+    private mutating func take(word: String, beforeList: Bool = false) -> Bool {
         skipSpace()
         let end = at + word.utf8.count
         guard end <= text.count, zip(word.utf8, text[at..<end]).allSatisfy({ $0 == $1 | 0x20 }) else { return false }
-        guard end == text.count || Self.endsPath(text[end]) || text[end] == UInt8(ascii: "[") else { return false }
+        let isOver = end == text.count || Self.endsPath(text[end]) || beforeList && text[end] == UInt8(ascii: "[")
+        guard isOver else { return false }
         at = end
         skipSpace()
         return true

@@ -67,8 +67,9 @@ extension DocumentPredicate.Comparison {
         case .equal, .notEqual: return nil
         case .less: return ([first], key)
         case .lessOrEqual: return ([first], key + [CollationKey.aboveAll])
-        case .greater: return (key + [CollationKey.aboveAll], [last, CollationKey.aboveAll])
-        case .greaterOrEqual: return (key, [last, CollationKey.aboveAll])
+        // No value's bytes begin with what comes right after a tag.
+        case .greater: return (key + [CollationKey.aboveAll], [last + 1])
+        case .greaterOrEqual: return (key, [last + 1])
         }
     }
 }

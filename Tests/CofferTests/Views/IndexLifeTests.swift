@@ -196,7 +196,7 @@ struct IndexLifeTests {
             try file.patch { $0[(page - 1) * 4096 + 1_000] ^= 1 }
             let database = try? stores.open { ($0.create, $0.readOnly) = (false, true) }
             if let database {
-                if database.storage.areIndexesDamaged() { pages.append(page) }
+                if database.storage.damageOfIndexes() != .none { pages.append(page) }
                 try database.close()
             }
             try original.write(to: file)
