@@ -96,7 +96,7 @@ struct StoreOpener {
         storage.startHousekeeping(
             writer, nextExpiration: inspection.nextExpiration, reclaimable: inspection.reclaimable)
         // Where that fails there are no indexes until somebody asks for one, who is told why.
-        try? storage.remakeIndexTables()
+        if (try? writer.tables.indexes.needRemaking()) == true { try? storage.remakeIndexTables() }
         return storage
     }
 
