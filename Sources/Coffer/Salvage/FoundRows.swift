@@ -14,6 +14,8 @@ enum FoundRow {
     case localDocumentID(String)
     /// A row of the table of expirations, or of its index.
     case expiration(id: String, time: Int64, isIndex: Bool)
+    /// What a view or a declared index is; its entries are made anew.
+    case index(FoundIndex)
     case info(key: String, InfoValue)
     /// Where a table or index begins.
     case root(page: Int64, name: String)
@@ -40,6 +42,8 @@ enum FoundRow {
         switch record.values.count {
         case 9:
             return FoundRevision(record, sequence: rowID).map { .revision($0) }
+        case 8:
+            return FoundIndex(record).map { .index($0) }
         case 5:
             if record.isNull(0) {
                 return FoundLocalDocument(record, number: rowID).map { .localDocument($0) }
@@ -147,6 +151,23 @@ struct FoundLocalDocument {
         hasDigest = digest != nil
         let parsed = try? DocumentBody(json: body)
         isIntact = BodyDigest.matches(digest, of: body) && parsed?.body.bytes == body && parsed?.attachments == nil
+    }
+}
+
+/// A row of `indexes`, as far as it isn't made anew.
+struct FoundIndex: Hashable {
+    var kind: IndexKind
+    var name: String
+    var definition: String
+
+    init?(_ record: Record) {
+        guard record.isNull(0), let kind = record.integer(1).flatMap({ IndexKind(rawValue: $0) }),
+            let name = record.text(2), (1...IndexDefinition.nameByteLimit).contains(name.utf8.count),
+            let definition = record.text(3), definition.utf8.count <= IndexDefinition.definitionByteLimit
+        else { return nil }
+        self.kind = kind
+        self.name = name
+        self.definition = definition
     }
 }
 

@@ -21,6 +21,8 @@ struct PageScan {
         var roots: [UInt32: String] = [1: "sqlite_schema"]
         /// The rows of `info`, by their keys.
         var info: [String: FoundRow.InfoValue] = [:]
+        /// What views and indexes there are.
+        var indexes: Set<FoundIndex> = []
         /// Whether the database says that it is another store's.
         var isAnotherStores = false
     }
@@ -96,6 +98,8 @@ struct PageScan {
             // Nothing but its digest vouches for a body where no page's code does.
             if document.isIntact && (source.protection != .unproven || document.hasDigest) { try tables.add(document) }
         case .localDocumentID(let id): try tables.addLocalID(id)
+        case .index(let index):
+            if isNewest { result.indexes.insert(index) }
         case .root(let page, let name):
             if let page = UInt32(exactly: page) { result.roots[page] = result.roots[page] ?? name }
         case .info, .expiration: return false

@@ -39,12 +39,17 @@ struct Salvager {
         try Schema.build(in: connection, Binding(new.manifest))
         try connection.execute("PRAGMA journal_mode = OFF; BEGIN")
         let tables = try SalvageTables(connection)
-        let info = try takeRows(from: source, into: tables)
+        let found = try takeRows(from: source, into: tables)
         try RevisionCheck(tables: tables, protection: source.protection, monitor: monitor).run()
         result.losses += try LossReport(connection: connection).findings()
         try takeContents(source, tables, new.builder)
         try takeExpirations(source, tables)
-        try takeSettings(info, tables, new)
+        // Where no code can be checked, nothing vouches for them.
+        if source.protection != .unproven {
+            try takeSettings(found.info, tables, new)
+            try takeIndexes(found.indexes, connection)
+        }
+        try noteLastSequence(found.info, tables)
         try count(connection)
         try tables.removeNotes()
         try connection.execute("COMMIT; PRAGMA incremental_vacuum")
@@ -61,14 +66,14 @@ struct Salvager {
 
     private mutating func takeRows(
         from source: PageSource, into tables: SalvageTables
-    ) throws(CofferError) -> [String: FoundRow.InfoValue] {
+    ) throws(CofferError) -> PageScan.Result {
         var scan = PageScan(source, tables, manifest.manifest.storeUUID, monitor)
         try scan.run()
         if scan.result.isAnotherStores {
             throw CofferError(.damaged, "its database is another store's, and nothing is taken from that")
         }
         try report(source, scan.result)
-        return source.protection == .unproven ? [:] : scan.result.info
+        return scan.result
     }
 
     /// Says which pages are damaged, and whether rows may be lost with them.
@@ -170,23 +175,39 @@ struct Salvager {
     private func takeSettings(
         _ info: [String: FoundRow.InfoValue], _ tables: SalvageTables, _ new: NewStore
     ) throws(CofferError) {
-        let insert = Statement(tables.connection, "INSERT OR REPLACE INTO info (key, value) VALUES (?1, ?2)")
-        defer { insert.finalize() }
-        var last = try tables.lastNotedSequence()
-        if case .integer(let sequence)? = info["last_sequence"] { last = max(last, sequence) }
-        try insert.bind(1, "last_sequence")
-        try insert.bind(2, last)
-        try insert.run()
         if case .integer(let depth)? = info["depth"], depth > 0 {
-            try insert.bind(1, "depth")
-            try insert.bind(2, depth)
-            try insert.run()
+            try TreeChanges(tables.connection).note(depth: Int(depth))
         }
         if keepsKey, let old = manifest.openedSlot, let slot = new.manifest.slots.first?.id,
             case .text(let label)? = info[KeyLabels.key(of: old)], (try? KeyLabels.checked(label)) != nil
         {
             try KeyLabels.insert(label, of: slot, in: tables.connection)
         }
+    }
+
+    /// Views and declared indexes, without entries, as after an opening that finds those damaged.
+    private func takeIndexes(_ indexes: Set<FoundIndex>, _ connection: Connection) throws(CofferError) {
+        guard !indexes.isEmpty else { return }
+        try connection.execute(IndexSchema.creation)
+        let changes = IndexChanges(connection)
+        var names: Set<[UInt8]> = []
+        for index in indexes.sorted(by: { ($0.kind.rawValue, $0.name) < ($1.kind.rawValue, $1.name) })
+        where names.insert([UInt8(index.kind.rawValue)] + Array(index.name.utf8)).inserted {
+            try changes.insert(index.kind, index.name, definition: index.definition)
+        }
+    }
+
+    /// Sees that no revision gets a number that another one had.
+    private func noteLastSequence(
+        _ info: [String: FoundRow.InfoValue], _ tables: SalvageTables
+    ) throws(CofferError) {
+        var last = try tables.lastNotedSequence()
+        if case .integer(let sequence)? = info["last_sequence"] { last = max(last, sequence) }
+        let insert = Statement(
+            tables.connection, "INSERT OR REPLACE INTO info (key, value) VALUES ('last_sequence', ?1)")
+        defer { insert.finalize() }
+        try insert.bind(1, last)
+        try insert.run()
     }
 
     private mutating func count(_ connection: Connection) throws(CofferError) {
