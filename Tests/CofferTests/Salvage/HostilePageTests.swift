@@ -94,6 +94,70 @@ struct HostilePageTests {
         #expect(outcome.result.losses.count == 1)
     }
 
+    @Test("rows that claim to be long and go round in circles leave the others their time")
+    func longCircles() throws {
+        let fixture = try SalvageFixture(key: nil) { database in
+            for number in 0..<5 {
+                let text = SalvageFixture.text(number, count: 3000)
+                try database.save(json: Data(#"{"t":"\#(text)"}"#.utf8), withID: "long-\(number)")
+            }
+        }
+        let source = try fixture.source()
+        var rows: [(place: Int, cell: TreePage.Cell)] = []
+        for number in 2...UInt32(source.pageCount) {
+            guard let page = try source.page(number), let tree = TreePage(page, number: number), tree.kind == .tableLeaf
+            else { continue }
+            for cell in tree.cells where cell.byteCount >= 16_384 {
+                // Its length, of three bytes, and its number stand before it.
+                var place = (Int(number) - 1) * 4096 + cell.local.lowerBound - 1
+                while page[place % 4096 - 1] >= 0x80 { place -= 1 }
+                rows.append((place, cell))
+            }
+        }
+        rows.sort { $0.place < $1.place }
+        try #require(rows.count == 5)
+        let last = rows.removeLast()
+        try fixture.databaseFile.patch { data in
+            for row in rows {
+                // As long as three bytes can say, with as much of it in the page.
+                var length = row.cell.byteCount
+                while length + 4092 < 1 << 21 { length += 4092 }
+                let varint = [length >> 14 | 0x80, length >> 7 & 0x7f | 0x80, length & 0x7f].map {
+                    UInt8(truncatingIfNeeded: $0)
+                }
+                #expect(data[row.place - 3] >= 0x80 && data[row.place - 2] >= 0x80)
+                data.replaceSubrange(row.place - 3..<row.place, with: varint)
+                let first = try #require(row.cell.overflow)
+                let start = (Int(first) - 1) * 4096
+                data.replaceSubrange(start..<start + 4, with: Self.bytes(first))
+            }
+        }
+        let outcome = try fixture.salvage()
+        #expect(outcome.result.losses.count >= rows.count)
+        let long = fixture.original.documents.filter { $0.value.json.count > 15_000 }.keys
+        #expect(outcome.intact.intersection(long).count == long.count - rows.count, "\(last.cell.rowID)")
+    }
+
+    @Test("a revision that says another document than the table of documents is taken for neither")
+    func anotherID() throws {
+        let fixture = try SalvageFixture(key: nil) { database in
+            for number in 0..<9 {
+                try database.save(json: Data(#"{"n":\#(number)}"#.utf8), withID: "document-\(number)")
+            }
+        }
+        // Its id stands right before its body; nothing else in the row follows from it.
+        let row = Data(#"document-4{"n":4}"#.utf8)
+        try fixture.databaseFile.patch { data in
+            let place = try #require(data.range(of: row))
+            data[place.lowerBound + 9] = UInt8(ascii: "x")
+        }
+        let outcome = try fixture.salvage()
+        #expect(outcome.contents.documents["document-x"] == nil)
+        #expect(outcome.contents.documents["document-4"] == nil)
+        #expect(outcome.named == ["document-4", "document-x"])
+        #expect(outcome.intact.count == 8)
+    }
+
     private static func bytes(_ number: UInt32) -> [UInt8] {
         (0..<4).map { UInt8(truncatingIfNeeded: number >> UInt32(24 - 8 * $0)) }
     }
