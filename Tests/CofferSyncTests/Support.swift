@@ -4,6 +4,12 @@ import CofferTesting
 import Foundation
 import Synchronization
 
+#if canImport(Glibc)
+import Glibc
+#else
+import Darwin
+#endif
+
 @testable import CofferSync
 
 /// A number that several tasks change.
@@ -74,3 +80,25 @@ final class TestServer: HTTPTransport {
 }
 
 func json(_ text: String) throws -> JSONValue { try JSONValue(json: Array(text.utf8)) }
+
+/// What a command of the shell writes. Waits on a thread of its own: a server in the same process needs those that tasks run
+/// on. Foundation's Process lists all open files to close them, and does not bear that others open some meanwhile.
+func output(of command: String) async throws -> [UInt8] {
+    try await withCheckedThrowingContinuation { continuation in
+        Thread.detachNewThread {
+            guard let pipe = popen(command, "r") else {
+                continuation.resume(throwing: SyncError(500, "no process can be started"))
+                return
+            }
+            var all: [UInt8] = []
+            var piece = [UInt8](repeating: 0, count: 1 << 16)
+            while true {
+                let count = fread(&piece, 1, piece.count, pipe)
+                if count == 0 { break }
+                all += piece[..<count]
+            }
+            pclose(pipe)
+            continuation.resume(returning: all)
+        }
+    }
+}

@@ -133,11 +133,16 @@ public final class Replication: Sendable {
     // MARK: Running
 
     /// Starts it, unless it is under way.
-    public func start() {
+    public func start() { _ = begin() }
+
+    /// The task that is under way, or that begins here.
+    private func begin() -> Task<Void, Never> {
         task.withLock { task in
-            guard task == nil else { return }
+            if let task { return task }
             monitor.restart()
-            task = Task { await self.goOn() }
+            let begun = Task { await self.goOn() }
+            task = begun
+            return begun
         }
     }
 
@@ -155,11 +160,11 @@ public final class Replication: Sendable {
     ///   a `CofferError`; `CancellationError` where the task was cancelled, which stops it.
     @discardableResult
     public func run() async throws -> ReplicationStatus {
-        start()
+        let running = begin()
         await withTaskCancellationHandler {
-            await task.withLock { $0 }?.value
+            await running.value
         } onCancel: {
-            task.withLock { $0 }?.cancel()
+            running.cancel()
         }
         try Task.checkCancellation()
         let status = status
@@ -188,8 +193,11 @@ public final class Replication: Sendable {
             }
         }
         await remote.close()
-        task.withLock { $0 = nil }
-        monitor.change { $0.activity = .stopped }
+        // Who sees that it has stopped may start it again at once.
+        task.withLock { task in
+            task = nil
+            monitor.change { $0.activity = .stopped }
+        }
     }
 
     /// One session: from the checkpoint to the end, and on from there where it is continuous.

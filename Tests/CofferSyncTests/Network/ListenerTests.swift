@@ -144,7 +144,9 @@ import Testing
         let file = URL.temporaryDirectory.appending(path: "coffer-body-\(UUID().uuidString)")
         try Data(repeating: 5, count: 3 << 20).write(to: file)
         func curl(_ arguments: String...) async throws -> String {
-            try await output(of: "/usr/bin/curl", ["-s", "-u", "robin:s3cret", "--max-time", "60"] + arguments)
+            let words = arguments.map { "'\($0)'" }.joined(separator: " ")
+            let bytes = try await output(of: "curl -s -u robin:s3cret --max-time 60 \(words) 2>/dev/null")
+            return String(decoding: bytes, as: UTF8.self)
         }
         #expect(try await curl("-X", "PUT", "\(listener.url)/db").contains("true"))
         let put = try await curl(
@@ -160,33 +162,11 @@ import Testing
 
     /// Sends bytes as they are, and says what comes back until the connection is closed.
     private func curlLike(_ text: String, to port: Int) async throws -> String {
-        try await output(
-            of: "/bin/bash", ["-c", "exec 3<>/dev/tcp/127.0.0.1/\(port); cat >&3; timeout 20 cat <&3"],
-            input: Data(text.utf8))
-    }
-
-    /// What a program writes. Waits on a thread of its own: the server needs those that tasks run on.
-    private func output(of program: String, _ arguments: [String], input: Data = Data()) async throws -> String {
-        try await withCheckedThrowingContinuation { continuation in
-            Thread.detachNewThread {
-                continuation.resume(
-                    with: Result {
-                        let process = Process()
-                        process.executableURL = URL(filePath: program)
-                        process.arguments = arguments
-                        let (inputPipe, outputPipe) = (Pipe(), Pipe())
-                        process.standardInput = inputPipe
-                        process.standardOutput = outputPipe
-                        process.standardError = FileHandle.nullDevice
-                        try process.run()
-                        try? inputPipe.fileHandleForWriting.write(contentsOf: input)
-                        try inputPipe.fileHandleForWriting.close()
-                        let data = try outputPipe.fileHandleForReading.readToEnd() ?? Data()
-                        process.waitUntilExit()
-                        return String(decoding: data, as: UTF8.self)
-                    })
-            }
-        }
+        let file = URL.temporaryDirectory.appending(path: "coffer-request-\(UUID().uuidString)")
+        try Data(text.utf8).write(to: file)
+        defer { try? FileManager.default.removeItem(at: file) }
+        let script = "exec 3<>/dev/tcp/127.0.0.1/\(port); cat \(file.path) >&3; timeout 20 cat <&3"
+        return String(decoding: try await output(of: "bash -c '\(script)' 2>/dev/null"), as: UTF8.self)
     }
 }
 #endif

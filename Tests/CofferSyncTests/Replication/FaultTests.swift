@@ -49,7 +49,8 @@ enum NetworkFault: String, CaseIterable {
     }
 }
 
-@Suite struct FaultTests {
+/// One after another: each case has stores of its own, and together they would have more files open than many systems allow.
+@Suite(.serialized) struct FaultTests {
     private static let canary = "canary-7f3a9c1e5b"
 
     private func fill(_ database: Database) throws {
