@@ -1,6 +1,12 @@
 internal import ArgumentParser
 internal import Coffer
 
+#if canImport(Glibc)
+internal import Glibc
+#else
+internal import Darwin
+#endif
+
 /// The command `coffer`.
 @main
 struct CofferCommand: ParsableCommand {
@@ -31,6 +37,7 @@ struct CofferCommand: ParsableCommand {
     }
 
     static func main() {
+        holdStandardDescriptors()
         let arguments = Array(CommandLine.arguments.dropFirst())
         // A command line that cannot be parsed may have asked for JSON all the same.
         let console = Console(isJSON: arguments.prefix { $0 != "--" }.contains("--json"))
@@ -39,6 +46,14 @@ struct CofferCommand: ParsableCommand {
         } catch {
             console.printFailure(error)
             error.exit.endProcess()
+        }
+    }
+
+    /// Takes the places of standard input, output and errors where they are closed: the next file that is opened would get
+    /// one, and what is written for somebody to read would end up in it. Reading and writing there fail as before.
+    private static func holdStandardDescriptors() {
+        for descriptor in STDIN_FILENO...STDERR_FILENO where fcntl(descriptor, F_GETFD) == -1 {
+            _ = unsafe open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY)
         }
     }
 

@@ -56,12 +56,13 @@ struct CofferProcess {
         return (bundle ?? URL(filePath: CommandLine.arguments[0])).deletingLastPathComponent()
     }
 
-    /// Runs `coffer` with `arguments` in `folder`, and does `meanwhile` while it runs.
+    /// Runs `coffer` with `arguments` in `folder`, and does `meanwhile` while it runs. What it reads and writes as its standard
+    /// input and output is kept in that folder, unless another is given.
     static func run(
         _ arguments: [String], in folder: URL, _ surroundings: Surroundings = Surroundings(),
-        meanwhile: (pid_t) throws -> Void = { _ in }
+        keepingFilesIn place: URL? = nil, meanwhile: (pid_t) throws -> Void = { _ in }
     ) throws -> Outcome {
-        let files = folder.appending(path: ".process-\(UUID())")
+        let files = (place ?? folder).appending(path: ".process-\(UUID())")
         try FileManager.default.createDirectory(at: files, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: files) }
         func path(_ name: String) -> String { files.appending(path: name).path(percentEncoded: false) }

@@ -1,7 +1,7 @@
 import Foundation
 
 /// A folder for one test, and the command run in it.
-final class Workspace {
+final class Workspace: Sendable {
     let folder: URL
 
     /// - Parameter inMemory: for much data, where the system has a file system in memory.
@@ -12,6 +12,9 @@ final class Workspace {
         folder = parent.appending(path: "coffer-tool-\(UUID())")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
     }
+
+    /// A folder that is there, as on another disk. It goes as any other.
+    init(at folder: URL) { self.folder = folder }
 
     deinit {
         try? FileManager.default.removeItem(at: folder)
