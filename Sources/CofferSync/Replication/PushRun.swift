@@ -68,9 +68,7 @@ struct PushRun {
                     }
                     let outgoing = try OutgoingRevision(revision)
                     let history = try revision.history.reversed().map(\.revisionID)
-                    if outgoing.contents.isEmpty {
-                        let json = try JSONValue.object(outgoing.json(history: history) { _ in .omitted })
-                            .canonicalJSON()
+                    if let json = try Self.alone(outgoing, history, known: difference.possibleAncestors) {
                         if !batch.documents.isEmpty, batch.byteCount + json.count > options.batchByteCount {
                             try await flush(&batch)
                         }
@@ -87,6 +85,30 @@ struct PushRun {
             }
         }
         try await flush(&batch)
+    }
+
+    /// Contents up to that many bytes in all stand in the JSON: a request for each of many small ones would cost more.
+    private static let inlineByteLimit = 16 << 10
+
+    /// The revision as JSON that says all of it; nil where contents have to follow, or stay where the server has them.
+    private static func alone(
+        _ revision: OutgoingRevision, _ history: [RevisionID], known: [RevisionID]
+    ) throws -> [UInt8]? {
+        let since = DatabaseService.commonGeneration(known, history)
+        var contents: [ByteKey: [UInt8]] = [:]
+        if !revision.contents.isEmpty {
+            guard revision.contents.reduce(0, { $0 + $1.length }) <= inlineByteLimit,
+                revision.contents.allSatisfy({ $0.generation > since })
+            else { return nil }
+            for content in revision.contents {
+                guard let bytes = try revision.read(content, in: 0..<content.length) else { return nil }
+                contents[ByteKey(content.name)] = bytes
+            }
+        }
+        let json = revision.json(history: history) { content in
+            contents[ByteKey(content.name)].map { .inline($0) } ?? .stub
+        }
+        return try JSONValue.object(json).canonicalJSON()
     }
 
     private struct Batch {

@@ -1,3 +1,4 @@
+internal import Foundation
 package import Coffer
 package import CofferModel
 
@@ -17,6 +18,8 @@ package struct IncomingRevision: Sendable {
         package let isPacked: Bool
         /// Where it stands for a blob.
         package let blob: BlobReference?
+        /// A blob's content as it stands in the JSON, in base64.
+        package var inline: String?
     }
 
     package let id: String
@@ -66,7 +69,8 @@ package struct IncomingRevision: Sendable {
                 Content(
                     name: name, contentType: entry["content_type"]?.stringValue, digest: digest,
                     length: entry["length"], generation: entry["revpos"], follows: entry["follows"] == true,
-                    isPacked: entry["encoding"]?.stringValue == "gzip", blob: blob))
+                    isPacked: entry["encoding"]?.stringValue == "gzip", blob: blob,
+                    inline: entry["data"]?.stringValue))
         }
     }
 
@@ -102,7 +106,7 @@ package struct IncomingRevision: Sendable {
     package func missingContents(in database: Database) throws(CofferError) -> [Content] {
         var missing: [Content] = []
         var ancestor: SavedRevision??
-        for content in contents {
+        for content in contents where content.inline == nil {
             if let digest = content.blob?.digest ?? content.digest, database.hasContent(withDigest: digest) { continue }
             if content.blob == nil {
                 if ancestor == nil { ancestor = .some(try knownAncestor(in: database)) }
@@ -129,7 +133,13 @@ package struct IncomingRevision: Sendable {
         var blobs: [Blob] = []
         var ancestor: SavedRevision??
         for content in contents {
-            let bytes = brought.first { $0.key.utf8.elementsEqual(content.name.utf8) }?.value
+            var bytes = brought.first { $0.key.utf8.elementsEqual(content.name.utf8) }?.value
+            if let inline = content.inline {
+                guard let data = Data(base64Encoded: inline) else {
+                    throw SyncError.garbage("blob \(content.name) is no base64", of: subject)
+                }
+                bytes = Blob(data: data)
+            }
             if let blob = content.blob {
                 guard let bytes else { continue }
                 guard bytes.digest == blob.digest else {

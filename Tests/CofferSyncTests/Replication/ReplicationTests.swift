@@ -85,6 +85,30 @@ import Testing
         #expect(try Contents(two) == Contents(one))
     }
 
+    @Test("many small contents go together with their documents, and come back one by one") func small() async throws {
+        let peers = try Peers()
+        let (one, two) = (try peers.database("one"), try peers.database("two"))
+        for number in 0..<30 {
+            try one.write(
+                "d-\(number)", ["blob": .blob(Blob(contentType: "a/b", data: Data("blob \(number)".utf8)))],
+                attachment: ("empty \(number)", Data()))
+        }
+        try await peers.push(one)
+        // Besides the checkpoint's.
+        #expect(peers.wire.count("PUT /db/") == 1, "\(peers.wire.all)")
+        try await peers.pull(two)
+        #expect(try Contents(two) == Contents(one))
+        #expect(try Contents(peers.remote) == Contents(one))
+        // A blob that is another than its document says.
+        let lie: JSONObject = [
+            "_id": "lie", "_rev": "1-a",
+            "b": ["@type": "blob", "digest": "sha1-cDeAaUm4FRpT/lYEVHrTVgYG3ps=", "length": 3],
+            "_attachments": ["blob_1": ["digest": "sha1-cDeAaUm4FRpT/lYEVHrTVgYG3ps=", "data": "AQID"]],
+        ]
+        let incoming = try IncomingRevision(lie)
+        #expect(throws: SyncError.self) { try incoming.save(in: two, contents: [:]) }
+    }
+
     @Test("a new server that knows nothing gets everything, though much was exchanged with the old one")
     func newServer() async throws {
         let peers = try Peers()
