@@ -10,7 +10,7 @@ struct DocumentQueryTests {
     let stores = TestStores()
 
     private static let values: [JSONValue] = [
-        .null, false, true, -1, 0, 1, 1.5, 2, 3, "", "a", "ab", "b", "\0", [], [1], ["a"], [:], ["x": 1],
+        .null, false, true, -1, 0, 1, 1.5, 2, 3, 1e305, -1e305, "", "a", "ab", "b", "\0", [], [1], ["a"], [:], ["x": 1],
     ]
 
     private func value(_ random: inout SeededRandom) -> JSONValue {
