@@ -71,7 +71,7 @@ struct IndexStateTests {
         if updatesBefore > 1 { try view.updateIndex() }
         let base = try #require(try database["d600"]?.currentRevision)
         var leaves: [RevisionID] = []
-        for number in 1...3 {
+        for number in 1...2 {
             let draft = try base.createRevision()
             draft["n"] = number
             leaves.append(try draft.saveAllowingConflict().revisionID)
