@@ -19,10 +19,9 @@ extension Database {
         } batches: { [self] () throws(CofferError) in
             // An index that somebody has just made may serve it better, and has nothing yet.
             var planned = try planned(query)
-            while planned.plan.index?.isStale ?? false {
+            while let index = planned.plan.index, index.isStale, !index.hasBeenMade {
                 try bringUpToDate(for: query)
                 planned = try self.planned(query)
-                if isReadOnly || storage.writerIfHeld != nil { break }
             }
             var reader = QueryReader(self, query, planned)
             return { () throws(CofferError) in try reader.nextBatch() }
@@ -156,7 +155,7 @@ extension PropertyIndex {
         }
         self.init(
             name: row.name, paths: texts.map { PropertyPath($0) }, documentCount: row.entryCount,
-            isStale: try !tables.isUpToDate(row))
+            isStale: try !tables.isUpToDate(row), hasBeenMade: row.sequence > 0)
     }
 
     /// What it holds.

@@ -54,6 +54,9 @@ public struct PropertyIndex: Sendable, Equatable {
 
     /// Whether documents were saved since.
     public let isStale: Bool
+
+    /// Whether it was ever brought up to date.
+    let hasBeenMade: Bool
 }
 
 /// How ``Database/documents(_:)`` finds documents: what ``Database/explain(_:)`` tells.
