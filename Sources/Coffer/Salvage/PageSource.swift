@@ -27,7 +27,7 @@ final class PageSource {
     /// Whether the file begins with another salt than the one of its pages.
     let isSaltLost: Bool
     /// The bytes of a page that SQLite uses.
-    let usableByteCount: Int
+    private(set) var usableByteCount: Int
     /// How many pages there are to look at: those that the last commit left, or the file has.
     private(set) var pageCount = 0
     /// How many there were behind those.
@@ -182,6 +182,27 @@ final class PageSource {
         let stated = pageCounts.whole > 0 ? Int(pageCounts.whole) : try statedPageCount()
         pageCount = min(stated, available)
         missingPageCount = stated - pageCount
+        if protection != .none, try leavesMoreUnused() { usableByteCount = Self.usableByteCountOfSQLCipher4 }
+    }
+
+    /// SQLCipher 4 begins with codes that are longer than the portable profile's, and SQLite gives back nothing that it once
+    /// left to them: in a store that it made, pages end 32 bytes before the initialization vector, and 32 bytes are unused.
+    private static let usableByteCountOfSQLCipher4 = PageDecryptor.usableByteCount - 32
+
+    /// Whether pages end where those of a store of SQLCipher 4's making do: page 1 says so, and otherwise the first page that
+    /// has a row where there would be none.
+    private func leavesMoreUnused() throws(CofferError) -> Bool {
+        let least = Self.usableByteCountOfSQLCipher4
+        if let first = try page(1), first.bigEndian(2, at: 16) == Self.pageByteCount {
+            return Int(first[20]) == Self.pageByteCount - least
+        }
+        for number in 2..<UInt32(clamping: max(2, pageCount + 1)) {
+            guard let page = try page(number), let tree = TreePage(page, number: number), !tree.hasBrokenCells else {
+                continue
+            }
+            if tree.cells.contains(where: { $0.overflow == nil && $0.local.upperBound > least }) { return false }
+        }
+        return true
     }
 
     /// What page 1 says, where its header was written with it: section 1.3.7. A file that was cut short has fewer pages than
@@ -219,7 +240,8 @@ final class PageSource {
         if protection == .codes {
             guard try unsafe authenticator?.isAuthentic(page.span.bytes, number: number) == true else { return nil }
         }
-        return try decryptor?.decrypt(page, number: number)
+        guard let decrypted = try decryptor?.decrypt(page, number: number) else { return nil }
+        return decrypted.count == usableByteCount ? decrypted : Array(decrypted[..<usableByteCount])
     }
 
     // MARK: What pages are for
