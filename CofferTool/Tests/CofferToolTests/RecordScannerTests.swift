@@ -84,6 +84,7 @@ struct RecordScannerTests {
             ("{}\n[]", 2, "a record is not an object"),
             ("{}\nnull", 2, "a record is not an object"),
             ("[{\"a\":\"\n\"}]", 1, "a control character in a string"),
+            ("[{\"a\":\"\\\n\"}]", 1, "a control character in a string"),
             ("[{\"a\":\n\u{1}}]", 2, "a control character"),
             ("[{]}", 1, "a bracket closes nothing"),
             ("{\"a\":}", 1, "a bracket closes nothing"),

@@ -70,7 +70,8 @@ struct JSONCursor {
             case UInt8(ascii: "\""):
                 offset += 1
                 return Extent(range: first..<(offset - 1), line: line)
-            case UInt8(ascii: "\\"): offset += 2
+            // A line that ends right behind it is found as such, so that lines are counted right.
+            case UInt8(ascii: "\\"): offset += offset + 1 < bytes.count && bytes[offset + 1] < 0x20 ? 1 : 2
             case ..<0x20: throw obstacle("a control character in a string")
             default: offset += 1
             }
