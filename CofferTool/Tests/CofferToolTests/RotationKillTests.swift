@@ -19,19 +19,6 @@ struct RotationKillTests {
 
     init() throws { work = try Workspace() }
 
-    /// Steele, Lea and Flood's SplitMix64: the same numbers for the same seed.
-    private struct Numbers: RandomNumberGenerator {
-        var state: UInt64
-
-        mutating func next() -> UInt64 {
-            state &+= 0x9E37_79B9_7F4A_7C15
-            var z = state
-            z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-            z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-            return z ^ (z >> 31)
-        }
-    }
-
     private struct Contents: Equatable {
         var documents: [String: Data] = [:]
         var attachments: [String: Data] = [:]
@@ -97,7 +84,7 @@ struct RotationKillTests {
         }
         if !bothEncrypted { keys[1] = Key(arguments: [], key: nil) }
         let contents = try fill(keys[0].key)
-        var numbers = Numbers(state: Self.seed)
+        var numbers = SeededNumbers(state: Self.seed)
         var longest = Duration.milliseconds(1)
         var found: [String: Int] = [:]
         var rounds = 0

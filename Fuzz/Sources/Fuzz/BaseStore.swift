@@ -27,6 +27,21 @@ struct BaseStore {
         return directory
     }()
 
+    /// Encrypted and not, each without a log and with one.
+    static let all: [BaseStore] = {
+        do {
+            return try [
+                BaseStore(key: key(7), hasLog: false), BaseStore(key: key(7), hasLog: true),
+                BaseStore(key: nil, hasLog: false), BaseStore(key: nil, hasLog: true),
+            ]
+        } catch { fatalError("\(error)") }
+    }()
+
+    /// Of the directory.
+    static let manager: Manager = {
+        do { return try Manager(directory: directory) } catch { fatalError("\(error)") }
+    }()
+
     /// Every file, by its path in the store, and every directory with nil.
     let files: [(path: String, content: Data?)]
     let key: SymmetricKey?

@@ -4,18 +4,6 @@ import Foundation
 /// Pages and rows of a database as a salvage reads them: any bytes, and whole stores with changed files. It ends, makes a
 /// store that is sound, and takes nothing that was not written; of a store that is not encrypted, nothing that could not be.
 enum SalvageHarness {
-    private static let bases: [BaseStore] = {
-        do {
-            return try [
-                BaseStore(key: BaseStore.key(7), hasLog: false), BaseStore(key: BaseStore.key(7), hasLog: true),
-                BaseStore(key: nil, hasLog: false), BaseStore(key: nil, hasLog: true),
-            ]
-        } catch { fatalError("\(error)") }
-    }()
-    private static let manager: Manager = {
-        do { return try Manager(directory: BaseStore.directory) } catch { fatalError("\(error)") }
-    }()
-
     private static let broken = BaseStore.directory.appending(path: "broken.coffer", directoryHint: .isDirectory)
     private static let out = BaseStore.directory.appending(path: "out.coffer", directoryHint: .isDirectory)
 
@@ -26,7 +14,7 @@ enum SalvageHarness {
             parse(choices.rest, isFirst: kind & 4 != 0)
             return
         }
-        let base = bases[Int(kind % 4)]
+        let base = BaseStore.all[Int(kind % 4)]
         try write(base, changed: 1 + Int(kind >> 5), &choices)
         let result = salvage(base)
         if let result { check(base, result) }
@@ -56,7 +44,7 @@ enum SalvageHarness {
 
     private static func salvage(_ base: BaseStore) -> Salvage? {
         do {
-            return try manager.salvageDatabase(named: "broken", encryptionKey: base.key, to: out)
+            return try BaseStore.manager.salvageDatabase(named: "broken", encryptionKey: base.key, to: out)
         } catch {
             // Only a readable one can say that it is another store's.
             let isAnothers = (error as? CofferError)?.code == .damaged && base.key == nil
@@ -67,12 +55,12 @@ enum SalvageHarness {
 
     private static func check(_ base: BaseStore, _ result: Salvage) {
         do {
-            let findings = try manager.verifyDatabase(named: "out", encryptionKey: base.key).findings
+            let findings = try BaseStore.manager.verifyDatabase(named: "out", encryptionKey: base.key).findings
             expect(findings.isEmpty, "what was salvaged is damaged: \(findings)")
             var options = DatabaseOptions()
             options.encryptionKey = base.key
             options.readOnly = true
-            let database = try manager.openDatabase(named: "out", options: options)
+            let database = try BaseStore.manager.openDatabase(named: "out", options: options)
             defer { try? database.close() }
             expect(try database.documentCount == result.documentCount, "another count of documents")
             guard base.key != nil else { return }

@@ -6,22 +6,10 @@ import Foundation
 /// never a 401 where MANIFEST is as it was. Of a store without encryption nothing checks the bytes: there it is about
 /// what SQLite, and the code that reads its rows, make of them.
 enum StoreHarness {
-    private static let bases: [BaseStore] = {
-        do {
-            return try [
-                BaseStore(key: BaseStore.key(7), hasLog: false), BaseStore(key: BaseStore.key(7), hasLog: true),
-                BaseStore(key: nil, hasLog: false), BaseStore(key: nil, hasLog: true),
-            ]
-        } catch { fatalError("\(error)") }
-    }()
-    private static let manager: Manager = {
-        do { return try Manager(directory: BaseStore.directory) } catch { fatalError("\(error)") }
-    }()
-
     @Sendable static func run(_ input: [UInt8]) throws {
         var choices = Choices(input[...])
         let kind = choices.byte()
-        let base = bases[Int(kind % 4)]
+        let base = BaseStore.all[Int(kind % 4)]
         var changed: Set<String> = []
         var contents = base.files.map(\.content)
         let names = base.files.indices.filter { contents[$0] != nil }
@@ -49,7 +37,7 @@ enum StoreHarness {
         var options = DatabaseOptions()
         options.encryptionKey = base.key
         options.readOnly = kind & 4 != 0
-        Reading(base, changed).run { try manager.openDatabase(named: "store", options: options) }
+        Reading(base, changed).run { try BaseStore.manager.openDatabase(named: "store", options: options) }
     }
 
     private struct Reading {

@@ -33,7 +33,8 @@ extension Writer {
             try connection.execute(IndexSchema.creation)
             try connection.execute(IndexSchema.emptying)
         }
-        whenRolledBack { [weak self] in self?.hasIndexTables = nil }
+        // The writer outlives its transactions; what is referred to weakly is slower to pass around for good.
+        whenRolledBack { [unowned self] in hasIndexTables = nil }
         hasIndexTables = true
     }
 
@@ -102,7 +103,7 @@ private struct IndexUpdateStep {
         self.notesPlaces = notesPlaces
     }
 
-    /// A document whose entries are to be made anew; without a winner, where there is nothing any more to make them of.
+    /// A document whose entries are to be made anew.
     private struct Work {
         var number: Int64
         var id: DocumentID

@@ -83,23 +83,11 @@ extension Database {
             var count = RowCount(skip: options.skip, limit: options.limit)
             return { [self] () throws(CofferError) in
                 while !count.isOver, case let found = try reader.nextBatch(), !found.isEmpty {
-                    let batch = count.take(try passed(found, filter))
+                    let batch = count.take(try found.passing(filter, of: storage.subject))
                     if !batch.isEmpty { return batch }
                 }
                 return []
             }
-        }
-    }
-
-    private func passed(
-        _ revisions: [SavedRevision], _ filter: (SavedRevision) throws -> Bool
-    ) throws(CofferError) -> [SavedRevision] {
-        do {
-            return try revisions.filter(filter)
-        } catch let error as CofferError {
-            throw error
-        } catch {
-            throw CofferError(.rejected, of: storage.subject, "the filter failed", cause: error)
         }
     }
 }

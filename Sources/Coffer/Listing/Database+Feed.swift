@@ -175,13 +175,7 @@ package struct FeedReader {
         let winner = SavedRevision(document: document, entry.winner)
         var leaves = [winner] + entry.leaves.dropFirst().map { SavedRevision(document: document, $0) }
         if let filter {
-            do {
-                leaves = try leaves.filter { try filter($0, options.filterParameters) }
-            } catch let error as CofferError {
-                throw error
-            } catch {
-                throw CofferError(.rejected, of: document.subject, "the filter failed", cause: error)
-            }
+            leaves = try leaves.passing({ try filter($0, options.filterParameters) }, of: document.subject)
         }
         guard !leaves.isEmpty else { return nil }
         return ChangedDocument(

@@ -71,7 +71,7 @@ struct QueryPlanner {
         ]
         if let path = paths.first {
             let limits = constraints.filter { $0.path == path && !$0.isEquality }
-            if let choice = limits.first(where: { !$0.keys.isEmpty || $0.bounds == nil }) {
+            if let choice = limits.first(where: { $0.bounds == nil }) {
                 use.ranges = choice.keys.map { key in
                     EntryRange(
                         lower: EntryPosition(key: prefix + key),

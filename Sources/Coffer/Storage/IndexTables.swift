@@ -60,7 +60,7 @@ final class IndexTables {
         listFailures = Statement(
             connection,
             """
-            SELECT id, id_rest, digest, value FROM index_entries WHERE owner = ?1 AND key IS NULL
+            SELECT id, id_rest FROM index_entries WHERE owner = ?1 AND key IS NULL
             ORDER BY id, id_rest LIMIT ?2
             """)
     }

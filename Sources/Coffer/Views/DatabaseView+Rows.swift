@@ -136,14 +136,7 @@ private struct ViewReader {
                     entry, of: id, in: view, revision: winner.map { SavedRevision(document: document, $0) })
             }
             guard let filter = options.filter, !found.isEmpty else { return found }
-            let passed: [ViewRow]
-            do {
-                passed = try found.filter(filter)
-            } catch let error as CofferError {
-                throw error
-            } catch {
-                throw CofferError(.rejected, of: view.subject, "the filter failed", cause: error)
-            }
+            let passed = try found.passing(filter, of: view.subject)
             if !passed.isEmpty { return passed }
         }
     }

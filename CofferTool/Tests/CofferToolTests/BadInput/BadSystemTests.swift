@@ -146,7 +146,7 @@ struct BadSystemTests {
         "a signal at any moment leaves each store whole, under exactly one of the keys",
         arguments: MatrixCommand.writers)
     func signals(command: MatrixCommand) throws {
-        var random = SeededRandom(state: UInt64(command.name.utf8.reduce(0) { $0 * 31 + Int($1) }))
+        var random = SeededNumbers(state: UInt64(command.name.utf8.reduce(0) { $0 * 31 + Int($1) }))
         for round in 0..<4 {
             let folder = try MatrixFolder()
             let delay = UInt32.random(in: 0..<60_000, using: &random)
@@ -200,18 +200,5 @@ struct BadSystemTests {
                 ["ls", store] + (opening.first.flatMap { $0 }.map { ["--key", $0] } ?? []), in: folder.work.folder)
             #expect(list.lines.contains("robin") || command.name == "rm", "\(list.errors)")
         }
-    }
-}
-
-/// SplitMix64.
-private struct SeededRandom: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-        return z ^ (z >> 31)
     }
 }
