@@ -25,7 +25,7 @@ public struct SyncError: Error, Sendable, Equatable {
     }
 
     /// Whether it is about the server or the way there, and not about one document.
-    package var isAboutServer: Bool { status == 401 || (subject == nil && (status == 503 || status == 504)) }
+    package var isAboutServer: Bool { subject == nil && [401, 503, 504].contains(status) }
 
     /// Whether the same may go well later: nobody was there, or who was there had no time.
     package var mayPass: Bool {

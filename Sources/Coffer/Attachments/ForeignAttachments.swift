@@ -18,11 +18,11 @@ struct ForeignAttachments {
     ///   - generation: the revision's.
     /// - Throws: `invalidAttachment` (400).
     init(
-        _ attachments: JSONObject, contents: [String: Blob], generation: Int, in storage: Storage
+        _ attachments: JSONObject, contents: [ByteKey: Blob], generation: Int, in storage: Storage
     ) throws(CofferError) {
         var unused = contents.count
         for (name, value) in attachments {
-            let content = contents.first { $0.key.utf8.elementsEqual(name.utf8) }?.value
+            let content = contents[ByteKey(name)]
             if content != nil { unused -= 1 }
             let entry = try Entry(name, value, generation: generation)
             if let content = content?.stored {

@@ -59,7 +59,7 @@ extension Database {
             let staged = try StagedContent.stage(properties.blobs, in: storage)
             return try ExistingRevision(
                 try DocumentBody(properties, isForeign: true), in: self, withID: id, history: history,
-                isDeletion: isDeletion, contents: attachments, staged: staged)
+                isDeletion: isDeletion, contents: byBytes(attachments), staged: staged)
         } catch {
             throw error.about(document(withID: id).subject)
         }
@@ -71,9 +71,13 @@ extension Database {
         do throws(CofferError) {
             return try ExistingRevision(
                 try DocumentBody(json: Array(json), isForeign: true), in: self, withID: id, history: history,
-                contents: attachments)
+                contents: byBytes(attachments))
         } catch {
             throw id.map { error.about(document(withID: $0).subject) } ?? error
         }
+    }
+
+    private func byBytes(_ attachments: [String: Blob]) -> [ByteKey: Blob] {
+        Dictionary(attachments.map { (ByteKey($0.key), $0.value) }, uniquingKeysWith: { first, _ in first })
     }
 }

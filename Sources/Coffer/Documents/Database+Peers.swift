@@ -29,7 +29,7 @@ extension Database {
     ///   - contents: of blobs.
     @discardableResult
     package func putExistingRevision(
-        _ properties: JSONObject, attachments: [String: Blob], contents: [Blob]
+        _ properties: JSONObject, attachments: [ByteKey: Blob], contents: [Blob]
     ) throws(CofferError) -> ExistingRevisionResult {
         let id = properties["_id"]?.stringValue
         do throws(CofferError) {

@@ -37,7 +37,7 @@ struct ExistingRevision: Sendable {
     /// - Throws: `invalidDocumentID`, `invalidJSON`, `invalidArgument`, `invalidAttachment` (400).
     init(
         _ parsed: DocumentBody, in database: Database, withID id: String?, history ids: [RevisionID]?,
-        isDeletion: Bool = false, contents: [String: Blob], staged blobs: [StagedContent] = []
+        isDeletion: Bool = false, contents: [ByteKey: Blob], staged blobs: [StagedContent] = []
     ) throws(CofferError) {
         guard let id = id ?? parsed.id else {
             throw CofferError(.invalidArgument, "a revision that does not say which document it is of")

@@ -67,14 +67,22 @@ package struct FeedReader {
     /// The last sequence that was looked at: what to go on from, even where no document passed the filter.
     package private(set) var position: Int
 
+    /// Documents that the filter failed for, where those are passed over.
+    package private(set) var failedFilters: [(documentID: String, error: CofferError)] = []
+
+    private let passesOverFailedFilters: Bool
     private let database: Database
     private let options: FeedOptions
     private let filter: RevisionFilter?
     private var remainingCount: Int
     private let limit = BatchLimit()
 
+    /// - Parameter passesOverFailedFilters: whether an error that the filter throws keeps its document out, and no other.
     /// - Throws: `invalidArgument` (400) for a filter that is not known.
-    package init(_ database: Database, since sequence: Int, _ options: FeedOptions) throws(CofferError) {
+    package init(
+        _ database: Database, since sequence: Int, _ options: FeedOptions, passesOverFailedFilters: Bool = false
+    ) throws(CofferError) {
+        self.passesOverFailedFilters = passesOverFailedFilters
         self.database = database
         self.options = options
         position = max(0, sequence)
@@ -170,12 +178,17 @@ package struct FeedReader {
     }
 
     /// The entry as far as its revisions pass the filter; nil when none does.
-    private func passed(_ entry: Entry) throws(CofferError) -> ChangedDocument? {
+    private mutating func passed(_ entry: Entry) throws(CofferError) -> ChangedDocument? {
         let document = database.document(withID: entry.id.text)
         let winner = SavedRevision(document: document, entry.winner)
         var leaves = [winner] + entry.leaves.dropFirst().map { SavedRevision(document: document, $0) }
         if let filter {
-            leaves = try leaves.passing({ try filter($0, options.filterParameters) }, of: document.subject)
+            do throws(CofferError) {
+                leaves = try leaves.passing({ try filter($0, options.filterParameters) }, of: document.subject)
+            } catch  where passesOverFailedFilters && error.status < 500 {
+                failedFilters.append((entry.id.text, error))
+                return nil
+            }
         }
         guard !leaves.isEmpty else { return nil }
         return ChangedDocument(

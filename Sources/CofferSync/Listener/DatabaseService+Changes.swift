@@ -130,7 +130,8 @@ actor ChangesFeed {
         batchOptions.limit = min(remainingCount, 256)
         // Few ids out of many documents: those that don't belong here are read in batches, and passed over.
         while bytes.isEmpty, remainingCount > 0 {
-            var reader = try FeedReader(database, since: position, batchOptions)
+            var reader = try FeedReader(
+                database, since: position, batchOptions, passesOverFailedFilters: true)
             let changed = try reader.nextBatch()
             position = reader.position
             if changed.isEmpty { break }
@@ -164,10 +165,4 @@ actor ChangesFeed {
         let last = "\"last_seq\":\(position),\"pending\":\(pending)}\n"
         return Array((mode == .endless ? "{" : "\n],\n").utf8) + Array(last.utf8)
     }
-}
-
-/// A string that is compared as its bytes.
-struct ByteKey: Hashable, Sendable {
-    let bytes: [UInt8]
-    init(_ text: String) { bytes = Array(text.utf8) }
 }

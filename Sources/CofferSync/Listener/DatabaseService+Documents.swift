@@ -133,7 +133,7 @@ extension DatabaseService {
     }
 
     /// The document that a request brings, with the contents that follow it.
-    private func received(_ request: HTTPRequest, _ id: String) async throws -> (JSONObject, [String: Blob]) {
+    private func received(_ request: HTTPRequest, _ id: String) async throws -> (JSONObject, [ByteKey: Blob]) {
         guard request.fields["Content-Type"].flatMap(MediaType.init)?.name == "multipart/related" else {
             guard let json = try await request.json(upTo: service.options.documentByteLimit).objectValue else {
                 throw SyncError(400, "a document is an object")
@@ -151,10 +151,10 @@ extension DatabaseService {
 
     /// Takes over a revision of another database, in the transaction under way.
     @discardableResult
-    func saveReplicated(_ json: JSONObject, contents: [String: Blob]) throws -> ExistingRevisionResult {
+    func saveReplicated(_ json: JSONObject, contents: [ByteKey: Blob]) throws -> ExistingRevisionResult {
         let incoming = try IncomingRevision(json)
         for content in try incoming.missingContents(in: database)
-        where contents[content.name] == nil && !(content.follows || content.blob != nil) {
+        where contents[ByteKey(content.name)] == nil && content.blob == nil {
             // Nobody would ever bring it.
             throw SyncError(412, of: "attachment \(content.name)", "its content is not here")
         }
@@ -167,7 +167,7 @@ extension DatabaseService {
     ///   - parent: the revision that it replaces. Default: what `_rev` says.
     ///   - contents: those that followed the JSON.
     func saveEdit(
-        _ json: JSONObject, id: String?, replacing parent: RevisionID?, contents: [String: Blob]
+        _ json: JSONObject, id: String?, replacing parent: RevisionID?, contents: [ByteKey: Blob]
     ) throws -> SavedRevision {
         let document = id.map { database.document(withID: $0) } ?? database.createDocument()
         let subject = "document \(document.documentID)"
@@ -198,7 +198,7 @@ extension DatabaseService {
         for name in draft.attachmentNames where entries[name] == nil { draft.removeAttachment(named: name) }
         for (name, entry) in entries {
             let type = entry["content_type"]?.stringValue
-            if let content = contents[name] {
+            if let content = contents[ByteKey(name)] {
                 draft.setAttachment(named: name, contentType: type, content)
             } else if let text = entry["data"]?.stringValue {
                 guard let data = Data(base64Encoded: text) else {

@@ -58,6 +58,27 @@ package enum RevisionAnswer: Sendable {
     /// Why it didn't come.
     case failure(id: String, revision: String?, SyncError)
 
+    /// Whether it says what became of what was asked for: the revision itself, a later one that has it among its ancestors, or
+    /// may have, where it doesn't know that far back, or why it didn't come.
+    package func settles(_ request: RevisionRequest) -> Bool {
+        switch self {
+        case .failure(let id, let revision, _):
+            return id.utf8.elementsEqual(request.id.utf8)
+                && (revision == nil || revision == request.revision?.description)
+        case .revision(let json):
+            guard let id = json["_id"]?.stringValue, id.utf8.elementsEqual(request.id.utf8) else { return false }
+            if json["_removed"] == true { return true }
+            guard let revision = request.revision, let text = json["_rev"]?.stringValue,
+                let found = RevisionID(text), found != revision
+            else { return true }
+            let start: Int = json["_revisions"]?["start"] ?? found.generation
+            let ids = json["_revisions"]?["ids"]?.arrayValue ?? []
+            let distance = start - revision.generation
+            guard distance >= 0, start == found.generation else { return false }
+            return distance >= ids.count || ids[distance].stringValue == revision.suffix.text
+        }
+    }
+
     /// The failure that an object says.
     package static func failure(_ json: JSONObject) -> RevisionAnswer {
         let id = json["id"]?.stringValue ?? ""
@@ -126,7 +147,8 @@ package struct BulkFailure: Sendable, Equatable {
         let name = json["error"]?.stringValue ?? "refused"
         let stated: Int? = json["status"]
         let status = stated ?? Self.statuses.first { $0.name == name }?.status ?? 500
-        return SyncError(status, of: subject, name)
+        // Who asks is known by then: this is what a validation function says of one document.
+        return SyncError(status == 401 ? 403 : status, of: subject, name)
     }
 
     /// The names that CouchDB and Sync Gateway give what went wrong.

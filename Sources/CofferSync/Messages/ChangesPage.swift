@@ -19,6 +19,8 @@ package struct ChangedRow: Sendable, Equatable {
     package var id: String
     package var revisions: [RevisionID]
     package var isDeletion: Bool
+    /// Whether it has revisions whose ids none can have here.
+    package private(set) var hasForeignRevisions = false
 
     package init(position: FeedPosition, id: String, revisions: [RevisionID], isDeletion: Bool) {
         self.position = position
@@ -32,16 +34,11 @@ package struct ChangedRow: Sendable, Equatable {
         guard let position = json["seq"], !position.isNull, let id = json["id"]?.stringValue,
             let changes = json["changes"]?.arrayValue
         else { throw .garbage("a row of _changes without seq, id or changes") }
-        var revisions: [RevisionID] = []
-        for change in changes {
-            guard let revision = change["rev"]?.stringValue.flatMap(RevisionID.init) else {
-                throw .garbage("a row of _changes with what is no revision id", of: "document \(id)")
-            }
-            revisions.append(revision)
-        }
+        let revisions = changes.compactMap { $0["rev"]?.stringValue.flatMap(RevisionID.init) }
         self.init(
             position: FeedPosition(position), id: id, revisions: revisions,
             isDeletion: json["deleted"]?.boolValue ?? false)
+        hasForeignRevisions = revisions.count < changes.count
     }
 
     package var json: JSONValue {

@@ -5,7 +5,7 @@ package import CofferModel
 /// Neither alone is believed: a database may have been put back to an earlier state, or be another one of the same name. They
 /// agree where both name the same session.
 package struct Checkpoint: Sendable, Equatable {
-    /// A replication's run, and how far it came.
+    /// A record, and how far the replication had come then.
     package struct Session: Sendable, Equatable {
         package var id: String
         package var position: FeedPosition
@@ -16,7 +16,7 @@ package struct Checkpoint: Sendable, Equatable {
         }
     }
 
-    /// Earlier runs are kept up to that many, as CouchDB does.
+    /// Earlier records are kept up to that many, as CouchDB does.
     static let sessionLimit = 50
 
     /// The latest first.
@@ -57,15 +57,9 @@ package struct Checkpoint: Sendable, Equatable {
 
     /// How far source and target agree that the replication has come; nil where they never met.
     ///
-    /// The target's is written first. So where both differ about a session, its end was cut short, or one of them was put back
-    /// to an earlier state: what the source says was true of both once, and of two numbers the smaller.
+    /// One of them may have been put back to an earlier state, or its last record may be missing: what counts is the latest
+    /// record that both have.
     package static func common(source: Checkpoint, target: Checkpoint) -> FeedPosition? {
-        for session in source.sessions {
-            guard let twin = target.sessions.first(where: { $0.id == session.id }) else { continue }
-            let (here, there) = (Int(jsonValue: session.position.value), Int(jsonValue: twin.position.value))
-            if let here, let there { return here <= there ? session.position : twin.position }
-            return session.position
-        }
-        return nil
+        source.sessions.first { target.sessions.contains($0) }?.position
     }
 }

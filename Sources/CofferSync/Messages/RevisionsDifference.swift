@@ -60,13 +60,23 @@ package struct RevisionsDifference: Sendable, Equatable {
         return .object(object)
     }
 
-    /// All that an answer says, by documents' ids.
+    /// All that an answer says of what it was asked, by documents' ids. The other side does not choose what it is sent: what
+    /// it was not asked is left out.
     ///
     /// - Throws: ``SyncError`` 502.
-    package static func answer(_ json: JSONValue) throws(SyncError) -> [(id: String, RevisionsDifference)] {
+    package static func answer(
+        _ json: JSONValue, to question: RevisionsQuestion
+    ) throws(SyncError) -> [(id: String, RevisionsDifference)] {
         guard let object = json.objectValue else { throw .garbage("an answer of _revs_diff that is no object") }
+        let asked = Dictionary(
+            question.documents.map { (ByteKey($0.id), $0.revisions) }, uniquingKeysWith: { $0 + $1 })
         var all: [(String, RevisionsDifference)] = []
-        for (id, value) in object { all.append((id, try RevisionsDifference(value))) }
+        for (id, value) in object {
+            var difference = try RevisionsDifference(value)
+            let missing = Set(difference.missing)
+            difference.missing = (asked[ByteKey(id)] ?? []).filter(missing.contains)
+            if !difference.missing.isEmpty { all.append((id, difference)) }
+        }
         return all
     }
 }

@@ -1,4 +1,5 @@
 internal import CofferModel
+internal import Foundation
 internal import Coffer
 
 /// The checkpoints of one replication, here and on the server. For one task.
@@ -7,50 +8,62 @@ struct Checkpoints {
     private let remote: RemoteDatabase
     private let isPull: Bool
     let id: String
-    private let session: String
     private var local = Checkpoint()
     private var theirs = Checkpoint()
     private var theirRevision: String?
     private(set) var position: FeedPosition?
+    /// What did not come across, and is to be tried again. Kept here only.
+    var postponed = PostponedRevisions()
+    private var recordedPostponed: [PostponedRevisions.Entry] = []
 
-    /// - Parameter session: names this run, as no other is named.
-    init(_ database: Database, _ remote: RemoteDatabase, isPull: Bool, id: String, session: String) {
+    static let postponedKey = "postponed"
+
+    init(_ database: Database, _ remote: RemoteDatabase, isPull: Bool, id: String) {
         self.database = database
         self.remote = remote
         self.isPull = isPull
         self.id = id
-        self.session = session
     }
 
     /// Reads both, and finds out how far the replication has come.
     mutating func load() async throws {
-        local = Checkpoint(try database.localDocument(withID: id) ?? [:])
+        let here = try database.localDocument(withID: id) ?? [:]
+        local = Checkpoint(here)
         let document = try await remote.localDocument(id)
         theirs = Checkpoint(document)
         theirRevision = document["_rev"]?.stringValue
         position = Checkpoint.common(source: isPull ? theirs : local, target: isPull ? local : theirs)
+        // From the beginning all of them are met anyway.
+        postponed = PostponedRevisions(position == nil ? nil : here[Self.postponedKey])
+        recordedPostponed = postponed.entries
     }
 
     /// Notes that everything up to `position` was exchanged, and is on the disk of the target: there first.
     mutating func record(_ position: FeedPosition) async throws {
-        guard position != self.position else { return }
+        guard position != self.position || postponed.entries != recordedPostponed else { return }
+        // A name of its own for each: where one of them is put back to an earlier state, the latest that both have is a moment
+        // at which they agreed.
+        let session = UUID().uuidString
         if isPull {
-            try await recordHere(position)
-            try await recordThere(position)
+            try await recordHere(session, position)
+            try await recordThere(session, position)
         } else {
             try await remote.commit()
-            try await recordThere(position)
-            try await recordHere(position)
+            try await recordThere(session, position)
+            try await recordHere(session, position)
         }
         self.position = position
+        recordedPostponed = postponed.entries
     }
 
-    private mutating func recordHere(_ position: FeedPosition) async throws {
+    private mutating func recordHere(_ session: String, _ position: FeedPosition) async throws {
         local = local.recording(session, at: position)
-        try await database.saveLocalDocument(local.json, withID: id)
+        var json = local.json
+        json[Self.postponedKey] = postponed.json
+        try await database.saveLocalDocument(json, withID: id)
     }
 
-    private mutating func recordThere(_ position: FeedPosition) async throws {
+    private mutating func recordThere(_ session: String, _ position: FeedPosition) async throws {
         theirs = theirs.recording(session, at: position)
         var attemptCount = 0
         while true {

@@ -8,8 +8,12 @@ struct PullRun {
     let options: ReplicationOptions
     let monitor: ReplicationMonitor
     var checkpoints: Checkpoints
-    /// What held documents back that are to be tried again: nothing is recorded any more then.
+    /// What too many documents failed by that are to be tried again: nothing is recorded any more then.
     private(set) var heldBack: SyncError?
+    private var refusalCount = 0
+
+    /// Whether something is to be tried again before the next run.
+    var hasDue: Bool { checkpoints.postponed.hasDue }
 
     /// The average of what came so far, to ask for about as much as a batch may have.
     private var averageByteCount = 1000
@@ -54,21 +58,47 @@ struct PullRun {
         }
     }
 
+    /// Tries again what did not come across: all of it, or what is worth it before the next run.
+    mutating func retry(all: Bool) async throws {
+        guard let position = checkpoints.position else { return }
+        let due = checkpoints.postponed.take(all: all)
+        guard !due.isEmpty else { return }
+        var wanted: [RevisionRequest] = []
+        for entry in due { wanted += try missing(entry.revisions, of: entry.id) }
+        try await fetchAll(wanted)
+        try await checkpoints.record(position)
+    }
+
     private mutating func take(_ page: ChangesPage) async throws {
         monitor.change { $0.totalCount += page.rows.count }
         var wanted: [RevisionRequest] = []
         for row in page.rows {
+            if row.hasForeignRevisions {
+                note(SyncError(400, of: "document \(row.id)", "a revision id that none can have here"), row.id, nil)
+            }
             do throws(CofferError) {
-                for missing in try database.missingRevisions(of: row.revisions, ofDocumentWithID: row.id) {
-                    wanted.append(RevisionRequest(id: row.id, revision: missing))
-                }
+                wanted += try missing(row.revisions, of: row.id)
             } catch {
                 // An id that no document has here.
                 guard error.status == 400 else { throw error }
                 note(error, row.id, row.revisions.first)
             }
         }
-        var rest = wanted[...]
+        try await fetchAll(wanted)
+        monitor.change { $0.completedCount += page.rows.count }
+    }
+
+    private func missing(_ revisions: [RevisionID], of id: String) throws(CofferError) -> [RevisionRequest] {
+        guard !revisions.isEmpty else { return [] }
+        return try database.missingRevisions(of: revisions, ofDocumentWithID: id).map {
+            RevisionRequest(id: id, revision: $0)
+        }
+    }
+
+    // MARK: Fetching
+
+    private mutating func fetchAll(_ requests: [RevisionRequest]) async throws {
+        var rest = requests[...]
         while !rest.isEmpty {
             try Task.checkCancellation()
             let count = min(max(1, options.batchByteCount / averageByteCount), options.batchDocumentCount)
@@ -76,39 +106,62 @@ struct PullRun {
             rest = rest.dropFirst(count)
             try await fetch(batch)
         }
-        monitor.change { $0.completedCount += page.rows.count }
     }
-
-    // MARK: Fetching
 
     private mutating func fetch(_ requests: [RevisionRequest]) async throws {
         let answers: [RevisionAnswer]
         do {
             answers = try await answersInBulk(requests)
-        } catch let error as SyncError where error.status == 413 && requests.count > 1 {
-            // Together they are too large. From here on fewer are asked for at once.
-            averageByteCount = max(averageByteCount, options.batchByteCount / (requests.count / 2))
-            try await fetch(Array(requests[..<(requests.count / 2)]))
-            try await fetch(Array(requests[(requests.count / 2)...]))
+            refusalCount = 0
+        } catch let error as SyncError where !error.isAboutServer && Self.mayBeAboutOne(error) {
+            // Together they are too large, or one of them is what can't be read.
+            guard let request = requests.first, requests.count == 1 else {
+                if error.status == 413 {
+                    // From here on fewer are asked for at once.
+                    averageByteCount = max(averageByteCount, options.batchByteCount / (requests.count / 2))
+                }
+                try await fetch(Array(requests[..<(requests.count / 2)]))
+                try await fetch(Array(requests[(requests.count / 2)...]))
+                return
+            }
+            refusalCount += 1
+            if refusalCount == Self.refusalLimit { throw error }
+            note(error, request.id, request.revision)
             return
         }
+        var unanswered = requests
         var incoming: [IncomingRevision] = []
         for answer in answers {
+            unanswered.removeAll(where: answer.settles)
             switch answer {
             case .failure(let id, let revision, let error):
                 note(error, id, revision.flatMap(RevisionID.init))
             case .revision(let json):
+                let id = json["_id"]?.stringValue ?? ""
+                let request = requests.first { $0.id.utf8.elementsEqual(id.utf8) }
                 // Sync Gateway's way to say that the document left the channels that one may read.
-                if json["_removed"] == true { continue }
+                if json["_removed"] == true || request == nil { continue }
                 do {
                     incoming.append(try IncomingRevision(json))
                 } catch {
-                    note(error, json["_id"]?.stringValue ?? requests.first?.id ?? "", nil)
+                    note(error, id, request?.revision)
                 }
             }
         }
+        for request in unanswered {
+            note(
+                SyncError.garbage("the server does not say what became of it", of: "document \(request.id)"),
+                request.id, request.revision)
+        }
         try await save(try await withContents(incoming))
     }
+
+    private static func mayBeAboutOne(_ error: SyncError) -> Bool {
+        error.status == 413 || (error.status >= 500 && error.status != 503 && error.status != 504)
+    }
+
+    /// Where that many in a row are refused one by one, it is not about them.
+    private static let refusalLimit = 20
 
     private mutating func answersInBulk(_ requests: [RevisionRequest]) async throws -> [RevisionAnswer] {
         if knowsBulkGet {
@@ -136,7 +189,7 @@ struct PullRun {
 
     private struct Prepared: Sendable {
         var revision: IncomingRevision
-        var contents: [String: Blob] = [:]
+        var contents: [ByteKey: Blob] = [:]
     }
 
     /// The revisions with those of their contents that are not here, a few fetched at the same time.
@@ -186,7 +239,7 @@ struct PullRun {
     ) async throws -> Prepared {
         if missing.count == 1, let content = missing.first {
             let blob = try await remote.content(content, of: revision.id, revision.revisionID, into: database)
-            return Prepared(revision: revision, contents: [content.name: blob])
+            return Prepared(revision: revision, contents: [ByteKey(content.name): blob])
         }
         // Several come together; those that an ancestor here has stay where they are.
         var request = RevisionRequest(id: revision.id, revision: revision.revisionID)
@@ -198,8 +251,9 @@ struct PullRun {
             }
         }
         var (whole, contents) = try await remote.revisionWithContents(request, into: database)
-        for content in try whole.missingContents(in: database) where contents[content.name] == nil {
-            contents[content.name] = try await remote.content(content, of: whole.id, whole.revisionID, into: database)
+        for content in try whole.missingContents(in: database) where contents[ByteKey(content.name)] == nil {
+            contents[ByteKey(content.name)] = try await remote.content(
+                content, of: whole.id, whole.revisionID, into: database)
         }
         return Prepared(revision: whole, contents: contents)
     }
@@ -229,8 +283,11 @@ struct PullRun {
     }
 
     private mutating func note(_ error: any Error, _ id: String, _ revision: RevisionID?) {
-        let mayPass = (error as? SyncError)?.mayPass ?? false
-        if mayPass { heldBack = error as? SyncError }
-        monitor.fail(DocumentFailure(documentID: id, revisionID: revision, error: error, isTriedAgain: mayPass))
+        var isTriedAgain = false
+        if let error = error as? SyncError, error.mayPass || error.status == 401, let revision {
+            isTriedAgain = true
+            if !checkpoints.postponed.add(id, revision) { heldBack = error }
+        }
+        monitor.fail(DocumentFailure(documentID: id, revisionID: revision, error: error, isTriedAgain: isTriedAgain))
     }
 }

@@ -8,8 +8,12 @@ struct PushRun {
     let options: ReplicationOptions
     let monitor: ReplicationMonitor
     var checkpoints: Checkpoints
-    /// What held documents back that are to be tried again: nothing is recorded any more then.
+    /// What too many documents failed by that are to be tried again: nothing is recorded any more then.
     private(set) var heldBack: SyncError?
+    private var refusalCount = 0
+
+    /// Whether something is to be tried again before the next run.
+    var hasDue: Bool { checkpoints.postponed.hasDue }
 
     init(
         _ database: Database, _ remote: RemoteDatabase, _ options: ReplicationOptions, _ monitor: ReplicationMonitor,
@@ -29,38 +33,51 @@ struct PushRun {
         feed.includesAllLeaves = true
         feed.filter = options.filter
         feed.filterParameters = options.filterParameters
+        feed.limit = options.batchDocumentCount
         let ids = options.documentIDs.map { Set($0.map(ByteKey.init)) }
         var position = start
         while true {
             try Task.checkCancellation()
-            var batchFeed = feed
-            batchFeed.limit = options.batchDocumentCount
-            var reader = try FeedReader(database, since: position, batchFeed)
+            var reader = try FeedReader(database, since: position, feed, passesOverFailedFilters: true)
             let changed = try reader.nextBatch()
-            if !changed.isEmpty {
-                let wanted = changed.filter { document in ids.map { $0.contains(ByteKey(document.documentID)) } ?? true
-                }
-                monitor.change { $0.totalCount += wanted.count }
-                if !wanted.isEmpty { try await send(wanted) }
-                monitor.change { $0.completedCount += wanted.count }
+            for (id, error) in reader.failedFilters {
+                monitor.fail(DocumentFailure(documentID: id, revisionID: nil, error: error, isTriedAgain: false))
             }
-            let isOver = changed.isEmpty
+            let wanted = changed.filter { document in ids.map { $0.contains(ByteKey(document.documentID)) } ?? true }
+            monitor.change { $0.totalCount += wanted.count }
+            try await send(wanted.map { ($0.documentID, $0.leafRevisionIDs) })
+            monitor.change { $0.completedCount += wanted.count }
             if reader.position > position {
                 position = reader.position
                 if heldBack == nil { try await checkpoints.record(FeedPosition(.number(JSONNumber(Int64(position))))) }
             }
-            if isOver { return position }
+            if changed.isEmpty { return position }
         }
     }
 
-    private mutating func send(_ documents: [ChangedDocument]) async throws {
+    /// Tries again what did not come across: all of it, or what is worth it before the next run.
+    mutating func retry(all: Bool) async throws {
+        guard let position = checkpoints.position else { return }
+        var rest = checkpoints.postponed.take(all: all)[...]
+        guard !rest.isEmpty else { return }
+        while !rest.isEmpty {
+            try Task.checkCancellation()
+            try await send(rest.prefix(options.batchDocumentCount).map { ($0.id, $0.revisions) })
+            rest = rest.dropFirst(options.batchDocumentCount)
+        }
+        try await checkpoints.record(position)
+    }
+
+    private mutating func send(_ documents: [(id: String, revisions: [RevisionID])]) async throws {
+        guard !documents.isEmpty else { return }
         var question = RevisionsQuestion()
-        for document in documents { question.documents.append((document.documentID, document.leafRevisionIDs)) }
+        question.documents = documents
         var batch = Batch()
         for (id, difference) in try await remote.difference(question) {
             let document = database.document(withID: id)
             for missing in difference.missing {
                 try Task.checkCancellation()
+                var json: [UInt8]?
                 do {
                     // What was purged or compacted away meanwhile is nobody's any more.
                     guard let revision = try document.revision(withID: missing), try revision.propertiesAvailable else {
@@ -68,20 +85,19 @@ struct PushRun {
                     }
                     let outgoing = try OutgoingRevision(revision)
                     let history = try revision.history.reversed().map(\.revisionID)
-                    if let json = try Self.alone(outgoing, history, known: difference.possibleAncestors) {
-                        if !batch.documents.isEmpty, batch.byteCount + json.count > options.batchByteCount {
-                            try await flush(&batch)
-                        }
-                        batch.add(id, missing, json)
-                    } else {
-                        try await send(outgoing, history, known: difference.possibleAncestors)
-                    }
+                    json = try Self.alone(outgoing, history, known: difference.possibleAncestors)
+                    if json == nil { try await send(outgoing, history, known: difference.possibleAncestors) }
                 } catch let error as SyncError {
-                    try note(error, id, missing)
+                    try note(error, id, missing, mayPass: error.mayPass || error.status == 401)
                 } catch let error as CofferError where Self.isAboutDocument(error) {
                     monitor.fail(
                         DocumentFailure(documentID: id, revisionID: missing, error: error, isTriedAgain: false))
                 }
+                guard let json else { continue }
+                if !batch.entries.isEmpty, batch.byteCount + json.count > options.batchByteCount {
+                    try await flush(&batch)
+                }
+                batch.add(Batch.Entry(id: id, revision: missing, json: json))
             }
         }
         try await flush(&batch)
@@ -112,38 +128,53 @@ struct PushRun {
     }
 
     private struct Batch {
-        var documents: [[UInt8]] = []
-        var revisions: [(id: String, RevisionID)] = []
+        struct Entry {
+            var id: String
+            var revision: RevisionID
+            var json: [UInt8]
+        }
+
+        var entries: [Entry] = []
         var byteCount = 0
 
-        mutating func add(_ id: String, _ revision: RevisionID, _ json: [UInt8]) {
-            documents.append(json)
-            revisions.append((id, revision))
-            byteCount += json.count
+        mutating func add(_ entry: Entry) {
+            entries.append(entry)
+            byteCount += entry.json.count
         }
     }
 
-    /// Sends what was gathered; one by one, where all together are too large.
+    /// Sends what was gathered.
     private mutating func flush(_ batch: inout Batch) async throws {
-        let (documents, revisions) = (batch.documents, batch.revisions)
+        let entries = batch.entries
         batch = Batch()
-        guard !documents.isEmpty else { return }
+        if !entries.isEmpty { try await save(entries[...]) }
+    }
+
+    /// Sends revisions together; in halves, where all together are refused.
+    private mutating func save(_ entries: ArraySlice<Batch.Entry>) async throws {
         do {
-            for failure in try await remote.save(documents) {
-                try note(failure.error, failure.id, failure.revision)
+            for failure in try await remote.save(entries.map(\.json)) {
+                let revision = failure.revision ?? entries.first { $0.id == failure.id }?.revision
+                try note(failure.error, failure.id, revision, mayPass: failure.error.mayPass)
             }
-        } catch let error as SyncError where error.status == 413 || error.status == 400 {
-            for (json, (id, revision)) in zip(documents, revisions) {
-                do {
-                    for failure in try await remote.save([json]) {
-                        try note(failure.error, failure.id, failure.revision)
-                    }
-                } catch let error as SyncError {
-                    try note(error, id, revision)
-                }
+            refusalCount = 0
+        } catch let error as SyncError where !error.isAboutServer {
+            guard let entry = entries.first, entries.count == 1 else {
+                let middle = entries.startIndex + entries.count / 2
+                try await save(entries[..<middle])
+                try await save(entries[middle...])
+                return
             }
+            refusalCount += 1
+            if refusalCount == Self.refusalLimit { throw error }
+            // These are about what was sent. Others may be said by what stands between, or by who doesn't know better.
+            let isFinal = [400, 409, 412, 413, 415].contains(error.status)
+            try note(error, entry.id, entry.revision, mayPass: !isFinal)
         }
     }
+
+    /// Where that many in a row are refused one by one, it is not about them.
+    private static let refusalLimit = 20
 
     /// Sends a revision with its contents: those alone that are new since an ancestor that the server has.
     private func send(_ revision: OutgoingRevision, _ history: [RevisionID], known: [RevisionID]) async throws {
@@ -156,14 +187,29 @@ struct PushRun {
                 try await remote.save(revision, history: history) { _ in .follows }
             }
         } catch let error as SyncError where error.status == 413 {
-            // A blob that is too large for the server stays away. The document says what it is, all the same.
-            guard let largest = revision.contents.filter(\.isBlob).map(\.length).max() else { throw error }
-            let limit = min(largest, Self.blobByteLimit)
-            try await remote.save(revision, history: history) { content in
-                if content.isBlob, content.length >= limit { return .omitted }
-                return content.generation > since ? .follows : .stub
+            try await saveWithoutLargeBlobs(revision, history, since, refusal: error)
+        }
+    }
+
+    /// Blobs that are too large for the server stay away, the largest first, until it takes the rest. The document says what
+    /// they are, all the same.
+    private func saveWithoutLargeBlobs(
+        _ revision: OutgoingRevision, _ history: [RevisionID], _ since: Int, refusal: SyncError
+    ) async throws {
+        var refusal = refusal
+        let lengths = revision.contents.filter(\.isBlob).map { min($0.length, Self.blobByteLimit) }
+        for limit in Set(lengths).sorted(by: >) {
+            do {
+                try await remote.save(revision, history: history) { content in
+                    if content.isBlob, content.length >= limit { return .omitted }
+                    return content.generation > since ? .follows : .stub
+                }
+                return
+            } catch let error as SyncError where error.status == 413 {
+                refusal = error
             }
         }
+        throw refusal
     }
 
     /// Sync Gateway refuses more: 20 MB.
@@ -176,11 +222,12 @@ struct PushRun {
 
     /// Notes that a document was refused.
     ///
+    /// - Parameter mayPass: whether it is tried again.
     /// - Throws: the error, where it is about more than this document.
-    private mutating func note(_ error: SyncError, _ id: String, _ revision: RevisionID?) throws {
+    private mutating func note(_ error: SyncError, _ id: String, _ revision: RevisionID?, mayPass: Bool) throws {
         if error.isAboutServer { throw error }
-        if error.mayPass { heldBack = error }
-        monitor.fail(
-            DocumentFailure(documentID: id, revisionID: revision, error: error, isTriedAgain: error.mayPass))
+        let isTriedAgain = mayPass && revision != nil
+        if isTriedAgain, let revision, !checkpoints.postponed.add(id, revision) { heldBack = error }
+        monitor.fail(DocumentFailure(documentID: id, revisionID: revision, error: error, isTriedAgain: isTriedAgain))
     }
 }

@@ -103,9 +103,8 @@ extension RemoteDatabase {
         while let part = try await reader.nextPart() {
             let text = try await part.body.collect(upTo: answerByteLimit - byteCount)
             byteCount += text.count
-            guard let json = (try? JSONValue(json: text))?.objectValue else {
-                throw SyncError.garbage("a revision that is no object")
-            }
+            // What can't be read answers nothing, which shows in the end.
+            guard let json = (try? JSONValue(json: text))?.objectValue else { continue }
             let isFailure = part.fields["Content-Type"].flatMap(MediaType.init)?.parameters["error"] == "true"
             answers.append(isFailure ? .failure(json) : .revision(json))
         }
@@ -127,7 +126,7 @@ extension RemoteDatabase {
     /// - Returns: the revision, and contents by the names of their attachments.
     package func revisionWithContents(
         _ request: RevisionRequest, into database: Database
-    ) async throws -> (revision: IncomingRevision, contents: [String: Blob]) {
+    ) async throws -> (revision: IncomingRevision, contents: [ByteKey: Blob]) {
         let subject = "document \(request.id)"
         var target = "/\(Self.path(of: request.id))?revs=true&attachments=true"
         if let revision = request.revision { target += "&rev=\(revision.description.percentEncoded)" }
@@ -176,7 +175,7 @@ extension RemoteDatabase {
     // MARK: Pushing
 
     package func difference(_ question: RevisionsQuestion) async throws -> [(id: String, RevisionsDifference)] {
-        try RevisionsDifference.answer(try await askJSON("POST", "/_revs_diff", question.json))
+        try RevisionsDifference.answer(try await askJSON("POST", "/_revs_diff", question.json), to: question)
     }
 
     /// Sends revisions as they are.

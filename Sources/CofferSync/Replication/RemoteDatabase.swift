@@ -9,8 +9,18 @@ package final class RemoteDatabase: Sendable {
     private let transport: any HTTPTransport
     private let options: ReplicationOptions
     private let credentials: ReplicationOptions.Credentials?
-    private let cookie = Lock<String?>(nil)
+    private let session = Lock<Session?>(nil)
     private let sleep: @Sendable (Duration) async throws -> Void
+
+    /// What a server has given for a name and a password.
+    private struct Session {
+        var cookies: String
+        /// When to ask for another one: to a server that it has expired for, one may be nobody in particular, without a word.
+        var renewal: ContinuousClock.Instant
+    }
+
+    /// CouchDB's sessions last that long unless it says something else.
+    private static let usualSessionLength = Duration.seconds(600)
 
     /// An answer that is read whole has at most that many bytes.
     static let answerByteLimit = 64 << 20
@@ -52,7 +62,7 @@ package final class RemoteDatabase: Sendable {
                 if (200..<300).contains(response.status) { return try await read(response) }
                 if response.status == 401, case .session = credentials, !hasLoggedIn {
                     hasLoggedIn = true
-                    cookie.withLock { $0 = nil }
+                    session.withLock { $0 = nil }
                     continue
                 }
                 throw await Self.failure(response, subject)
@@ -106,7 +116,7 @@ package final class RemoteDatabase: Sendable {
         case .basic(let name, let password):
             fields["Authorization"] = "Basic " + Data("\(name):\(password)".utf8).base64EncodedString()
         case .session(let name, let password):
-            fields["Cookie"] = try await session(name, password)
+            fields["Cookie"] = try await cookies(name, password)
         case nil: break
         }
         // What an app sets stands, whatever it is.
@@ -114,20 +124,33 @@ package final class RemoteDatabase: Sendable {
         return try await transport.send(HTTPRequest(method, target, fields: fields, body: body))
     }
 
-    private func session(_ name: String, _ password: String) async throws -> String {
-        if let cookie = cookie.withLock({ $0 }) { return cookie }
+    /// The cookies of a session, which is begun where there is none, or is about to end.
+    private func cookies(_ name: String, _ password: String) async throws -> String {
+        if let session = session.withLock({ $0 }), session.renewal > .now { return session.cookies }
         let form = "name=\(name.percentEncoded)&password=\(password.percentEncoded)"
         var fields: HTTPFields = ["Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"]
         for (name, value) in options.headers { fields[name] = HTTPFields.safe(value) }
         let response = try await transport.send(
             HTTPRequest("POST", url.beside("_session"), fields: fields, body: .bytes(Array(form.utf8))))
-        guard response.status == 200, let field = response.fields["Set-Cookie"] else {
-            throw await Self.failure(response, "_session")
-        }
+        let cookies = response.fields.values(of: "Set-Cookie")
+        guard response.status == 200, !cookies.isEmpty else { throw await Self.failure(response, nil) }
         _ = try await response.body.stream.collect(upTo: 1 << 20)
-        let cookie = String(field.prefix { $0 != ";" })
-        self.cookie.withLock { $0 = cookie }
-        return cookie
+        // What stands before the server may have one of its own among them.
+        let session = Session(
+            cookies: cookies.map { String($0.prefix { $0 != ";" }) }.joined(separator: "; "),
+            renewal: .now + (cookies.compactMap(Self.age).min() ?? Self.usualSessionLength) * 0.8)
+        self.session.withLock { $0 = session }
+        return session.cookies
+    }
+
+    /// How long a cookie lasts; nil where it doesn't say (RFC 6265, section 5.2.2).
+    private static func age(ofCookie field: String) -> Duration? {
+        for attribute in field.split(separator: ";").dropFirst() {
+            let parts = attribute.split(separator: "=", maxSplits: 1)
+            guard parts.count == 2, HTTPFields.isSame(parts[0].trimmed, "Max-Age") else { continue }
+            return Int64(parts[1].trimmed).map { .seconds(max(0, $0)) }
+        }
+        return nil
     }
 
     /// An answer that says no.

@@ -52,7 +52,13 @@ public final class Replication: Sendable {
     private let makeTransport: @Sendable () -> any HTTPTransport
     private let sleep: @Sendable (Duration) async throws -> Void
     private let monitor = ReplicationMonitor()
-    private let task = Lock<Task<Void, Never>?>(nil)
+    private let runs = Lock(Runs())
+
+    private struct Runs {
+        var latest: Task<Bool, Never>?
+        /// Tells runs apart.
+        var number = 0
+    }
 
     /// - Throws: ``SyncError`` 400 for options that don't go together.
     package init(
@@ -70,6 +76,9 @@ public final class Replication: Sendable {
         guard direction == .push || !options.createsTarget else {
             throw SyncError(400, "a pull's target is here, and exists")
         }
+        guard options.batchDocumentCount > 0, options.batchByteCount > 0, options.parallelDownloadCount > 0,
+            options.retry.attemptCount > 0
+        else { throw SyncError(400, "batches, downloads and attempts are at least one") }
         self.direction = direction
         self.database = database
         self.url = url
@@ -99,7 +108,8 @@ public final class Replication: Sendable {
     /// - Throws: `closed` and `damaged` (500); `invalidArgument` (400) for a filter that is not known. Empty for a pull.
     public func pendingDocumentIDs(limit: Int = 1000) throws -> [String] {
         guard direction == .push, limit > 0 else { return [] }
-        let local = Checkpoint(try database.localDocument(withID: try checkpointID()) ?? [:])
+        let document = try database.localDocument(withID: try checkpointID()) ?? [:]
+        let local = Checkpoint(document)
         var feed = FeedOptions()
         feed.filter = options.filter
         feed.filterParameters = options.filterParameters
@@ -107,11 +117,14 @@ public final class Replication: Sendable {
         let position: Int? = local.sessions.first.flatMap { Int(jsonValue: $0.position.value) }
         let ids = options.documentIDs.map { Set($0.map(ByteKey.init)) }
         var reader = try FeedReader(database, since: position ?? 0, feed)
-        var pending: [String] = []
+        var pending = PostponedRevisions(document[Checkpoints.postponedKey]).entries.prefix(limit).map(\.id)
+        if pending.count == limit { return pending }
+        let postponed = Set(pending.map(ByteKey.init))
         while true {
             let batch = try reader.nextBatch()
             if batch.isEmpty { return pending }
             for document in batch where ids.map({ $0.contains(ByteKey(document.documentID)) }) ?? true {
+                guard !postponed.contains(ByteKey(document.documentID)) else { continue }
                 pending.append(document.documentID)
                 if pending.count == limit { return pending }
             }
@@ -132,36 +145,46 @@ public final class Replication: Sendable {
 
     // MARK: Running
 
-    /// Starts it, unless it is under way.
+    /// Starts it, unless it is under way. One that is being stopped begins anew once it has stopped.
     public func start() { _ = begin() }
 
-    /// The task that is under way, or that begins here.
-    private func begin() -> Task<Void, Never> {
-        task.withLock { task in
-            if let task { return task }
+    /// The task that is under way, or that begins here. Its value says whether it came to its end.
+    private func begin() -> Task<Bool, Never> {
+        runs.withLock { runs in
+            let last = runs.latest
+            if let last, !last.isCancelled { return last }
+            runs.number += 1
+            let number = runs.number
             monitor.restart()
-            let begun = Task { await self.goOn() }
-            task = begun
+            let begun = Task {
+                if let last {
+                    _ = await last.value
+                    monitor.restart()
+                }
+                return await goOn(number)
+            }
+            runs.latest = begun
             return begun
         }
     }
 
     /// Stops it, and waits until it has let go of everything. What was exchanged stays.
     public func stop() async {
-        let running = task.withLock { $0 }
+        let running = runs.withLock { $0.latest }
         running?.cancel()
-        await running?.value
+        _ = await running?.value
     }
 
     /// Runs it to its end: until everything was exchanged, or, where it is continuous, until it is stopped.
     ///
     /// - Returns: what it did. Documents that were refused are counted there, and are no error.
     /// - Throws: what it was stopped by: a ``SyncError``, with the server's status, or 503 and 504 where it can't be reached;
-    ///   a `CofferError`; `CancellationError` where the task was cancelled, which stops it.
+    ///   a `CofferError`; `CancellationError` where the task was cancelled, which stops it, and where somebody else stopped it
+    ///   before it had exchanged everything.
     @discardableResult
     public func run() async throws -> ReplicationStatus {
         let running = begin()
-        await withTaskCancellationHandler {
+        let isOver = await withTaskCancellationHandler {
             await running.value
         } onCancel: {
             running.cancel()
@@ -169,19 +192,21 @@ public final class Replication: Sendable {
         try Task.checkCancellation()
         let status = status
         if let error = status.error { throw error }
+        guard isOver || options.isContinuous else { throw CancellationError() }
         return status
     }
 
-    private func goOn() async {
+    /// - Returns: whether it came to its end, well or not, and was not stopped before.
+    private func goOn(_ number: Int) async -> Bool {
+        var isOver = true
         let remote = RemoteDatabase(url, makeTransport(), options, sleep: sleep)
         var failureCount = 0
         while !Task.isCancelled {
             do {
                 try await exchange(with: remote) { failureCount = 0 }
                 break
-            } catch is CancellationError {
-                break
-            } catch let error as CofferError where error.code == .cancelled {
+            } catch  where Task.isCancelled || error is CancellationError {
+                isOver = false
                 break
             } catch {
                 let mayPass = (error as? SyncError)?.mayPass ?? ((error as? CofferError)?.code == .busy)
@@ -192,12 +217,14 @@ public final class Replication: Sendable {
                 try? await sleep(options.retry.pause(after: failureCount, chance: Double.random(in: 0...1)))
             }
         }
+        if Task.isCancelled { isOver = false }
         await remote.close()
         // Who sees that it has stopped may start it again at once.
-        task.withLock { task in
-            task = nil
+        runs.withLock { runs in
+            if runs.number == number { runs.latest = nil }
             monitor.change { $0.activity = .stopped }
         }
+        return isOver
     }
 
     /// One session: from the checkpoint to the end, and on from there where it is continuous.
@@ -209,9 +236,7 @@ public final class Replication: Sendable {
             guard options.createsTarget else { throw SyncError(404, "there is no such database on the server") }
             try await remote.create()
         }
-        let session = UUID().uuidString
-        var checkpoints = Checkpoints(
-            database, remote, isPull: direction == .pull, id: try checkpointID(), session: session)
+        var checkpoints = Checkpoints(database, remote, isPull: direction == .pull, id: try checkpointID())
         try await checkpoints.load()
         monitor.change { $0.error = nil }
         switch direction {
@@ -223,14 +248,23 @@ public final class Replication: Sendable {
     private func pull(_ remote: RemoteDatabase, _ checkpoints: Checkpoints, _ progress: () -> Void) async throws {
         var run = PullRun(database, remote, options, monitor, checkpoints)
         var position = checkpoints.position ?? .start
+        try await run.retry(all: true)
         var waits = false
+        var attemptCount = 0
         while true {
             position = try await run.run(from: position, waits: waits)
             if let error = run.heldBack { throw error }
             progress()
             guard options.isContinuous else { return }
             monitor.change { $0.activity = .idle }
-            waits = true
+            waits = !run.hasDue
+            if waits {
+                attemptCount = 0
+            } else {
+                attemptCount += 1
+                try await sleep(options.retry.pause(after: attemptCount, chance: Double.random(in: 0...1)))
+                try await run.retry(all: false)
+            }
         }
     }
 
@@ -239,12 +273,21 @@ public final class Replication: Sendable {
         var changes = database.changes.makeAsyncIterator()
         var run = PushRun(database, remote, options, monitor, checkpoints)
         var position = checkpoints.position.flatMap { Int(jsonValue: $0.value) } ?? 0
+        try await run.retry(all: true)
+        var attemptCount = 0
         while true {
             position = try await run.run(from: position)
             if let error = run.heldBack { throw error }
             progress()
             guard options.isContinuous else { return }
             monitor.change { $0.activity = .idle }
+            if run.hasDue {
+                attemptCount += 1
+                try await sleep(options.retry.pause(after: attemptCount, chance: Double.random(in: 0...1)))
+                try await run.retry(all: false)
+                continue
+            }
+            attemptCount = 0
             repeat {
                 guard await changes.next() != nil else {
                     try Task.checkCancellation()

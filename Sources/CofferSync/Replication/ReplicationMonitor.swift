@@ -20,11 +20,11 @@ final class ReplicationMonitor: Sendable {
     var failures: [DocumentFailure] { state.withLock { $0.failures } }
 
     func change(_ change: (inout ReplicationStatus) -> Void) {
-        let (status, listeners) = state.withLock { state in
+        // Told within the lock: of two changes at a time, the earlier one must not be the last that somebody hears of.
+        state.withLock { state in
             change(&state.status)
-            return (state.status, Array(state.statusListeners.values))
+            for listener in state.statusListeners.values { listener.yield(state.status) }
         }
-        for listener in listeners { listener.yield(status) }
     }
 
     /// Forgets what an earlier run said.
@@ -48,12 +48,12 @@ final class ReplicationMonitor: Sendable {
         // Only the latest is of interest to who was slow.
         let (stream, continuation) = AsyncStream.makeStream(
             of: ReplicationStatus.self, bufferingPolicy: .bufferingNewest(1))
-        let (number, status) = state.withLock { state in
+        let number = state.withLock { state in
             state.lastNumber += 1
             state.statusListeners[state.lastNumber] = continuation
-            return (state.lastNumber, state.status)
+            continuation.yield(state.status)
+            return state.lastNumber
         }
-        continuation.yield(status)
         continuation.onTermination = { [weak self] _ in self?.state.withLock { $0.statusListeners[number] = nil } }
         return stream
     }

@@ -42,7 +42,7 @@ public struct DocumentFailure: Sendable {
     /// Why: a ``SyncError`` or a `CofferError`.
     public let error: any Error
 
-    /// Whether it is tried again when the replication next begins: the reason may pass. Others stay where they are until
-    /// they are changed.
+    /// Whether it is tried again, when the replication next begins and, where that is continuous, after a pause: the reason may
+    /// pass. Others stay where they are until they are changed.
     public let isTriedAgain: Bool
 }

@@ -56,11 +56,11 @@ package struct IncomingRevision: Sendable {
         var order = properties
         // Blobs are numbered in canonical order.
         if !entries.isEmpty { order = (try? Self.canonical(properties)) ?? properties }
-        let blobs = BlobNames(order)
+        let blobs = BlobNames.references(in: order, among: entries)
         for (name, entry) in entries {
             guard let entry = entry.objectValue else { throw .garbage("an attachment that is none", of: subject) }
             let digest = entry["digest"]?.stringValue
-            let blob = digest.flatMap { blobs.reference(named: name, digest: $0, length: entry["length"]) }
+            let blob = blobs[ByteKey(name)]
             if entry["data"] != nil, blob == nil {
                 attachments[name] = .object(entry)
                 continue
@@ -126,14 +126,14 @@ package struct IncomingRevision: Sendable {
     /// - Parameter brought: contents by the names of their attachments. Those that are neither here nor brought are awaited.
     /// - Throws: as `putExistingRevision`; ``SyncError`` 502 where a content is not the blob that it should be.
     @discardableResult
-    package func save(in database: Database, contents brought: [String: Blob]) throws -> ExistingRevisionResult {
+    package func save(in database: Database, contents brought: [ByteKey: Blob]) throws -> ExistingRevisionResult {
         var json = properties
         var attachments = attachments
-        var names: [String: Blob] = [:]
+        var names: [ByteKey: Blob] = [:]
         var blobs: [Blob] = []
         var ancestor: SavedRevision??
         for content in contents {
-            var bytes = brought.first { $0.key.utf8.elementsEqual(content.name.utf8) }?.value
+            var bytes = brought[ByteKey(content.name)]
             if let inline = content.inline {
                 guard let data = Data(base64Encoded: inline) else {
                     throw SyncError.garbage("blob \(content.name) is no base64", of: subject)
@@ -142,12 +142,15 @@ package struct IncomingRevision: Sendable {
             }
             if let blob = content.blob {
                 guard let bytes else { continue }
-                guard bytes.digest == blob.digest else {
+                if bytes.digest == blob.digest {
+                    blobs.append(bytes)
+                    continue
+                }
+                // Known by its name and length alone it may be an attachment of its own, after all.
+                guard let digest = content.digest, !digest.hasPrefix("sha1-"), content.inline == nil else {
                     throw SyncError.garbage(
                         "blob \(content.name) has another digest than its document says", of: subject)
                 }
-                blobs.append(bytes)
-                continue
             }
             var entry: JSONObject = [:]
             entry["content_type"] = content.contentType.map { .string($0) }
@@ -156,7 +159,7 @@ package struct IncomingRevision: Sendable {
             entry["revpos"] = content.generation.map { .number(JSONNumber(Int64($0))) }
             entry["stub"] = true
             if let bytes {
-                names[content.name] = bytes
+                names[ByteKey(content.name)] = bytes
             } else if content.digest.map(database.hasContent) != true {
                 if ancestor == nil { ancestor = .some(try knownAncestor(in: database)) }
                 if let known = ancestor.flatMap({ $0 }), let same = try same(content, in: known) {

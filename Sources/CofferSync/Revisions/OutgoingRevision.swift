@@ -65,11 +65,10 @@ package struct OutgoingRevision: Sendable {
                     generation: entry["revpos"] ?? revision.revisionID.generation, isBlob: false))
         }
         body["_attachments"] = nil
-        let names = Set(contents.map { Array($0.name.utf8) })
-        let blobs = BlobNames(body)
+        let blobs = BlobNames(body, taken: Set(contents.map { ByteKey($0.name) }))
         if !blobs.all.isEmpty {
             var generations = try BlobGenerations(revision)
-            for blob in blobs.all where !names.contains(Array(blob.name.utf8)) {
+            for blob in blobs.all {
                 contents.append(
                     Content(
                         name: blob.name, contentType: blob.reference.contentType, digest: blob.reference.digest,

@@ -25,9 +25,9 @@ struct RelatedContents {
     /// - Throws: ``SyncError`` 502 where a part is missing, comes twice or is not what the JSON says.
     func receive(
         from reader: MultipartReader, into database: Database, upTo limit: Int?, subject: String
-    ) async throws -> [String: Blob] {
+    ) async throws -> [ByteKey: Blob] {
         var waiting = expected
-        var contents: [String: Blob] = [:]
+        var contents: [ByteKey: Blob] = [:]
         while let part = try await reader.nextPart() {
             let name = part.fields["Content-Disposition"].flatMap(MediaType.fileName)
             // CouchDB before 1.5 says no names, and says them in no particular order since.
@@ -45,7 +45,7 @@ struct RelatedContents {
                 subject: "attachment \(content.name) of \(subject)", digest: content.digest,
                 length: content.length ?? (isPacked ? nil : part.fields["Content-Length"].flatMap(Int.init)) ?? nil,
                 isPacked: isPacked)
-            contents[content.name] = try await download.receive(part.body, into: database, upTo: limit)
+            contents[ByteKey(content.name)] = try await download.receive(part.body, into: database, upTo: limit)
         }
         guard waiting.isEmpty else { throw SyncError.garbage("an attachment does not follow", of: subject) }
         return contents

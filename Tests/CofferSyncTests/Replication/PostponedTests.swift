@@ -1,0 +1,247 @@
+import Coffer
+import CofferModel
+import Foundation
+import Testing
+
+@testable import CofferSync
+
+/// One document, or one batch, that does not come across: the others do, and it comes once it can.
+@Suite(.serialized) struct PostponedTests {
+    private let peers: Peers
+    private let database: Database
+
+    init() throws {
+        peers = try Peers()
+        database = try peers.database()
+    }
+
+    private func fill(_ database: Database, count: Int = 60, byteCount: Int = 2000) throws {
+        for number in 0..<count {
+            try database.write("doc-\(number)", ["text": .string(String(repeating: "x", count: byteCount))])
+        }
+    }
+
+    private func body(_ request: inout HTTPRequest) async throws -> String {
+        let bytes = try await request.body.stream.collect(upTo: 1 << 24)
+        request.body = .bytes(bytes)
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    @Test(
+        "what stands between refuses batches that hold something: the rest goes, and that too once it may",
+        arguments: [403, 404, 411, 500])
+    func refusedBatch(status: Int) async throws {
+        try fill(database)
+        let wall = InterceptingTransport(peers.server) { [self] request, _, inner in
+            var request = request
+            guard request.target.contains("_bulk_docs") else { return try await inner.send(request) }
+            let isRefused = try await body(&request).contains("\"doc-13\"")
+            return isRefused ? HTTPResponse(status) : try await inner.send(request)
+        }
+        // Batches end in the middle of a page of changes.
+        let push = try peers.replication(.push, database, through: wall) { $0.batchByteCount = 20_000 }
+        try await push.run()
+        #expect(push.failures.map(\.documentID) == ["doc-13"])
+        #expect(push.failures.first?.isTriedAgain == true)
+        #expect(try push.pendingDocumentIDs() == ["doc-13"])
+        #expect(try peers.remote.documentCount == 59)
+        peers.wire.reset()
+        try await peers.push(database)
+        #expect(try Contents(peers.remote) == Contents(database))
+        #expect(peers.wire.count("_bulk_docs") == 1, "\(peers.wire.all)")
+        #expect(try push.pendingDocumentIDs() == [])
+    }
+
+    @Test("where everything is refused, nothing is taken for exchanged", arguments: [403, 500])
+    func refusedAll(status: Int) async throws {
+        try fill(database)
+        let wall = InterceptingTransport(peers.server) { request, _, inner in
+            request.target.contains("_bulk_docs") ? HTTPResponse(status) : try await inner.send(request)
+        }
+        let push = try peers.replication(.push, database, through: wall)
+        let error = await #expect(throws: SyncError.self) { try await push.run() }
+        #expect(error?.status == status)
+        try await peers.push(database)
+        #expect(try Contents(peers.remote) == Contents(database))
+    }
+
+    @Test("what a server leaves out of its answer is asked for again") func unanswered() async throws {
+        try fill(peers.remote, count: 5)
+        let forgetful = InterceptingTransport(peers.server) { request, _, inner in
+            guard request.target.contains("_bulk_get") else { return try await inner.send(request) }
+            return HTTPResponse(200, body: .bytes(Array(#"{"results":[{"id":"doc-1","docs":[]}]}"#.utf8)))
+        }
+        let pull = try peers.replication(.pull, database, through: forgetful)
+        try await pull.run()
+        #expect(pull.failures.count == 5 && pull.failures.allSatisfy(\.isTriedAgain))
+        #expect(try database.documentCount == 0)
+        try await peers.pull(database)
+        #expect(try Contents(database) == Contents(peers.remote))
+    }
+
+    @Test("a document that can't be read keeps no other from coming", arguments: [false, true])
+    func unreadable(inParts: Bool) async throws {
+        try fill(peers.remote, count: 30, byteCount: 10)
+        let strange = InterceptingTransport(peers.server) { [self] request, _, inner in
+            var request = request
+            guard request.target.contains("_bulk_get") else { return try await inner.send(request) }
+            let isAsked = try await body(&request).contains("\"doc-7\"")
+            if inParts { request.fields["Accept"] = "multipart/mixed" }
+            let response = try await inner.send(request)
+            guard isAsked else { return response }
+            let bytes = try await response.body.stream.collect(upTo: 1 << 24)
+            // A number that nobody can keep, and still whole parts.
+            let text = String(decoding: bytes, as: UTF8.self)
+                .replacing(/"_id":"doc-7"/, with: "\"_id\":\"doc-7\",\"n\":\(String(repeating: "9", count: 400))")
+            return HTTPResponse(response.status, fields: response.fields, body: .bytes(Array(text.utf8)))
+        }
+        let pull = try peers.replication(.pull, database, through: strange)
+        try await pull.run()
+        #expect(Set(pull.failures.map(\.documentID)) == ["doc-7"])
+        #expect(try database.documentCount == 29)
+        try await peers.pull(database)
+        #expect(try Contents(database) == Contents(peers.remote))
+    }
+
+    @Test("one that is too large for the server to say is reported, and the rest comes") func tooLarge() async throws {
+        try fill(peers.remote, count: 10)
+        let small = InterceptingTransport(peers.server) { [self] request, _, inner in
+            var request = request
+            guard request.target.contains("_bulk_get") else { return try await inner.send(request) }
+            return try await body(&request).contains("\"doc-3\"") ? HTTPResponse(413) : try await inner.send(request)
+        }
+        let pull = try peers.replication(.pull, database, through: small)
+        try await pull.run()
+        #expect(pull.failures.map(\.documentID) == ["doc-3"])
+        #expect(try database.documentCount == 9)
+    }
+
+    @Test("a revision id that none can have here is reported, and the rest of the page comes") func longRevision()
+        async throws
+    {
+        try fill(peers.remote, count: 3)
+        let rev = "1-" + String(repeating: "a", count: 300)
+        let foreign = InterceptingTransport(peers.server) { request, _, inner in
+            guard request.target.contains("_changes") else { return try await inner.send(request) }
+            let response = try await inner.send(request)
+            let text = String(decoding: try await response.body.stream.collect(upTo: 1 << 20), as: UTF8.self)
+            let row = #"{"seq":0,"id":"strange","changes":[{"rev":"\#(rev)"}]},{"seq":0,"id":"_user/x","changes":[]},"#
+            return HTTPResponse(
+                200, body: .bytes(Array(text.replacing("\"results\":[", with: "\"results\":[\(row)").utf8)))
+        }
+        let pull = try peers.replication(.pull, database, through: foreign)
+        try await pull.run()
+        #expect(pull.failures.map(\.documentID) == ["strange"])
+        #expect(try Contents(database) == Contents(peers.remote))
+    }
+
+    @Test("a continuous one tries again after a pause, so many times, and goes on meanwhile", arguments: [3, 100])
+    func continuous(failingCount: Int) async throws {
+        try peers.remote.write("bad", [:], attachment: ("a", Data([1])))
+        let attempts = Counter()
+        let failing = InterceptingTransport(peers.server) { request, _, inner in
+            guard request.target.contains("/bad/a") else { return try await inner.send(request) }
+            attempts.add(1)
+            return attempts.value <= failingCount ? HTTPResponse(500) : try await inner.send(request)
+        }
+        let pull = try peers.replication(.pull, database, through: failing) {
+            $0.isContinuous = true
+            $0.retry.attemptCount = 1
+        }
+        pull.start()
+        while attempts.value < min(failingCount + 1, PostponedRevisions.attemptLimit) {
+            try await Task.sleep(for: .milliseconds(5))
+        }
+        try peers.remote.write("later", [:])
+        while try database["later"] == nil { try await Task.sleep(for: .milliseconds(5)) }
+        await pull.stop()
+        #expect(try (database["bad"] == nil) == (failingCount == 100))
+        #expect(attempts.value == min(failingCount + 1, PostponedRevisions.attemptLimit))
+        try await peers.pull(database)
+        #expect(try Contents(database) == Contents(peers.remote))
+    }
+
+    @Test("a database that was put back to an earlier state gets what it lost, whatever positions look like")
+    func putBack() async throws {
+        let opaque = InterceptingTransport(peers.wire) { request, _, inner in
+            var request = request
+            request.target = request.target.replacing("-opaque", with: "")
+            let response = try await inner.send(request)
+            guard request.target.contains("_changes") else { return response }
+            let text = String(decoding: try await response.body.stream.collect(upTo: 1 << 20), as: UTF8.self)
+                .replacing(/"(seq|last_seq)":([0-9]+)/) { "\"\($0.1)\":\"\($0.2)-opaque\"" }
+            return HTTPResponse(200, body: .bytes(Array(text.utf8)))
+        }
+        let pull = try peers.replication(.pull, database, through: opaque) { $0.isContinuous = true }
+        pull.start()
+        try peers.remote.write("one", [:])
+        while try database["one"] == nil { try await Task.sleep(for: .milliseconds(5)) }
+        let id = try #require(await peers.checkpointID())
+        var old = try database.localDocument(withID: id)
+        while old == nil {
+            try await Task.sleep(for: .milliseconds(5))
+            old = try database.localDocument(withID: id)
+        }
+        // The same run goes on.
+        try peers.remote.write("two", [:])
+        while try database["two"] == nil || database.localDocument(withID: id) == old {
+            try await Task.sleep(for: .milliseconds(5))
+        }
+        await pull.stop()
+        // As a backup of the device would put it back.
+        try await database.document(withID: "two").purge()
+        try await database.saveLocalDocument(try #require(old), withID: id)
+        try await peers.replication(.pull, database, through: opaque).run()
+        #expect(try Contents(database) == Contents(peers.remote))
+    }
+
+    @Test("a filter that fails keeps its document out and no other, and says so") func failingFilter() async throws {
+        try fill(database, count: 5)
+        struct Broken: Error {}
+        database.setFilter(named: "f") { revision, _ in
+            if revision.document.documentID == "doc-2" { throw Broken() }
+            return true
+        }
+        let push = try await peers.push(database) { $0.filter = "f" }
+        #expect(push.failures.map(\.documentID) == ["doc-2"])
+        #expect(try peers.remote.documentCount == 4)
+        let remote = try peers.remote
+        remote.setFilter(named: "f/f") { revision, _ in
+            if revision.document.documentID == "doc-1" { throw Broken() }
+            return true
+        }
+        let other = try peers.database("other")
+        try await peers.pull(other) { $0.filter = "f/f" }
+        #expect(try other.documentIDs() == ["doc-0", "doc-3", "doc-4"])
+    }
+
+    @Test("a document that a validation function lets nobody write is refused, and the push goes on")
+    func unauthorizedDocument() async throws {
+        try fill(database, count: 5)
+        let validating = InterceptingTransport(peers.server) { request, _, inner in
+            let response = try await inner.send(request)
+            guard request.target.contains("_bulk_docs") else { return response }
+            return HTTPResponse(
+                201, body: .bytes(Array(#"[{"id":"doc-2","error":"unauthorized","reason":"no"}]"#.utf8)))
+        }
+        let push = try peers.replication(.push, database, through: validating)
+        try await push.run()
+        #expect(push.failures.map(\.documentID) == ["doc-2"])
+        #expect((push.failures.first?.error as? SyncError)?.status == 403)
+    }
+}
+
+extension Peers {
+    /// The id of the checkpoints of the only replication there was.
+    func checkpointID() async -> String? {
+        for _ in 0..<1000 {
+            if let target = wire.all.first(where: { $0.contains("_local/") }),
+                let last = target.split(separator: "/").last
+            {
+                return String(last)
+            }
+            try? await Task.sleep(for: .milliseconds(5))
+        }
+        return nil
+    }
+}
