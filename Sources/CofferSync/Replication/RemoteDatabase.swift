@@ -148,7 +148,7 @@ package final class RemoteDatabase: Sendable {
         for attribute in field.split(separator: ";").dropFirst() {
             let parts = attribute.split(separator: "=", maxSplits: 1)
             guard parts.count == 2, HTTPFields.isSame(parts[0].trimmed, "Max-Age") else { continue }
-            return Int64(parts[1].trimmed).map { .seconds(max(0, $0)) }
+            return Int64(parts[1].trimmed).flatMap { $0 > 0 ? .seconds($0) : nil }
         }
         return nil
     }
