@@ -18,9 +18,12 @@ final class Bench {
     let directory: URL
     let byHand: ByHand
     private var nameCount = 0
+    private var documentSets: [Bool: DocumentSet] = [:]
+    private let start = ContinuousClock.now
 
     init(_ settings: Settings) throws {
         self.settings = settings
+        try Self.expectSpace(settings.isQuick ? 4 : 30, in: settings.parent)
         directory = settings.parent.appending(path: "coffer-benchmarks-\(UUID())", directoryHint: .isDirectory)
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         do {
@@ -56,8 +59,19 @@ final class Bench {
         options.create = true
         options.durability = durability
         if let cacheByteCount { options.cacheByteCount = cacheByteCount }
-        options.encryptionKey = try SymmetricKey(data: Data(repeating: 7, count: 32))
+        options.encryptionKey = try key()
         return try Manager(directory: directory).openDatabase(named: name, options: options)
+    }
+
+    /// The key of all stores.
+    static func key() throws -> SymmetricKey { try SymmetricKey(data: Data(repeating: 7, count: 32)) }
+
+    /// 100,000 documents, or 10,000: made once.
+    func documents(isInOrder: Bool) throws -> DocumentSet {
+        if let made = documentSets[isInOrder] { return made }
+        let set = try DocumentSet(count: size(100_000, quick: 10_000), isInOrder: isInOrder)
+        documentSets[isInOrder] = set
+        return set
     }
 
     /// A new directory for files by hand.
@@ -72,8 +86,19 @@ final class Bench {
         try expect(by_hand_sync_all(folder.descriptor), "syncfs failed: \(errno)")
     }
 
+    /// Tells on standard error how far the run is.
     func say(_ text: String) {
-        FileHandle.standardError.write(Data("\(text)\n".utf8))
+        let seconds = Int((ContinuousClock.now - start).seconds)
+        FileHandle.standardError.write(Data("\(String(format: "%4d s", seconds))  \(text)\n".utf8))
+    }
+
+    private static func expectSpace(_ gigabytes: Int, in directory: URL) throws {
+        var system = statvfs()
+        try expect(unsafe statvfs(directory.path, &system) == 0, "can't look at \(directory.path): \(errno)")
+        let free = Double(system.f_bavail) * Double(system.f_frsize) / 1e9
+        try expect(
+            free >= Double(gigabytes),
+            "\(directory.path) has \(Int(free)) GB free, and \(gigabytes) GB are needed: see --directory")
     }
 }
 

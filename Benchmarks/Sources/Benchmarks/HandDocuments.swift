@@ -5,14 +5,28 @@ internal import Foundation
 @safe final class HandDocuments {
     private let store: OpaquePointer
 
-    init(_ bench: Bench, isDurable: Bool) throws {
-        let key = String(repeating: "07", count: 32)
-        let path = bench.newPath("documents")
-        guard let store = unsafe documents_new(path, key, Int32(DocumentSet.cacheByteCount >> 10), isDurable) else {
+    /// A new database.
+    convenience init(_ bench: Bench, isDurable: Bool) throws {
+        try self.init(
+            new: bench.newPath("documents"), cacheByteCount: DocumentSet.cacheByteCount, isDurable: isDurable)
+    }
+
+    init(new path: String, cacheByteCount: Int, isDurable: Bool) throws {
+        guard let store = unsafe documents_new(path, Self.hexKey, Int32(cacheByteCount >> 10), isDurable) else {
             throw Failure("can't make a database by hand")
         }
         unsafe self.store = store
     }
+
+    /// A database that is there, durable.
+    init(openAt path: String, cacheByteCount: Int) throws {
+        guard let store = unsafe documents_open(path, Self.hexKey, Int32(cacheByteCount >> 10), true) else {
+            throw Failure("can't open a database by hand")
+        }
+        unsafe self.store = store
+    }
+
+    private static let hexKey = String(repeating: "07", count: 32)
 
     deinit { unsafe documents_free(store) }
 
@@ -115,61 +129,4 @@ private func makeKey(
     let bytes = Array(rank.utf8.prefix(limit))
     for index in bytes.indices { unsafe key[index] = bytes[index] }
     return bytes.count
-}
-
-/// Documents of about 500 bytes of JSON.
-struct DocumentSet {
-    struct Document {
-        var id: String
-        var json: Data
-    }
-
-    /// A document as a value.
-    struct Person: Codable {
-        var address: [String: String]
-        var age: Int
-        var name: String
-        var notes: String
-        var rank: String
-        var tags: [String]
-    }
-
-    private(set) var all: [Document] = []
-    private(set) var people: [Person] = []
-
-    /// What holds all of them, on either side.
-    static let cacheByteCount = 256 << 20
-
-    /// - Parameter isInOrder: whether their ids are; else they are 22 random characters.
-    init(count: Int, isInOrder: Bool = false, seed: UInt64 = 1) throws {
-        var random = SplitMix(state: seed)
-        let letters = Array("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
-        func word(_ count: Int) -> String {
-            String((0..<count).map { _ in letters[Int(random.next() % UInt64(letters.count))] })
-        }
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = .sortedKeys
-        for number in 0..<count {
-            let person = Person(
-                address: ["city": word(8), "street": word(16)], age: Int(random.next() % 90), name: word(12),
-                notes: (0..<24).map { _ in word(11) }.joined(separator: " "), rank: word(16),
-                tags: [word(5), word(5), word(5)])
-            people.append(person)
-            all.append(
-                Document(
-                    id: isInOrder ? String(format: "%022d", number) : word(22), json: try encoder.encode(person)))
-        }
-    }
-
-    private struct SplitMix {
-        var state: UInt64
-
-        mutating func next() -> UInt64 {
-            state &+= 0x9E37_79B9_7F4A_7C15
-            var word = state
-            word = (word ^ word >> 30) &* 0xBF58_476D_1CE4_E5B9
-            word = (word ^ word >> 27) &* 0x94D0_49BB_1331_11EB
-            return word ^ word >> 31
-        }
-    }
 }

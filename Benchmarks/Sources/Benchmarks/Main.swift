@@ -6,10 +6,11 @@ enum Main {
         let arguments = Array(CommandLine.arguments.dropFirst())
         do {
             if arguments == ["--help"] { return print(Settings.usage) }
-            if try LargeAttachment.runAsChild(arguments) { return }
+            if try Child.runIfAsked(arguments) { return }
+            if try CofferWork.runIfAsked(arguments) { return }
             let settings = try Settings(arguments)
-            let report = try run(Bench(settings))
-            print(settings.writesJSON ? try report.json : report.table)
+            if settings.listsGroups { return print(RowGroup.all.map(\.name).joined(separator: "\n")) }
+            try run(settings)
         } catch let error as UsageError {
             stop("\(error.text)\n\(Settings.usage)", status: 64)
         } catch {
@@ -17,47 +18,34 @@ enum Main {
         }
     }
 
-    private static func run(_ bench: Bench) throws -> Report {
-        var report = Report(machine: bench.machine, isQuick: bench.settings.isQuick)
-        func wants(_ row: String) -> Bool {
-            bench.settings.only.isEmpty || bench.settings.only.contains { row.contains($0) }
+    private static func run(_ settings: Settings) throws {
+        let groups = RowGroup.all.filter { group in
+            settings.only.isEmpty || settings.only.contains { group.name.contains($0) }
         }
-        if wants("attachment write, 1 MB") || wants("attachment read, 1 MB") {
-            let attachments = ManyAttachments(bench, count: bench.size(200, quick: 40), byteCount: 1_000_000)
-            if wants("attachment write, 1 MB") {
-                bench.say("writing attachments …")
-                report.rows.append(try attachments.writing())
-            }
-            if wants("attachment read, 1 MB") {
-                bench.say("reading attachments …")
-                report.rows.append(try attachments.reading())
-            }
+        if groups.isEmpty { throw UsageError(text: "no group of rows has that in its name: see --list") }
+        let baseline = try settings.baselineToCheck.map { try Baseline(contentsOf: $0, isQuick: settings.isQuick) }
+
+        let bench = try Bench(settings)
+        var report = Report(machine: bench.machine, isQuick: settings.isQuick)
+        var groupOfFigure: [String: RowGroup] = [:]
+        for group in groups {
+            let found = try group.measure(bench)
+            for figure in found.figures { groupOfFigure[figure.name] = group }
+            report.findings += found
         }
-        if wants("attachment write, 10 KB") {
-            bench.say("writing short attachments …")
-            let attachments = ManyAttachments(bench, count: bench.size(2_000, quick: 300), byteCount: 10_000)
-            report.rows.append(try attachments.writingShort())
+        if !settings.others.isEmpty { report.others = try Others(bench).measure(settings.others) }
+
+        print(report.table)
+        try settings.json.map { try report.json.write(to: $0, atomically: true, encoding: .utf8) }
+        try settings.markdown.map { try report.markdown.write(to: $0, atomically: true, encoding: .utf8) }
+        try settings.chart.map { try Chart(report).svg.write(to: $0, atomically: true, encoding: .utf8) }
+        try settings.baselineToWrite.map { try Baseline(report).write(to: $0) }
+        let failures = try baseline?.failures(report.findings.figures) { name in
+            bench.say("\(name) is less than half as good as it was: once more …")
+            return try groupOfFigure[name]?.measure(bench).figures ?? []
         }
-        if wants("key change") {
-            bench.say("changing keys …")
-            let change = try KeyChangeRow(
-                bench, documentCount: bench.size(400_000, quick: 20_000), attachmentCount: bench.size(1_000, quick: 60))
-            report.rows += try change.rows()
-        }
-        if wants("growth") { report.rows += try Growth(bench).rows() }
-        if wants("watching") { report.rows.append(try Watching(bench).row()) }
-        let documentRows = DocumentRows.names.filter { wants("document \($0)") }
-        if !documentRows.isEmpty { report.rows += try DocumentRows(bench).rows(documentRows) }
-        let viewRows = ["indexing", "ranges", "live"].filter { wants("view: \($0)") }
-        if !viewRows.isEmpty { report.rows += try ViewRows(bench).rows(viewRows) }
-        let (memory, oneByte) = (wants("memory"), wants("one byte"))
-        if memory || oneByte {
-            bench.say("a large attachment …")
-            let large = LargeAttachment(bench, mebibyteCount: bench.size(1024, quick: 128))
-            report.rows += try large.rows(memory: memory, oneByte: oneByte)
-        }
-        if report.rows.isEmpty { throw UsageError(text: "no row has that in its name") }
-        return report
+        guard let failures, !failures.isEmpty else { return }
+        throw Failure("against the baseline:\n" + failures.map { "  \($0)" }.joined(separator: "\n"))
     }
 
     private static func stop(_ text: String, status: Int32) -> Never {

@@ -54,7 +54,7 @@ static bool run(documents *store, int which) {
     return fine;
 }
 
-documents *documents_new(const char *path, const char *hex_key, int cache_kilobytes, bool is_durable) {
+documents *documents_open(const char *path, const char *hex_key, int cache_kilobytes, bool is_durable) {
     documents *store = calloc(1, sizeof *store);
     if (!store) return NULL;
     char text[256];
@@ -66,19 +66,26 @@ documents *documents_new(const char *path, const char *hex_key, int cache_kiloby
         sqlite3_key_v2(store->db, "main", text, count) == SQLITE_OK &&
         execute(store, "PRAGMA cipher_page_size = 4096; PRAGMA cipher_hmac_algorithm = HMAC_SHA1; "
                        "PRAGMA cipher_kdf_algorithm = PBKDF2_HMAC_SHA1; PRAGMA temp_store = MEMORY; "
-                       "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 4096");
+                       "PRAGMA wal_autocheckpoint = 4096");
     snprintf(text, sizeof text, "PRAGMA cache_size = -%d; PRAGMA synchronous = %s", cache_kilobytes,
              is_durable ? "FULL" : "NORMAL");
-    fine = fine && execute(store, text) &&
-           execute(store,
-                   "CREATE TABLE documents (id TEXT PRIMARY KEY, number INTEGER NOT NULL, winner INTEGER NOT NULL, "
-                   "flags INTEGER NOT NULL) WITHOUT ROWID;"
-                   "CREATE TABLE revisions (sequence INTEGER PRIMARY KEY, document INTEGER NOT NULL, parent INTEGER, "
-                   "flags INTEGER NOT NULL, generation INTEGER NOT NULL, suffix NOT NULL, digest BLOB, id TEXT NOT NULL, "
-                   "body BLOB);"
-                   "CREATE UNIQUE INDEX later_revisions ON revisions (document, generation, suffix) "
-                   "WHERE document <> sequence");
-    if (fine) return store;
+    if (fine && execute(store, text)) return store;
+    documents_free(store);
+    return NULL;
+}
+
+documents *documents_new(const char *path, const char *hex_key, int cache_kilobytes, bool is_durable) {
+    documents *store = documents_open(path, hex_key, cache_kilobytes, is_durable);
+    if (!store) return NULL;
+    if (execute(store, "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL;"
+                       "CREATE TABLE documents (id TEXT PRIMARY KEY, number INTEGER NOT NULL, winner INTEGER NOT NULL, "
+                       "flags INTEGER NOT NULL) WITHOUT ROWID;"
+                       "CREATE TABLE revisions (sequence INTEGER PRIMARY KEY, document INTEGER NOT NULL, parent INTEGER, "
+                       "flags INTEGER NOT NULL, generation INTEGER NOT NULL, suffix NOT NULL, digest BLOB, "
+                       "id TEXT NOT NULL, body BLOB);"
+                       "CREATE UNIQUE INDEX later_revisions ON revisions (document, generation, suffix) "
+                       "WHERE document <> sequence"))
+        return store;
     documents_free(store);
     return NULL;
 }

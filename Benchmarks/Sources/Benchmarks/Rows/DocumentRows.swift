@@ -9,22 +9,8 @@ struct DocumentRows {
 
     init(_ bench: Bench) throws {
         self.bench = bench
-        let count = bench.size(100_000, quick: 10_000)
-        random = try DocumentSet(count: count)
-        ordered = try DocumentSet(count: count, isInOrder: true)
-    }
-
-    static let names = ["insert", "read", "all", "update", "single"]
-
-    /// - Parameter names: which of ``names``.
-    func rows(_ names: [String]) throws -> [Row] {
-        var rows: [Row] = []
-        if names.contains("insert") { rows += try inserting() }
-        if names.contains("read") { rows.append(try reading()) }
-        if names.contains("all") { rows.append(try listing()) }
-        if names.contains("update") { rows.append(try updating()) }
-        if names.contains("single") { rows.append(try singles()) }
-        return rows
+        random = try bench.documents(isInOrder: false)
+        ordered = try bench.documents(isInOrder: true)
     }
 
     private static let byHand = """
@@ -33,7 +19,7 @@ struct DocumentRows {
 
     // MARK: Inserting
 
-    private func inserting() throws -> [Row] {
+    func inserting() throws -> [Row] {
         try [
             insert(random, "document insert, JSON", atLeast: 0.75, "JSON bytes, 22 random characters as ids"),
             insert(ordered, "document insert, JSON, in order", atLeast: 0.7, "JSON bytes, ids in order"),
@@ -95,7 +81,7 @@ struct DocumentRows {
         return (store, database)
     }
 
-    private func reading() throws -> Row {
+    func reading() throws -> Row {
         bench.say("reading documents …")
         let (store, database) = try filled(random)
         defer { try? database.close() }
@@ -125,7 +111,7 @@ struct DocumentRows {
                 """)
     }
 
-    private func listing() throws -> Row {
+    func listing() throws -> Row {
         bench.say("listing documents …")
         let (store, database) = try filled(random)
         defer { try? database.close() }
@@ -147,7 +133,7 @@ struct DocumentRows {
         )
     }
 
-    private func updating() throws -> Row {
+    func updating() throws -> Row {
         bench.say("updating documents …")
         let (store, database) = try filled(random)
         defer { try? database.close() }
@@ -189,7 +175,7 @@ struct DocumentRows {
     }
 
     /// One document a transaction, durable.
-    private func singles() throws -> Row {
+    func singles() throws -> Row {
         bench.say("one document a transaction …")
         let (store, database) = try filled(ordered)
         defer { try? database.close() }

@@ -17,10 +17,11 @@ struct KeyChangeRow {
     private static let attachmentSize = 1_000_000
     private static let hexKey = String(repeating: "5a", count: 32)
 
-    init(_ bench: Bench, documentCount: Int, attachmentCount: Int) throws {
+    init(_ bench: Bench) throws {
+        bench.say("changing keys …")
         self.bench = bench
-        self.documentCount = documentCount
-        contents = Contents(count: attachmentCount, byteCount: Self.attachmentSize)
+        documentCount = bench.size(400_000, quick: 10_000)
+        contents = Contents(count: bench.size(1_000, quick: 30), byteCount: Self.attachmentSize)
         let name = bench.newName("rekeyed")
         var options = DatabaseOptions()
         options.create = true
@@ -64,8 +65,7 @@ struct KeyChangeRow {
     }
 
     func rows() throws -> [Row] {
-        let roundCount = bench.settings.isQuick ? bench.settings.roundCount : 5
-        let comparison = try Comparison.run(roundCount: roundCount) {
+        let comparison = try Comparison.run(roundCount: bench.settings.roundCount) {
             try bench.settle()
             return try measure { try changeByHand() }
         } own: {
@@ -136,8 +136,7 @@ struct KeyChangeRow {
             shares.append(longest.withLock(\.self) / time)
         }
         return Row(
-            "key change, writers wait, \(size)", value: shares.median, unit: "of its time",
-            spread: [shares.min() ?? 0, shares.max() ?? 0], target: .atMost(1),
+            "key change, writers wait, \(size)", shares, .partOfItsTime, .atMost(1),
             explanation: """
                 the longest that a save took beside a key change, as a share of the change: the database's copying and \
                 checking, not the attachments'. Nothing to compare with; the target only says that it is no more than all

@@ -4,112 +4,73 @@ internal import Foundation
 
 /// One attachment that is too large to be in memory: what it costs to stream it in and out, and to read a little of it.
 struct LargeAttachment {
-    let bench: Bench
-    let byteCount: Int
+    private let bench: Bench
+    /// Just short of some MiB, so that the last chunk, which every opening reads, is as long as can be.
+    private let byteCount: Int
 
-    /// Just short of `mebibyteCount` MiB, so that the last chunk, which every opening reads, is as long as can be.
-    init(_ bench: Bench, mebibyteCount: Int) {
+    init(_ bench: Bench) {
         self.bench = bench
-        byteCount = (mebibyteCount << 20) - 8
+        byteCount = (bench.size(1024, quick: 128) << 20) - 8
     }
 
     private var size: String { byteCount > 1 << 29 ? "1 GiB" : "\((byteCount + 8) >> 20) MiB" }
 
-    static let seed: UInt64 = 1 << 40
-    static let documentID = "large"
+    private static let seed: UInt64 = 1 << 40
+    private static let documentID = "large"
 
-    /// What a child process does with the store, each alone, so that its memory says what that costs.
-    enum Work: String, CaseIterable {
-        /// Opens the store and saves a document with a short attachment.
-        case open = "--child-open"
-        case streamIn = "--child-stream-in"
-        case streamOut = "--child-stream-out"
-        case readRanges = "--child-read-ranges"
-    }
-
-    func rows(memory: Bool, oneByte: Bool) throws -> [Row] {
+    func findings() throws -> Findings {
         let name = bench.newName("large")
-        var rows: [Row] = []
-        let limit = 32.0
-        let streamedIn = try run(.streamIn, on: name)
-        if memory {
-            let base = try run(.open, on: name)
-            let peaks = [
-                ("stream in", streamedIn), ("stream out", try run(.streamOut, on: name)),
-                ("read ranges", try run(.readRanges, on: name)),
-            ]
-            rows = peaks.map { what, peak in
-                let more = Double(peak - base) / 1_048_576
-                return Row(
-                    "memory, \(what), \(size)", value: more, unit: "MiB", spread: [more, more],
-                    target: .atMost(limit),
-                    explanation: """
-                        peak resident set of a process that does only this (\(peak >> 20) MiB), less that of one that \
-                        opens the store and saves a document with a short attachment (\(base >> 20) MiB). One run; every \
-                        byte is compared
-                        """)
-            }
+        func peak(_ work: Child) throws -> Int {
+            try work.peakMemory(store: name, in: bench.directory, byteCount: byteCount)
         }
-        if oneByte { rows += try self.oneByte(of: name) }
-        return rows
+        bench.say("streaming \(size) in …")
+        let streamedIn = try peak(.streamIn)
+        let base = try peak(.open)
+        bench.say("streaming \(size) out …")
+        let peaks = [
+            ("stream in", streamedIn), ("stream out", try peak(.streamOut)), ("read ranges", try peak(.readRanges)),
+        ]
+        let memory = peaks.map { what, peak in
+            Row(
+                "memory, \(what), \(size)", [Double(peak - base) / 1_048_576], .mebibytes, .atMost(32),
+                explanation: """
+                    peak resident set of a process that does only this (\(peak >> 20) MiB), less that of one that opens the \
+                    store and saves a document with a short attachment (\(base >> 20) MiB). One run; every byte is compared
+                    """)
+        }
+        return Findings(rows: memory + (try oneByte(of: name)))
     }
 
-    // MARK: Memory
+    // MARK: In a child process
 
-    /// The greatest resident set of a new process that does `work`.
-    private func run(_ work: Work, on name: String) throws -> Int {
-        let process = Process()
-        process.executableURL = Bundle.main.executableURL
-        process.arguments = [work.rawValue, bench.directory.path, name, "\(byteCount)"]
-        let output = Pipe()
-        process.standardOutput = output
-        try process.run()
-        let data = try output.fileHandleForReading.readToEnd() ?? Data()
-        process.waitUntilExit()
-        let text = String(decoding: data, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
-        guard process.terminationStatus == 0, let peak = Int(text) else { throw Failure("\(work.rawValue) failed") }
-        return peak
+    static func streamIn(to database: Database, _ byteCount: Int) throws {
+        let draft = try database.document(withID: documentID).newRevision()
+        let stream = GeneratedStream(seed: seed, byteCount: byteCount)
+        try draft.setAttachment(named: "content", contentType: nil, contentsOf: stream)
+        try draft.save()
     }
 
-    /// The child's side: does the work that `arguments` name and prints the peak. False when they name none.
-    static func runAsChild(_ arguments: [String]) throws -> Bool {
-        guard arguments.count == 4, let work = Work(rawValue: arguments[0]), let byteCount = Int(arguments[3]) else {
-            return false
+    static func streamOut(of database: Database, _ byteCount: Int) throws {
+        var count = 0
+        try attachment(in: database, byteCount).chunks?.forEach { chunk in
+            try compare(chunk, at: count)
+            count += chunk.count
         }
-        let database = try Bench.openStore(named: arguments[2], in: URL(filePath: arguments[1]))
-        switch work {
-        case .open:
-            let draft = try database.createDocument().newRevision()
-            draft.setAttachment(named: "short", contentType: nil, content: Data("short".utf8))
-            try draft.save()
-        case .streamIn:
-            let draft = try database.document(withID: documentID).newRevision()
-            let stream = GeneratedStream(seed: seed, byteCount: byteCount)
-            try draft.setAttachment(named: "content", contentType: nil, contentsOf: stream)
-            try draft.save()
-        case .streamOut:
-            var count = 0
-            try attachment(in: database, byteCount).chunks?.forEach { chunk in
-                try compare(chunk, at: count)
-                count += chunk.count
-            }
-            try expect(count == byteCount, "\(count) bytes streamed out")
-        case .readRanges:
-            let attachment = try attachment(in: database, byteCount)
-            let step = 1 << 20
-            let count = (byteCount + step - 1) / step
-            for index in 0..<count {
-                // All of it, but not in order: 61 has no divisor in common with a power of two.
-                let start = index * 61 % count * step
-                let range = start..<min(start + step, byteCount)
-                guard let part = try attachment.content(in: range) else { throw Failure("no content") }
-                try expect(part.count == range.count, "\(part.count) bytes read")
-                try compare(part, at: start)
-            }
+        try expect(count == byteCount, "\(count) bytes streamed out")
+    }
+
+    static func readRanges(of database: Database, _ byteCount: Int) throws {
+        let attachment = try attachment(in: database, byteCount)
+        let step = 1 << 20
+        let count = (byteCount + step - 1) / step
+        for index in 0..<count {
+            // All of it, but not in order: 61 has no divisor in common with a power of two.
+            let start = index * 61 % count * step
+            let range = start..<min(start + step, byteCount)
+            guard let part = try attachment.content(in: range) else { throw Failure("no content") }
+            try expect(part.count == range.count, "\(part.count) bytes read")
+            try compare(part, at: start)
         }
-        try database.close()
-        print(try OwnProcess.peakMemory())
-        return true
     }
 
     private static func attachment(in database: Database, _ byteCount: Int) throws -> Attachment {
@@ -149,49 +110,15 @@ struct LargeAttachment {
         try database.delete()
         return [
             Row(
-                "one byte of \(size), bytes read", value: bytesRead.median, unit: "B",
-                spread: [bytesRead.min() ?? 0, bytesRead.max() ?? 0], target: .atMost(2 * 16_400 + 56),
+                "one byte of \(size), bytes read", bytesRead, .bytes, .atMost(2 * 16_400 + 56),
                 explanation: """
                     by the whole process (rchar), of \(bytesRead.count) reads at random places, each opening the \
                     attachment anew: its header, its last chunk, which says that it is whole, and the chunk of the byte
                     """),
             Row(
-                "one byte of \(size), time", value: microseconds.median, unit: "µs",
-                spread: [microseconds.min() ?? 0, microseconds.max() ?? 0], target: .atMost(1_000),
+                "one byte of \(size), time", microseconds, .microseconds, .atMost(1_000),
                 explanation: "of the same reads, from the page cache; the target only says that it is no matter of size"
             ),
         ]
     }
-}
-
-/// A stream that makes its bytes when they are read.
-private final class GeneratedStream: InputStream {
-    private let seed: UInt64
-    private let byteCount: Int
-    private var offset = 0
-    private var status = Stream.Status.notOpen
-
-    init(seed: UInt64, byteCount: Int) {
-        self.seed = seed
-        self.byteCount = byteCount
-        super.init(data: Data())
-    }
-
-    override var streamStatus: Stream.Status { status }
-    override var streamError: (any Error)? { nil }
-    override var hasBytesAvailable: Bool { offset < byteCount }
-    override func open() { status = .open }
-    override func close() { status = .closed }
-
-    override func read(_ buffer: UnsafeMutablePointer<UInt8>, maxLength: Int) -> Int {
-        // A multiple of 8, as long as it isn't the last.
-        let count = byteCount - offset <= maxLength ? byteCount - offset : maxLength & ~7
-        unsafe content_fill(seed, UInt64(offset), buffer, count)
-        offset += count
-        return count
-    }
-
-    override func getBuffer(
-        _ buffer: UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>, length: UnsafeMutablePointer<Int>
-    ) -> Bool { false }
 }

@@ -3,12 +3,19 @@ internal import Foundation
 
 /// Writing and reading many attachments, each the only one of its document.
 struct ManyAttachments {
-    let bench: Bench
-    let contents: Contents
+    private let bench: Bench
+    private let contents: Contents
 
-    init(_ bench: Bench, count: Int, byteCount: Int) {
+    /// Of 1 MB.
+    init(long bench: Bench) {
         self.bench = bench
-        contents = Contents(count: count, byteCount: byteCount)
+        contents = Contents(count: bench.size(200, quick: 30), byteCount: 1_000_000)
+    }
+
+    /// Of 10 KB.
+    init(short bench: Bench) {
+        self.bench = bench
+        contents = Contents(count: bench.size(2_000, quick: 200), byteCount: 10_000)
     }
 
     private var size: String {
@@ -20,6 +27,7 @@ struct ManyAttachments {
 
     /// Into one transaction, against files and one syncfs.
     func writing() throws -> Row {
+        bench.say("writing attachments …")
         let comparison = try compareWriting(withFsync: false)
         return Row(
             "attachment write, \(size)", comparison, atLeast: 0.8,
@@ -32,6 +40,7 @@ struct ManyAttachments {
 
     /// Into one transaction, against an fsync for each file.
     func writingShort() throws -> Row {
+        bench.say("writing short attachments …")
         let comparison = try compareWriting(withFsync: true)
         return Row(
             "attachment write, \(size)", comparison, atLeast: 5, isMeaningful: bench.machine.isFsyncReal,
@@ -42,6 +51,7 @@ struct ManyAttachments {
     }
 
     func reading() throws -> Row {
+        bench.say("reading attachments …")
         let database = try bench.newStore()
         let folder = try bench.newFolder()
         try write(to: database)

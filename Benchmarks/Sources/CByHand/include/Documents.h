@@ -9,6 +9,8 @@ typedef struct documents documents;
 
 // A new database under a key of 64 hex digits, which writes ahead. `is_durable` syncs every commit. NULL when that fails.
 documents *documents_new(const char *path, const char *hex_key, int cache_kilobytes, bool is_durable);
+// Opens a database that is there, with its key and settings. Nothing of it is read yet.
+documents *documents_open(const char *path, const char *hex_key, int cache_kilobytes, bool is_durable);
 void documents_free(documents *);
 
 bool documents_begin(documents *);

@@ -1,8 +1,8 @@
 internal import Coffer
 internal import Foundation
 
-/// What a revision costs where there are many, against where there are few: near 1 if costs do not grow.
-struct Growth {
+/// What a revision costs where its document has many, against where it has few: near 1 if costs do not grow.
+struct RevisionGrowth {
     private let bench: Bench
     /// Operations in one measured transaction.
     private let count: Int
@@ -14,12 +14,11 @@ struct Growth {
 
     func rows() throws -> [Row] {
         let many = bench.size(2_000, quick: 500)
-        let ofOneDocument = [
+        return [
             try generations(many, depth: 20, "forgotten beyond 20"),
             try generations(many, depth: 1_000_000, "all kept"),
             try leaves(bench.size(10_000, quick: 2_000)),
         ]
-        return try ofOneDocument + documents(bench.size(1_000_000, quick: 50_000))
     }
 
     // MARK: Rows
@@ -56,49 +55,7 @@ struct Growth {
             few: saveAndBranch, many: saveAndBranch)
     }
 
-    private func documents(_ many: Int) throws -> [Row] {
-        let few = try bench.newStore()
-        let store = try bench.newStore()
-        for (database, count) in [(few, 1_000), (store, many)] {
-            for start in stride(from: 0, to: count, by: 10_000) {
-                try database.inTransaction {
-                    for number in start..<min(start + 10_000, count) {
-                        try database.save(json: Data(#"{"number":\#(number)}"#.utf8))
-                    }
-                }
-            }
-        }
-        func work(_ database: Database) throws {
-            for number in 0..<count {
-                let saved = try database.save(json: Data(#"{"number":\#(number)}"#.utf8))
-                let next = Data(#"{"number":\#(-number)}"#.utf8)
-                try database.save(json: next, withID: saved.document.documentID, replacing: saved.revisionID)
-            }
-        }
-        // Before there are more of them.
-        let listed = min(many, 100_000)
-        let listing = try row(
-            "growth: listing \(many) documents", atMost: 3,
-            "reading \(listed) documents with their bodies in the order of their ids, against a store with 1,000, as often "
-                + "as it takes; the larger set does not fit in the cache",
-            few: { for _ in 0..<listed / 1_000 { try list(few, 1_000) } }, many: { try list(store, listed) })
-        let adding = try row(
-            "growth: \(many) documents", atMost: 3,
-            "adding a document with a random id and saving its next revision, against a store with 1,000 documents; "
-                + "the larger set does not fit in the cache",
-            few: { try few.inTransaction { try work(few) } }, many: { try store.inTransaction { try work(store) } })
-        return [adding, listing]
-    }
-
     // MARK: Work
-
-    private func list(_ database: Database, _ count: Int) throws {
-        var options = AllDocumentsOptions()
-        options.limit = count
-        var sum = 0
-        try database.allDocuments(options).forEach { sum += try $0["number"] == nil ? 0 : 1 }
-        try expect(sum == count, "\(sum) of \(count) documents were listed")
-    }
 
     private func save(_ document: Document) throws {
         let draft = try document.newRevision()
@@ -138,19 +95,11 @@ struct Growth {
                 }
             } catch is Measured {}
         }
-        return try row(name, atMost: 1.5, explanation, few: { try run("few", few) }, many: { try run("many", many) })
-    }
-
-    /// In processor time: nothing here waits for the disk, and other programs hardly disturb it.
-    private func row(
-        _ name: String, atMost most: Double, _ explanation: String, few: () throws -> Void, many: () throws -> Void
-    ) throws -> Row {
         bench.say("\(name) …")
+        // In processor time: nothing here waits for the disk, and other programs hardly disturb it.
         let comparison = try Comparison.run(
-            roundCount: bench.settings.roundCount, byHand: { try measure(few) }, own: { try measure(many) })
-        let ratios = zip(comparison.own, comparison.byHand).map { $0.processorTime / $1.processorTime }
-        return Row(
-            name, value: ratios.median, unit: "× the CPU", spread: [ratios.min() ?? 0, ratios.max() ?? 0],
-            target: .atMost(most), explanation: explanation)
+            roundCount: bench.settings.roundCount, byHand: { try measure { try run("few", few) } },
+            own: { try measure { try run("many", many) } })
+        return Row(name, processorTime: comparison, atMost: 1.5, explanation: explanation)
     }
 }
