@@ -20,12 +20,24 @@ final class Bench {
     private var nameCount = 0
     private var documentSets: [Bool: DocumentSet] = [:]
     private let start = ContinuousClock.now
+    /// Who stops a run is left no gigabytes.
+    private let signals: [any DispatchSourceSignal]
 
     init(_ settings: Settings) throws {
         self.settings = settings
         try Self.expectSpace(settings.isQuick ? 4 : 30, in: settings.parent)
         directory = settings.parent.appending(path: "coffer-benchmarks-\(UUID())", directoryHint: .isDirectory)
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        signals = [SIGINT, SIGTERM].map { [directory] number in
+            signal(number, SIG_IGN)
+            let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
+            source.setEventHandler {
+                try? FileManager.default.removeItem(at: directory)
+                exit(130)
+            }
+            source.resume()
+            return source
+        }
         do {
             machine = try Machine(measuringIn: directory)
             byHand = try ByHand()

@@ -38,6 +38,7 @@ struct RowGroup {
         RowGroup("attachment short", rows: { [try ManyAttachments(short: $0).writingShort()] }),
         RowGroup("opening", rows: { [try OpeningRow($0).row()] }),
         RowGroup("key change", rows: { try KeyChangeRow($0).rows() }),
+        RowGroup("key slot", rows: { [try KeySlotRow($0).row()] }),
         RowGroup("large attachment", { try LargeAttachment($0).findings() }),
         RowGroup("view", rows: { try ViewRows($0).rows() }),
         RowGroup("watching", rows: { [try Watching($0).row()] }),

@@ -175,4 +175,10 @@ bool by_hand_sync_all(int directory) {
     return fsync(directory) == 0;
 }
 
+bool by_hand_derive(const char *password, uint8_t key[32]) {
+    uint8_t salt[16];
+    return RAND_bytes(salt, sizeof salt) == 1 &&
+           EVP_PBE_scrypt(password, strlen(password), salt, sizeof salt, 1 << 16, 8, 2, 128 << 20, key, 32) == 1;
+}
+
 const char *by_hand_openssl_version(void) { return OpenSSL_version(OPENSSL_VERSION); }

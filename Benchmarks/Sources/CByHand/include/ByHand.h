@@ -32,4 +32,7 @@ bool by_hand_read_files_of(by_hand *, const by_hand *other);
 // Makes all that was written to the file system of `directory` durable: syncfs, where there is one, and fsync of it.
 bool by_hand_sync_all(int directory);
 
+// Stretches a password with scrypt, N=2^16, r=8, p=2, and a new salt.
+bool by_hand_derive(const char *password, uint8_t key[32]);
+
 const char *by_hand_openssl_version(void);
