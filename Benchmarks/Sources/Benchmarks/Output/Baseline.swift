@@ -5,7 +5,7 @@ struct Figure {
     let name: String
     let value: Double
     let target: Target
-    /// Whether it says the same on a machine that is twice as fast.
+    /// Whether it says the same on any machine: growth depends on caches, processors and the disk.
     let isRatio: Bool
     let isMeaningful: Bool
 }
@@ -19,7 +19,7 @@ extension Findings {
         }
             + series.map { series in
                 Figure(
-                    name: "growth: \(series.name)", value: series.growth, target: series.target, isRatio: true,
+                    name: "growth: \(series.name)", value: series.growth, target: series.target, isRatio: false,
                     isMeaningful: true)
             }
     }
@@ -57,7 +57,7 @@ struct Baseline: Codable {
 
     /// What is less than half as good as it was, and what is missing on either side.
     ///
-    /// A figure that is no ratio depends on the machine: it must miss its target, too.
+    /// What depends on the machine must miss its target, too.
     ///
     /// - Parameter measureAgain: all figures of the group that this one belongs to.
     func failures(_ found: [Figure], measureAgain: (String) throws -> [Figure]) rethrows -> [String] {

@@ -88,11 +88,14 @@ struct Report {
         let all = findings.series.filter { $0.axis == axis }
         let places = Set(all.flatMap { $0.points.map(\.at) }).sorted()
         return Table(
-            head: ["growth with \(axis.rawValue)", "unit"] + places.map(\.short) + ["growth", "target", ""],
+            head: ["growth with \(axis.rawValue)", "unit"] + places.map(\.short) + ["growth", "by hand", "target", ""],
             rows: all.map { series in
                 let values = places.map { place in series.points.first { $0.at == place }?.value.short ?? "" }
                 return [series.name, series.unit] + values
-                    + ["\(series.growth.short) ×", series.target.text, series.verdict.rawValue]
+                    + [
+                        "\(series.growth.short) ×", series.byHandGrowth.map { "\($0.short) ×" } ?? "",
+                        series.target.text, series.verdict.rawValue,
+                    ]
             })
     }
 

@@ -21,27 +21,36 @@ struct Series: Encodable {
     let axis: Axis
     let unit: String
     let points: [Point]
+    /// The same work by hand; empty where there is none.
+    let byHandPoints: [Point]
     /// Where the growth begins to count: costs that don't depend on the size hide it before.
     let growthFrom: Int
     /// The last value divided by the one at `growthFrom`.
     let growth: Double
+    let byHandGrowth: Double?
     let target: Target
     let verdict: Verdict
     let explanation: String
 
     init(
-        _ name: String, _ axis: Axis, unit: String, points: [Point], growthFrom: Int? = nil, target: Target,
-        explanation: String
+        _ name: String, _ axis: Axis, unit: String, points: [Point], byHand: [Point] = [], growthFrom: Int? = nil,
+        target: Target, explanation: String
     ) {
+        let start = growthFrom ?? points.first?.at ?? 0
+        func growth(_ points: [Point]) -> Double? {
+            guard let first = points.first(where: { $0.at >= start }), let last = points.last else { return nil }
+            return last.value / first.value
+        }
         self.name = name
         self.axis = axis
         self.unit = unit
         self.points = points
-        self.growthFrom = growthFrom ?? points.first?.at ?? 0
-        let first = points.first { [start = self.growthFrom] in $0.at >= start }?.value ?? 0
-        growth = (points.last?.value ?? 0) / first
+        self.growthFrom = start
+        byHandPoints = byHand
+        byHandGrowth = growth(byHand)
+        self.growth = growth(points) ?? 0
         self.target = target
-        verdict = Verdict(growth, target)
+        verdict = Verdict(self.growth, target)
         self.explanation = explanation
     }
 }

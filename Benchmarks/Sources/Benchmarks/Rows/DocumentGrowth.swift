@@ -21,6 +21,8 @@ struct DocumentGrowth {
 
     func findings() throws -> Findings {
         var figures: [String: [Series.Point]] = [:]
+        let byHand = try HandDocuments(
+            new: bench.newPath("growing"), cacheByteCount: DatabaseOptions().cacheByteCount, isDurable: true)
         var count = 0
         for size in sizes {
             bench.say("a store of \(size) documents …")
@@ -28,6 +30,7 @@ struct DocumentGrowth {
             while count < size {
                 let end = min(size, count + 10_000)
                 try database.inTransaction { for number in count..<end { try save(number, to: database) } }
+                try byHand.transaction { for number in count..<end { try byHand.insert(document(number)) } }
                 count = end
             }
             try database.close()
@@ -48,20 +51,28 @@ struct DocumentGrowth {
             database = try open()
             // First, so that the cache holds what it can before documents are read at random.
             let listing = try (0..<3).map { _ in try list(database, of: size) }
-            let reading = try (0..<3).map { try read(database, from: size, seed: $0) }
-            let inserting = try (0..<bench.size(20, quick: 10)).map { _ in
-                let cost = try measure {
-                    try database.inTransaction {
-                        for number in count..<count + Self.small { try save(number, to: database) }
-                    }
-                }
+            let reading = try (0..<3).map { seed in
+                try read(from: size, seed: seed) { try database.document(withID: $0).currentRevision?.json.count ?? 0 }
+            }
+            let readingByHand = try (0..<3).map { try read(from: size, seed: $0) { try byHand.read($0) } }
+            var inserting: [Double] = []
+            var insertingByHand: [Double] = []
+            for _ in 0..<bench.size(20, quick: 10) {
+                let numbers = count..<count + Self.small
+                inserting.append(
+                    try microseconds(of: Self.small) {
+                        try database.inTransaction { for number in numbers { try save(number, to: database) } }
+                    })
+                insertingByHand.append(
+                    try microseconds(of: Self.small) {
+                        try byHand.transaction { for number in numbers { try byHand.insert(document(number)) } }
+                    })
                 count += Self.small
-                return cost.processorTime.seconds / Double(Self.small) * 1e6
             }
             try database.close()
             for (what, values) in [
                 ("read", reading), ("list", listing), ("insert", inserting), ("open", opening), ("memory", [memory]),
-                ("change", [changing]),
+                ("change", [changing]), ("read by hand", readingByHand), ("insert by hand", insertingByHand),
             ] { figures[what, default: []].append(Series.Point(at: size, values)) }
         }
         return Findings(series: series(figures))
@@ -72,8 +83,8 @@ struct DocumentGrowth {
             _ name: String, _ what: String, _ unit: String, atMost most: Double, _ explanation: String
         ) -> Series {
             Series(
-                name, .documents, unit: unit, points: figures[what] ?? [], target: .atMost(most),
-                explanation: explanation)
+                name, .documents, unit: unit, points: figures[what] ?? [], byHand: figures["\(what) by hand"] ?? [],
+                target: .atMost(most), explanation: explanation)
         }
         let cached = "; the default cache of 64 MiB holds about 100,000"
         return [
@@ -106,21 +117,30 @@ struct DocumentGrowth {
         return random.word(22)
     }
 
-    private func save(_ number: Int, to database: Database) throws {
-        try database.save(json: bodies[number % bodies.count], withID: Self.id(number))
+    private func document(_ number: Int) -> DocumentSet.Document {
+        DocumentSet.Document(id: Self.id(number), json: bodies[number % bodies.count])
     }
 
-    private func read(_ database: Database, from size: Int, seed: Int) throws -> Double {
+    private func save(_ number: Int, to database: Database) throws {
+        let document = document(number)
+        try database.save(json: document.json, withID: document.id)
+    }
+
+    /// Reads documents at random; `read` says how many bytes one has.
+    private func read(from size: Int, seed: Int, _ read: (String) throws -> Int) throws -> Double {
         let count = bench.size(10_000, quick: 2_000)
         var random = SplitMix(state: UInt64(seed))
         let numbers = (0..<count).map { _ in Int(random.next() % UInt64(size)) }
         let ids = numbers.map(Self.id)
         var sum = 0
-        let cost = try measure {
-            for id in ids { sum += try database.document(withID: id).currentRevision?.json.count ?? 0 }
-        }
+        let cost = try microseconds(of: count) { for id in ids { sum += try read(id) } }
         try expect(sum == numbers.reduce(0) { $0 + bodies[$1 % bodies.count].count }, "other documents")
-        return cost.processorTime.seconds / Double(count) * 1e6
+        return cost
+    }
+
+    /// Of processor time, for each of them.
+    private func microseconds(of count: Int, _ work: () throws -> Void) rethrows -> Double {
+        try measure(work).processorTime.seconds / Double(count) * 1e6
     }
 
     private func list(_ database: Database, of size: Int) throws -> Double {
@@ -128,12 +148,12 @@ struct DocumentGrowth {
         options.limit = min(size, 100_000)
         let repetitions = max(1, 10_000 / size)
         var count = 0
-        let cost = try measure {
+        let cost = try microseconds(of: repetitions * min(size, 100_000)) {
             for _ in 0..<repetitions {
                 try database.allDocuments(options).forEach { count += try $0.json.isEmpty ? 0 : 1 }
             }
         }
         try expect(count == repetitions * min(size, 100_000), "\(count) documents were listed")
-        return cost.processorTime.seconds / Double(count) * 1e6
+        return cost
     }
 }

@@ -39,11 +39,11 @@ struct ReaderGrowth {
         return Findings(series: [
             Series(
                 "documents read a second", .readers, unit: "a second",
-                points: counts.map { Series.Point(at: $0, rates[$0] ?? []) }, target: .atLeast(1),
+                points: counts.map { Series.Point(at: $0, rates[$0] ?? []) }, target: .atLeast(0.8),
                 explanation: """
                     all threads together, JSON bytes at random of \(set.all.count) documents, on \
                     \(bench.machine.processorCount) processors, beside one thread that saved \(Int(saves.median)) documents a \
-                    second, each in a durable transaction of its own
+                    second, each in a durable transaction of its own. The target says that more readers are no harm
                     """)
         ])
     }
