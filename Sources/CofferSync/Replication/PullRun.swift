@@ -192,31 +192,40 @@ struct PullRun {
         var contents: [ByteKey: Blob] = [:]
     }
 
-    /// The revisions with those of their contents that are not here, a few fetched at the same time.
+    private struct Wanted: Sendable {
+        let revision: IncomingRevision
+        let contents: [IncomingRevision.Content]
+        /// Whether a message with all contents of the revision brings none that nobody wants.
+        let comeTogether: Bool
+    }
+
+    /// The revisions with those of their contents that are wanted and not here, a few fetched at the same time.
     private mutating func withContents(_ revisions: [IncomingRevision]) async throws -> [Prepared] {
         var prepared: [Prepared] = []
-        var waiting: [(IncomingRevision, [IncomingRevision.Content])] = []
+        var waiting: [Wanted] = []
         for revision in revisions {
             let missing = try revision.missingContents(in: database)
-            if missing.isEmpty {
+            let wanted = missing.filter { self.options.wants($0, of: revision.id) }
+            if wanted.isEmpty {
                 prepared.append(Prepared(revision: revision))
             } else {
-                waiting.append((revision, missing))
+                waiting.append(
+                    Wanted(revision: revision, contents: wanted, comeTogether: wanted.count == missing.count))
             }
         }
         guard !waiting.isEmpty else { return prepared }
-        let (remote, database) = (remote, database)
+        let (remote, database, options) = (remote, database, options)
         try await withThrowingTaskGroup(of: (IncomingRevision, Result<Prepared, any Error>).self) { group in
             var rest = waiting[...]
             var runningCount = 0
             while runningCount > 0 || !rest.isEmpty {
-                while runningCount < max(1, options.parallelDownloadCount), let (revision, missing) = rest.popFirst() {
+                while runningCount < max(1, options.parallelDownloadCount), let wanted = rest.popFirst() {
                     runningCount += 1
                     group.addTask {
                         do {
-                            return (revision, .success(try await Self.fetch(missing, of: revision, remote, database)))
+                            return (wanted.revision, .success(try await Self.fetch(wanted, remote, database, options)))
                         } catch {
-                            return (revision, .failure(error))
+                            return (wanted.revision, .failure(error))
                         }
                     }
                 }
@@ -234,12 +243,16 @@ struct PullRun {
     }
 
     private static func fetch(
-        _ missing: [IncomingRevision.Content], of revision: IncomingRevision, _ remote: RemoteDatabase,
-        _ database: Database
+        _ wanted: Wanted, _ remote: RemoteDatabase, _ database: Database, _ options: ReplicationOptions
     ) async throws -> Prepared {
-        if missing.count == 1, let content = missing.first {
-            let blob = try await remote.content(content, of: revision.id, revision.revisionID, into: database)
-            return Prepared(revision: revision, contents: [ByteKey(content.name): blob])
+        let revision = wanted.revision
+        if wanted.contents.count == 1 || !wanted.comeTogether {
+            var prepared = Prepared(revision: revision)
+            for content in wanted.contents {
+                prepared.contents[ByteKey(content.name)] = try await remote.content(
+                    content, of: revision.id, revision.revisionID, into: database)
+            }
+            return prepared
         }
         // Several come together; those that an ancestor here has stay where they are.
         var request = RevisionRequest(id: revision.id, revision: revision.revisionID)
@@ -251,7 +264,8 @@ struct PullRun {
             }
         }
         var (whole, contents) = try await remote.revisionWithContents(request, into: database)
-        for content in try whole.missingContents(in: database) where contents[ByteKey(content.name)] == nil {
+        for content in try whole.missingContents(in: database)
+        where contents[ByteKey(content.name)] == nil && options.wants(content, of: whole.id) {
             contents[ByteKey(content.name)] = try await remote.content(
                 content, of: whole.id, whole.revisionID, into: database)
         }

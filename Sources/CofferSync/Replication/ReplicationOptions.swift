@@ -53,6 +53,18 @@ public struct ReplicationOptions: Sendable {
     /// So many contents of attachments are fetched at the same time. Default: 4.
     public var parallelDownloadCount = 4
 
+    /// Whether a pull brings the contents of attachments and blobs, too. Default: true.
+    ///
+    /// Otherwise it brings what their documents say of them, and no content travels: `contentAvailable` is false, `content`
+    /// nil. A run with another choice goes on where the last one ended; it does not come back for what that left out.
+    public var downloadsAttachments = true
+
+    /// Decides which contents a pull brings, where ``downloadsAttachments`` doesn't say none. Default: nil, all.
+    ///
+    /// Asked before anything of a content is fetched, once or more often, from any thread. Contents that are here are not
+    /// asked about.
+    public var shouldDownloadAttachment: (@Sendable (AttachmentInfo) -> Bool)?
+
     /// The values that are their defaults.
     public init() {}
 }

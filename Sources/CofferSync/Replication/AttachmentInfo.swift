@@ -1,0 +1,36 @@
+/// What a server says of a content, before it is fetched.
+public struct AttachmentInfo: Sendable, Equatable {
+    /// The document that it belongs to.
+    public let documentID: String
+
+    /// The attachment's name; `blob_1` and so on for the blobs in a document's properties.
+    public let name: String
+
+    /// What kind of content it is, by convention a MIME type; nil where nobody said so.
+    public let contentType: String?
+
+    /// The length of the content in bytes; nil where the server does not say it.
+    public let length: Int?
+
+    /// As the server has it: `md5-…`, perhaps of a packed form, or `sha1-…`; nil where it does not say it.
+    public let digest: String?
+
+    /// Whether it is the content of a blob.
+    public let isBlob: Bool
+
+    init(_ content: IncomingRevision.Content, of documentID: String) {
+        self.documentID = documentID
+        name = content.name
+        contentType = content.contentType
+        length = content.length
+        digest = content.digest
+        isBlob = content.blob != nil
+    }
+}
+
+extension ReplicationOptions {
+    /// Whether a pull fetches that content.
+    func wants(_ content: IncomingRevision.Content, of documentID: String) -> Bool {
+        downloadsAttachments && shouldDownloadAttachment?(AttachmentInfo(content, of: documentID)) != false
+    }
+}
