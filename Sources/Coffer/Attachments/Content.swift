@@ -183,7 +183,8 @@ final class Content: BlobContent {
 
     /// The file of content that is saved in an unencrypted store.
     var fileURL: URL? {
-        guard case .saved(let storage, let digest, _) = place, isAvailable, case .sha1(let sha1) = AttachmentKey(digest)
+        guard case .saved(let storage, let digest, _) = place,
+            let sha1 = storage.availableContent(AttachmentKey(digest))
         else { return nil }
         // Asked once: the key may be changed at this moment.
         let attachments = storage.attachments

@@ -68,7 +68,7 @@ extension Database {
         guard !references.isEmpty else { return [] }
         let known = try storage.read { (tables) throws(CofferError) in
             try references.map { (reference) throws(CofferError) in
-                try tables.attachments.attachment(AttachmentKey(reference.digest))?.proof != nil
+                try storage.attachment(AttachmentKey(reference.digest), tables)?.proof != nil
             }
         }
         var missing: [ContentReference] = []

@@ -43,20 +43,23 @@ extension Storage {
     }
 
     /// Whether the content is here. Neither opens nor reads it.
-    func hasContent(_ key: AttachmentKey) -> Bool {
-        guard let row = try? read({ (tables) throws(CofferError) in try tables.attachments.attachment(key) }),
+    func hasContent(_ key: AttachmentKey) -> Bool { availableContent(key) != nil }
+
+    /// The SHA-1 of a content that is here; nil where it isn't. Neither opens nor reads it.
+    func availableContent(_ key: AttachmentKey) -> [UInt8]? {
+        guard let row = try? read({ (tables) throws(CofferError) in try attachment(key, tables) }),
             let content = row.content
-        else { return false }
-        if staged(content.sha1) != nil { return true }
+        else { return nil }
+        if staged(content.sha1) != nil { return content.sha1 }
         while true {
             let attachments = attachments
-            if attachments.isPresent(content.sha1) { return true }
-            if attachments === self.attachments { return false }
+            if attachments.isPresent(content.sha1) { return content.sha1 }
+            if attachments === self.attachments { return nil }
         }
     }
 
     private func attachmentRow(_ key: AttachmentKey, _ subject: String) throws(CofferError) -> AttachmentRow {
-        let row = try read { (tables) throws(CofferError) in try tables.attachments.attachment(key) }
+        let row = try read { (tables) throws(CofferError) in try attachment(key, tables) }
         guard let row else {
             throw CofferError(.attachmentNotFound, of: subject, "no revision has it any more")
         }

@@ -118,12 +118,13 @@ extension Writer {
             let revision = try tables.revision(sequence: known.sequence, of: document)
             return (revision, wasKnown: true, isCurrent: row.winner == known.sequence, isBranch: false)
         }
-        let content = try RevisionContent(existing.body, subject: existing.document.subject)
+        let body = try withPresentNames(existing.body, existing.document.database.storage.renamedContents)
+        let content = try RevisionContent(body, subject: existing.document.subject)
         try checkContents(
             content, staged: existing.staged, generation: history.newest.generation, missing: .awaited,
             existing.document.subject)
         try validate(
-            history.newest, existing.body, isDeletion: existing.isDeletion, of: existing.document, number: row?.number,
+            history.newest, body, isDeletion: existing.isDeletion, of: existing.document, number: row?.number,
             parent: distance == 1 ? known?.sequence : nil, isFromPeer: true)
         let isBranch = try row.map { (row) throws(CofferError) in try !isLeaf(known, row) } ?? false
         let (stored, after) = try change { () throws(CofferError) in
@@ -176,7 +177,7 @@ extension Writer {
         }
         let stored = StoredRevision(
             sequence: sequence, document: after.number, parent: parent, isDeletion: new.isDeletion, id: new.id,
-            body: existing.body.bytes)
+            body: content.body.bytes)
         return (stored, after)
     }
 }

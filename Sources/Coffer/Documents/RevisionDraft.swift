@@ -87,12 +87,13 @@ extension Writer {
     /// Saves the first revision of a document that is not there; nil when it is, or when there is nothing to delete.
     private func saveFirst(_ draft: RevisionDraft) throws(CofferError) -> StoredRevision? {
         guard !draft.isDeletion else { return nil }
-        let id = try makeRevisionID(parent: nil, draft, draft.body)
-        let content = try RevisionContent(draft.body, subject: draft.document.subject)
+        let body = try withPresentNames(draft.body, draft.document.database.storage.renamedContents)
+        let id = try makeRevisionID(parent: nil, draft, body)
+        let content = try RevisionContent(body, subject: draft.document.subject)
         try checkContents(content, of: draft, generation: id.generation)
         // A save that is about to be refused is nothing to look at.
         if draft.document.database.storage.functions.hasValidations, try tables.document(draft.documentID) == nil {
-            try validate(id, draft.body, isDeletion: false, of: draft.document, number: nil, parent: nil)
+            try validate(id, body, isDeletion: false, of: draft.document, number: nil, parent: nil)
         }
         let new = NewRevision(id: id, isDeletion: false, content: content)
         guard let sequence = try insertNewDocument(draft.documentID, new) else { return nil }
@@ -101,7 +102,7 @@ extension Writer {
             id, sequence, isDeletion: false, of: draft.documentID, before: nil,
             after: DocumentRow(number: sequence, winner: sequence, flags: []))
         return StoredRevision(
-            sequence: sequence, document: sequence, parent: nil, isDeletion: false, id: id, body: draft.body.bytes)
+            sequence: sequence, document: sequence, parent: nil, isDeletion: false, id: id, body: body.bytes)
     }
 
     private func makeRevisionID(
@@ -145,7 +146,8 @@ extension Writer {
     private func add(
         _ draft: RevisionDraft, to row: DocumentRow, parent: KnownRevision?
     ) throws(CofferError) -> StoredRevision {
-        let body = try body(of: draft, parent: parent)
+        let body = try withPresentNames(
+            try body(of: draft, parent: parent), draft.document.database.storage.renamedContents)
         let id = try makeRevisionID(parent: parent?.id, draft, body)
         let extendsWinner = parent?.sequence == row.winner && !row.flags.contains(.isBranched)
         if !extendsWinner, let twin = try tables.trees.sequence(of: id, inDocument: row.number) {

@@ -168,7 +168,7 @@ extension Storage {
     }
 
     /// Runs `body` in a transaction of the writer, which is on the disk when this returns, whatever others promise.
-    fileprivate func durably<Value>(
+    func durably<Value>(
         _ writer: Writer, _ body: (Writer) throws(CofferError) -> Value
     ) throws(CofferError) -> Value {
         guard settings.durability == .relaxed else { return try write(in: writer, body) }

@@ -152,6 +152,7 @@ struct RevisionFlags: OptionSet {
     static let isDeletion = RevisionFlags(rawValue: 1)
     /// The body has `_attachments`.
     static let hasAttachments = RevisionFlags(rawValue: 2)
-    /// Another database gave the revision its id, which need not follow from parent and content.
+    /// The revision's id need not follow from parent and content: another database gave it, or a content that the revision
+    /// awaited under another database's digest has come and is called by its SHA-1 now.
     static let isForeign = RevisionFlags(rawValue: 4)
 }

@@ -44,6 +44,12 @@ final class Storage: Sendable {
     /// Whom commits are told.
     let hub = ChangeHub()
 
+    /// What contents were called before they came.
+    let renamedContents = RenamedContents()
+
+    /// Contents that are on their way for long.
+    let openContents = OpenContents()
+
     let counter: DocumentCounter
 
     /// Compacts the store when that gives enough back.
@@ -359,6 +365,8 @@ final class Storage: Sendable {
             state.databaseFile = database
             return old
         }
+        // What was encrypted for it so far is not kept beside it.
+        openContents.cancelAll()
         // Everything in it was copied; what closing says changes nothing.
         try? unsafe writer?.connection.close()
         unsafe writer = successor.writer
@@ -452,6 +460,7 @@ final class Storage: Sendable {
             throw CofferError(.readOnly, of: subject)
         }
         hasBegunClosing.store(true, ordering: .releasing)
+        openContents.cancelAll()
         let (generation, retired) = state.withLock { ($0.generation, $0.retired.compactMap(\.generation)) }
         generation.retire()
         for generation in retired + [generation] { generation.waitForReaders() }

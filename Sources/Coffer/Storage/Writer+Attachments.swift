@@ -103,14 +103,14 @@ extension Writer {
         }
     }
 
-    private func stagedFile(_ key: AttachmentKey) -> StagedAttachment? {
+    func stagedFile(_ key: AttachmentKey) -> StagedAttachment? {
         guard case .sha1(let sha1) = key, let file = stagedFiles[sha1] else { return nil }
         // One that another transaction saved meanwhile is the store's: only its row counts.
         return file.isSaved ? nil : file
     }
 
     /// The number of the row that has the file's content from here on.
-    private func save(_ file: StagedAttachment, over row: AttachmentRow?) throws(CofferError) -> Int64 {
+    func save(_ file: StagedAttachment, over row: AttachmentRow?) throws(CofferError) -> Int64 {
         guard let row else {
             try insertAttachment.bind(1, file.digest.sha1)
             try bind(file, to: insertAttachment)

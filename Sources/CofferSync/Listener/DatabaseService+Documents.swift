@@ -154,7 +154,7 @@ extension DatabaseService {
     func saveReplicated(_ json: JSONObject, contents: [ByteKey: Blob]) throws -> ExistingRevisionResult {
         let incoming = try IncomingRevision(json)
         for content in try incoming.missingContents(in: database)
-        where contents[ByteKey(content.name)] == nil && content.blob == nil {
+        where contents[ByteKey(content.name)] == nil {
             // Nobody would ever bring it.
             throw SyncError(412, of: "attachment \(content.name)", "its content is not here")
         }

@@ -78,17 +78,20 @@ struct PushRun {
             for missing in difference.missing {
                 try Task.checkCancellation()
                 var json: [UInt8]?
+                var sent: OutgoingRevision?
                 do {
                     // What was purged or compacted away meanwhile is nobody's any more.
                     guard let revision = try document.revision(withID: missing), try revision.propertiesAvailable else {
                         continue
                     }
                     let outgoing = try OutgoingRevision(revision)
+                    sent = outgoing
                     let history = try revision.history.reversed().map(\.revisionID)
                     json = try Self.alone(outgoing, history, known: difference.possibleAncestors)
                     if json == nil { try await send(outgoing, history, known: difference.possibleAncestors) }
                 } catch let error as SyncError {
-                    try note(error, id, missing, mayPass: error.mayPass || error.status == 401)
+                    let mayPass = error.mayPass || error.status == 401 || Self.isForWantOfContents(error, sent)
+                    try note(error, id, missing, mayPass: mayPass)
                 } catch let error as CofferError where Self.isAboutDocument(error) {
                     monitor.fail(
                         DocumentFailure(documentID: id, revisionID: missing, error: error, isTriedAgain: false))
@@ -214,6 +217,12 @@ struct PushRun {
 
     /// Sync Gateway refuses more: 20 MB.
     private static let blobByteLimit = 20 << 20
+
+    /// Whether a server refuses a revision since it doesn't have a content that is not here either, and may come later.
+    private static func isForWantOfContents(_ error: SyncError, _ revision: OutgoingRevision?) -> Bool {
+        guard [400, 412].contains(error.status), let revision else { return false }
+        return !revision.contents.allSatisfy(revision.isAvailable)
+    }
 
     /// Whether an error of the database is about one document: the others can be sent.
     private static func isAboutDocument(_ error: CofferError) -> Bool {

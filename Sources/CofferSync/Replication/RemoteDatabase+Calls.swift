@@ -161,8 +161,7 @@ extension RemoteDatabase {
         _ content: IncomingRevision.Content, of id: String, _ revision: RevisionID, into database: Database
     ) async throws -> Blob {
         let subject = "attachment \(content.name) of document \(id)"
-        let target =
-            "/\(Self.path(of: id))/\(content.name.percentEncoded)?rev=\(revision.description.percentEncoded)"
+        let target = Self.target(ofAttachment: content.name, of: id, revision)
         // Packed ones have the digest of the packed bytes, and come so only where that is taken.
         return try await ask("GET", target, subject: subject, fields: ["Accept-Encoding": "gzip"]) { response in
             let isPacked = response.fields["Content-Encoding"]?.lowercased() == "gzip"
@@ -199,7 +198,8 @@ extension RemoteDatabase {
 
     /// Sends one revision as it is, with the contents that follow it.
     ///
-    /// - Parameter form: how each content is told of.
+    /// - Parameter form: how each content is told of. One that should follow and is not here is told of as one that the server
+    ///   has, which it refuses where that is not so.
     package func save(
         _ revision: OutgoingRevision, history: [RevisionID],
         _ form: @Sendable (OutgoingRevision.Content) -> OutgoingRevision.Form
@@ -207,7 +207,12 @@ extension RemoteDatabase {
         let id = revision.revision.document.documentID
         let target = "/\(Self.path(of: id))?new_edits=false"
         let message = try RelatedMessage(revision, history: history, form)
-        let json = message == nil ? try JSONValue.object(revision.json(history: history, form)).canonicalJSON() : []
+        let alone = revision.json(history: history) { content in
+            let form = form(content)
+            if case .follows = form { return .stub }
+            return form
+        }
+        let json = message == nil ? try JSONValue.object(alone).canonicalJSON() : []
         let type = message?.contentType ?? "application/json"
         try await ask(
             "PUT", target, subject: "document \(id)", fields: ["Accept": "application/json", "Content-Type": type],
@@ -225,6 +230,10 @@ extension RemoteDatabase {
         do {
             _ = try await askJSON("POST", "/_ensure_full_commit", [:])
         } catch let error as SyncError where [400, 404, 405, 501].contains(error.status) {}
+    }
+
+    static func target(ofAttachment name: String, of id: String, _ revision: RevisionID) -> String {
+        "/\(path(of: id))/\(name.percentEncoded)?rev=\(revision.description.percentEncoded)"
     }
 
     private static func path(of id: String) -> String {

@@ -7,7 +7,7 @@ internal import Synchronization
 package final class RemoteDatabase: Sendable {
     package let url: RemoteURL
     private let transport: any HTTPTransport
-    private let options: ReplicationOptions
+    let options: ReplicationOptions
     private let credentials: ReplicationOptions.Credentials?
     private let session = Lock<Session?>(nil)
     private let sleep: @Sendable (Duration) async throws -> Void
@@ -55,26 +55,40 @@ package final class RemoteDatabase: Sendable {
         read: @Sendable (HTTPResponse) async throws -> Value
     ) async throws -> Value {
         var failureCount = 0
+        while true {
+            let error: SyncError
+            var retryAfter: Duration?
+            do {
+                return try await read(
+                    try await answer(method, target, subject: subject, fields: fields, body: body))
+            } catch let refusal as Refusal {
+                (error, retryAfter) = (refusal.error, refusal.retryAfter)
+            } catch let failure as SyncError {
+                error = failure
+            }
+            failureCount += 1
+            guard error.mayPass, failureCount < options.retry.attemptCount else { throw error }
+            try await pause(after: failureCount, retryAfter)
+        }
+    }
+
+    /// Makes a request once; a second time where the session is over.
+    ///
+    /// - Returns: an answer of 200 to 299.
+    /// - Throws: ``Refusal`` for any other answer; what the transport throws.
+    func answer(
+        _ method: String, _ target: String, subject: String?, fields: HTTPFields,
+        body: @Sendable () throws -> HTTPBody = { .none }
+    ) async throws -> HTTPResponse {
         var hasLoggedIn = false
         while true {
-            do {
-                let response = try await attempt(method, url.path + target, fields, try body())
-                if (200..<300).contains(response.status) { return try await read(response) }
-                if response.status == 401, case .session = credentials, !hasLoggedIn {
-                    hasLoggedIn = true
-                    session.withLock { $0 = nil }
-                    continue
-                }
+            let response = try await attempt(method, url.path + target, fields, try body())
+            if (200..<300).contains(response.status) { return response }
+            guard response.status == 401, case .session = credentials, !hasLoggedIn else {
                 throw await Self.failure(response, subject)
-            } catch let failure as Refusal {
-                failureCount += 1
-                guard failure.error.mayPass, failureCount < options.retry.attemptCount else { throw failure.error }
-                try await pause(after: failureCount, failure.retryAfter)
-            } catch let error as SyncError {
-                failureCount += 1
-                guard error.mayPass, failureCount < options.retry.attemptCount else { throw error }
-                try await pause(after: failureCount, nil)
             }
+            hasLoggedIn = true
+            session.withLock { $0 = nil }
         }
     }
 
@@ -102,7 +116,8 @@ package final class RemoteDatabase: Sendable {
         }
     }
 
-    private func pause(after failureCount: Int, _ serverAsks: Duration?) async throws {
+    /// Waits as long as is usual after so many failures.
+    func pause(after failureCount: Int, _ serverAsks: Duration?) async throws {
         try await sleep(
             options.retry.pause(after: failureCount, chance: Double.random(in: 0...1), serverAsks: serverAsks))
     }
@@ -154,7 +169,7 @@ package final class RemoteDatabase: Sendable {
     }
 
     /// An answer that says no.
-    private struct Refusal: Error {
+    struct Refusal: Error {
         let error: SyncError
         let retryAfter: Duration?
     }

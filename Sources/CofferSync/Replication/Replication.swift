@@ -59,6 +59,7 @@ public final class Replication: Sendable {
         /// Tells runs apart.
         var number = 0
     }
+    private let downloads = Lock<DownloadSource?>(nil)
 
     /// - Throws: ``SyncError`` 400 for options that don't go together.
     package init(
@@ -86,6 +87,16 @@ public final class Replication: Sendable {
         self.sleep = sleep
         remoteURL = url.text
         makeTransport = transport
+    }
+
+    /// What its downloads have in common, made when it is first asked for.
+    var downloadSource: DownloadSource {
+        downloads.withLock { source in
+            if let source { return source }
+            let made = DownloadSource(RemoteDatabase(url, makeTransport(), options, sleep: sleep))
+            source = made
+            return made
+        }
     }
 
     // MARK: Looking

@@ -4,28 +4,21 @@ internal import Synchronization
 /// What a replication tells of itself, to whoever looks or listens.
 final class ReplicationMonitor: Sendable {
     private struct State {
-        var status = ReplicationStatus()
         var failures: [DocumentFailure] = []
         var lastNumber = 0
-        var statusListeners: [Int: AsyncStream<ReplicationStatus>.Continuation] = [:]
         var failureListeners: [Int: AsyncStream<DocumentFailure>.Continuation] = [:]
     }
 
     /// So many failures are kept.
     static let failureLimit = 1000
 
+    private let latest = LatestValue(ReplicationStatus())
     private let state = Lock(State())
 
-    var status: ReplicationStatus { state.withLock { $0.status } }
+    var status: ReplicationStatus { latest.value }
     var failures: [DocumentFailure] { state.withLock { $0.failures } }
 
-    func change(_ change: (inout ReplicationStatus) -> Void) {
-        // Told within the lock: of two changes at a time, the earlier one must not be the last that somebody hears of.
-        state.withLock { state in
-            change(&state.status)
-            for listener in state.statusListeners.values { listener.yield(state.status) }
-        }
-    }
+    func change(_ change: (inout ReplicationStatus) -> Void) { latest.change(change) }
 
     /// Forgets what an earlier run said.
     func restart() {
@@ -44,19 +37,7 @@ final class ReplicationMonitor: Sendable {
 
     // MARK: Listening
 
-    func statuses() -> AsyncStream<ReplicationStatus> {
-        // Only the latest is of interest to who was slow.
-        let (stream, continuation) = AsyncStream.makeStream(
-            of: ReplicationStatus.self, bufferingPolicy: .bufferingNewest(1))
-        let number = state.withLock { state in
-            state.lastNumber += 1
-            state.statusListeners[state.lastNumber] = continuation
-            continuation.yield(state.status)
-            return state.lastNumber
-        }
-        continuation.onTermination = { [weak self] _ in self?.state.withLock { $0.statusListeners[number] = nil } }
-        return stream
-    }
+    func statuses() -> AsyncStream<ReplicationStatus> { latest.values() }
 
     func failureStream() -> AsyncStream<DocumentFailure> {
         let (stream, continuation) = AsyncStream.makeStream(
@@ -71,7 +52,6 @@ final class ReplicationMonitor: Sendable {
     }
 
     deinit {
-        for listener in state.withLock({ Array($0.statusListeners.values) }) { listener.finish() }
         for listener in state.withLock({ Array($0.failureListeners.values) }) { listener.finish() }
     }
 }

@@ -56,7 +56,8 @@ public struct ReplicationOptions: Sendable {
     /// Whether a pull brings the contents of attachments and blobs, too. Default: true.
     ///
     /// Otherwise it brings what their documents say of them, and no content travels: `contentAvailable` is false, `content`
-    /// nil. A run with another choice goes on where the last one ended; it does not come back for what that left out.
+    /// nil. ``Replication/download(_:)-(Coffer.Attachment)`` fetches one when it is wanted. A run with another choice goes on
+    /// where the last one ended; it does not come back for what that left out.
     public var downloadsAttachments = true
 
     /// Decides which contents a pull brings, where ``downloadsAttachments`` doesn't say none. Default: nil, all.

@@ -4,7 +4,8 @@ package import Coffer
 
 /// A content on its way from another database into this one: checked before anything names it.
 ///
-/// What arrives may be packed. Digests of CouchDB are those of the packed bytes, where it keeps them packed.
+/// What arrives may be packed. MD5s of CouchDB are those of the packed bytes, where it keeps them packed; a SHA-1 is that of
+/// the content itself.
 package struct ContentDownload: Sendable {
     package let subject: String
     /// What the other database says: `md5-…` or `sha1-…`. Others can't be checked.
@@ -30,50 +31,91 @@ package struct ContentDownload: Sendable {
     package func receive(
         _ stream: ByteStream, into database: Database, upTo limit: Int? = nil, progress: (Int) -> Void = { _ in }
     ) async throws -> Blob {
-        let content = try database.beginContent()
+        let arriving = ArrivingContent(self, try database.beginContent(), upTo: limit)
         do {
-            var check = StreamingDigest(digest?.hasPrefix("md5-") == true ? .md5 : .sha1)
-            // Packed bytes are digested as they arrive.
-            let decoder = isPacked ? GzipDecoder() : nil
-            var byteCount = 0
-            func write(_ bytes: [UInt8]) throws {
-                byteCount += bytes.count
-                // What unpacks to more than it should is stopped here, not on a full disk.
-                guard length.map({ byteCount <= $0 }) ?? true else { throw wrongLength(byteCount) }
-                guard limit.map({ byteCount <= $0 }) ?? true else {
-                    throw SyncError(413, of: subject, "more than \(limit ?? 0) bytes")
-                }
-                try content.write(bytes)
-                progress(byteCount)
-            }
             while let piece = try await stream.next() {
                 try Task.checkCancellation()
-                check.update(piece)
-                guard let decoder else {
-                    try write(piece)
-                    continue
-                }
-                decoder.append(piece)
-                while let unpacked = try decoder.next() { try write(unpacked) }
+                progress(try await arriving.take(piece))
             }
-            guard decoder?.isOver ?? true else {
-                throw SyncError.garbage("a packed content that ends before its end", of: subject)
-            }
-            guard length.map({ byteCount == $0 }) ?? true else { throw wrongLength(byteCount) }
-            let found = Data(check.finalize()).base64EncodedString()
-            if let digest, let kind = ["md5-", "sha1-"].first(where: digest.hasPrefix) {
-                guard digest.dropFirst(kind.count) == found else {
-                    throw SyncError.garbage("its content has another digest than the server says", of: subject)
-                }
-            }
-            return try content.finish()
+            return try await arriving.finish()
         } catch {
-            content.cancel()
+            arriving.cancel()
             throw error
         }
     }
+}
 
-    private func wrongLength(_ byteCount: Int) -> SyncError {
-        .garbage("its content has another length than the \(length ?? 0) bytes that the server says", of: subject)
+/// What has come of a content so far: encrypted in the store, with what it is checked by. Goes on where it stopped, for as
+/// long as it is kept.
+package actor ArrivingContent {
+    private let download: ContentDownload
+    private let content: IncomingContent
+    private let limit: Int?
+    private let decoder: GzipDecoder?
+    /// Of the bytes as they arrive. The store makes the SHA-1 anyway.
+    private var md5: StreamingDigest?
+    /// Unpacked.
+    private(set) var byteCount = 0
+
+    /// - Parameter limit: more bytes than that are a 413; nil for as many as fit on the disk.
+    init(_ download: ContentDownload, _ content: IncomingContent, upTo limit: Int? = nil) {
+        self.download = download
+        self.content = content
+        self.limit = limit
+        decoder = download.isPacked ? GzipDecoder() : nil
+        md5 = download.digest?.hasPrefix("md5-") == true ? StreamingDigest(.md5) : nil
+    }
+
+    /// Takes the next bytes, as they arrive.
+    ///
+    /// - Returns: how many there are so far, unpacked.
+    /// - Throws: ``SyncError`` 502 for more than there should be, and for what can't be unpacked; 413.
+    @discardableResult
+    func take(_ piece: [UInt8]) throws -> Int {
+        md5?.update(piece)
+        guard let decoder else {
+            try write(piece)
+            return byteCount
+        }
+        decoder.append(piece)
+        while let unpacked = try decoder.next() { try write(unpacked) }
+        return byteCount
+    }
+
+    private func write(_ bytes: [UInt8]) throws {
+        byteCount += bytes.count
+        // What unpacks to more than it should is stopped here, not on a full disk.
+        guard download.length.map({ byteCount <= $0 }) ?? true else { throw wrongLength() }
+        guard limit.map({ byteCount <= $0 }) ?? true else {
+            throw SyncError(413, of: download.subject, "more than \(limit ?? 0) bytes")
+        }
+        try content.write(bytes)
+    }
+
+    /// Ends the content.
+    ///
+    /// - Throws: ``SyncError`` 502 where it is not what the other database says.
+    func finish() throws -> Blob {
+        guard decoder?.isOver ?? true else {
+            throw SyncError.garbage("a packed content that ends before its end", of: download.subject)
+        }
+        guard download.length.map({ byteCount == $0 }) ?? true else { throw wrongLength() }
+        let found = md5?.finalize()
+        let blob = try content.finish()
+        if let digest = download.digest, digest.hasPrefix("md5-") || digest.hasPrefix("sha1-") {
+            guard digest == found.map({ "md5-" + Data($0).base64EncodedString() }) ?? blob.digest else {
+                throw SyncError.garbage("its content has another digest than the server says", of: download.subject)
+            }
+        }
+        return blob
+    }
+
+    /// Gives it up. Nothing of it stays on the disk.
+    nonisolated func cancel() { content.cancel() }
+
+    private func wrongLength() -> SyncError {
+        .garbage(
+            "its content has another length than the \(download.length ?? 0) bytes that the server says",
+            of: download.subject)
     }
 }

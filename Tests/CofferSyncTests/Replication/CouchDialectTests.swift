@@ -9,7 +9,7 @@ import Testing
 
 /// Makes a server speak as CouchDB 3.5 was recorded: digests are MD5, of the packed bytes where the content is text, and
 /// those contents come packed where that is taken; positions are opaque.
-private final class CouchDialect: HTTPTransport {
+final class CouchDialect: HTTPTransport {
     private let inner: any HTTPTransport
     /// From our digests to CouchDB's.
     private let digests = Mutex<[String: String]>([:])

@@ -1,0 +1,194 @@
+package import CofferModel
+package import CofferSealing
+internal import CofferSQLite
+internal import CofferVault
+
+/// A revision that has a content.
+package struct ContentUse: Sendable, Hashable {
+    package let documentID: String
+    package let revisionID: RevisionID
+    /// Whether nothing follows it.
+    package let isLeaf: Bool
+    fileprivate let sequence: Int64
+}
+
+// What a replicator asks of a database for contents that come later than their documents, and go earlier.
+extension Database {
+    /// The revisions that have the content of that digest, the latest first. Those that a compaction has emptied are not
+    /// among them.
+    ///
+    /// - Parameter limit: so many at most. Default: nil, all.
+    /// - Throws: `damaged` and `closed` (500).
+    package func uses(ofContent digest: String, limit: Int? = nil) throws(CofferError) -> [ContentUse] {
+        try storage.read { (tables) throws(CofferError) in
+            guard let row = try storage.attachment(AttachmentKey(digest), tables) else { return [] }
+            return try tables.uses(ofAttachment: row.number, limit: limit)
+        }
+    }
+
+    /// Makes what has arrived the content of that digest, durably, for all revisions that have it.
+    ///
+    /// Where another database gave the digest, they say the SHA-1 from here on, as if the content had come with them. Nobody
+    /// is notified, and no revision gets another id or sequence.
+    ///
+    /// - Parameter digest: of the content as the revisions have it. The caller has checked that it is this one's.
+    /// - Throws: `attachmentNotFound` (404) where no revision has it any more; `invalidAttachment` (400) for another length;
+    ///   `digestCollision` (409); `readOnly` (403), `busy` (503), `closed` (500), `noSpace` (507). Nothing is changed then.
+    package func install(_ content: Blob, as digest: String) async throws {
+        guard let stored = content.stored else { throw CofferError(.invalidAttachment, "a blob without content") }
+        try await storage.inBackground { [storage] () throws(CofferError) in
+            guard let staged = try StagedContent(stored, in: storage) else { return }
+            let renamed = try storage.alone { (writer) throws(CofferError) in
+                try storage.durably(writer) { (writer) throws(CofferError) in
+                    try writer.install(staged.file, as: digest, storage.renamedContents)
+                }
+            }
+            if let renamed { storage.renamedContents.note(digest, is: renamed) }
+        }
+    }
+
+    /// Removes the content of that digest from this database, as if it had never come: the caller has made sure that it can
+    /// be had again. The row goes first, durably, and then the file.
+    ///
+    /// - Parameter uses: the revisions that have it, as ``uses(ofContent:limit:)`` said.
+    /// - Throws: `conflict` (409) where other revisions have it by now; `readOnly` (403), `busy` (503), `closed` (500).
+    package func removeContent(_ digest: String, usedBy uses: [ContentUse]) async throws {
+        try await storage.maintainInBackground { [storage] () throws(CofferError) in
+            try storage.alone { (writer) throws(CofferError) in
+                let removed = try storage.durably(writer) { (writer) throws(CofferError) in
+                    guard let row = try storage.attachment(AttachmentKey(digest), writer.tables),
+                        let content = row.content
+                    else { return [UInt8]?.none }
+                    guard try Set(writer.tables.uses(ofAttachment: row.number)) == Set(uses) else {
+                        throw CofferError(
+                            .conflict, of: "content \(digest)", "other revisions have it than a moment ago")
+                    }
+                    try writer.change { () throws(CofferError) in try writer.forgetContent(row.number) }
+                    return content.sha1
+                }
+                // The row doesn't mean the file any more, on the disk either, and nobody writes before this is done. One that
+                // is left over goes with the next compaction.
+                if let removed { try storage.attachments.remove([removed]) }
+            }
+        }
+    }
+}
+
+extension DocumentTables {
+    fileprivate func uses(ofAttachment number: Int64, limit: Int? = nil) throws(CofferError) -> [ContentUse] {
+        let list = Statement(
+            connection,
+            """
+            SELECT r.generation, r.suffix, r.sequence, r.id, d.winner, d.flags, r.document
+            FROM attachment_uses AS u JOIN revisions AS r ON r.sequence = u.revision JOIN documents AS d ON d.id = r.id
+            WHERE u.attachment = ?1 ORDER BY u.revision DESC LIMIT ?2
+            """)
+        defer { list.finalize() }
+        try list.bind(1, number)
+        try list.bind(2, Int64(limit ?? -1))
+        var found: [ContentUse] = []
+        while try list.step() {
+            let sequence = list.integer(2)
+            let id = try list.revisionID(0, sequence: sequence, subject: connection.subject)
+            var isLeaf = list.integer(4) == sequence
+            if !isLeaf, DocumentFlags(rawValue: list.integer(5)).contains(.isBranched) {
+                isLeaf = try trees.isLeaf(KnownRevision(sequence: sequence, id: id), ofDocument: list.integer(6))
+            }
+            found.append(
+                ContentUse(documentID: list.text(3), revisionID: id, isLeaf: isLeaf, sequence: sequence))
+        }
+        return found
+    }
+}
+
+extension Writer {
+    /// Makes a file the content that revisions await under this digest. Its place is given to it with the commit.
+    ///
+    /// - Returns: its SHA-1, where the revisions called it otherwise so far.
+    fileprivate func install(
+        _ file: StagedAttachment, as digest: String, _ names: RenamedContents
+    ) throws(CofferError) -> [UInt8]? {
+        let subject = "content \(digest)"
+        let key = AttachmentKey(digest)
+        guard let awaited = try tables.attachments.attachment(key) else {
+            // Somebody else was faster.
+            if let sha1 = names.sha1(of: digest), try tables.attachments.attachment(.sha1(sha1))?.proof != nil {
+                return nil
+            }
+            throw CofferError(.attachmentNotFound, of: subject, "no revision has it any more")
+        }
+        let uses = try tables.uses(ofAttachment: awaited.number)
+        guard !uses.isEmpty else {
+            throw CofferError(.attachmentNotFound, of: subject, "no revision has it any more")
+        }
+        guard file.digest.byteCount == awaited.byteCount else {
+            throw CofferError(.invalidAttachment, of: subject, "its revisions give it another length than it has")
+        }
+        let sha1 = file.digest.sha1
+        if case .sha1(let known) = key, known != sha1 {
+            throw CofferError(.invalidAttachment, of: subject, "what was brought has another digest")
+        }
+        let present = try tables.attachments.attachment(.sha1(sha1))
+        if let known = present?.content, known != file.digest {
+            throw CofferError(
+                .digestCollision, of: subject, "another content with the same SHA-1 is in this database")
+        }
+        try stage(file)
+        // One that was moved to another generation of the store is another file.
+        guard let file = stagedFile(.sha1(sha1)) else { return nil }
+        return try change { () throws(CofferError) in
+            let number = try save(file, over: present)
+            if number == awaited.number { return nil }
+            try rename(digest, awaited.number, to: SHA1Digest.text(of: sha1), number, in: uses)
+            return sha1
+        }
+    }
+
+    /// Has revisions call a content by its SHA-1, and removes the row that they called it by, unless their blobs still do.
+    private func rename(
+        _ digest: String, _ old: Int64, to name: String, _ new: Int64, in uses: [ContentUse]
+    ) throws(CofferError) {
+        // Where the revision was made here, its id does not follow from its content any more.
+        let update = Statement(
+            connection, "UPDATE revisions SET digest = ?2, body = ?3, flags = flags | ?4 WHERE sequence = ?1")
+        let removeUse = Statement(connection, "DELETE FROM attachment_uses WHERE revision = ?1 AND attachment = ?2")
+        let removeRow = Statement(connection, "DELETE FROM attachments WHERE number = ?1")
+        defer { for statement in [update, removeUse, removeRow] { statement.finalize() } }
+        let isOld = { (text: String) in text.utf8.elementsEqual(digest.utf8) }
+        var isStillUsed = false
+        for use in uses {
+            let stored = try tables.revision(sequence: use.sequence, of: DocumentID(use.documentID))
+            guard let bytes = stored.body else { continue }
+            var body = try DocumentBody(json: bytes).body
+            if let renamed = try body.renamingContents({ isOld($0.digest) ? name : nil }) {
+                body = renamed
+                try update.bind(1, use.sequence)
+                if let check = BodyDigest.of(body.bytes) { try update.bind(2, check) } else { try update.bindNull(2) }
+                try update.bind(3, body.bytes)
+                try update.bind(4, RevisionFlags.isForeign.rawValue)
+                try update.run()
+            }
+            try insertUse.bind(1, use.sequence)
+            try insertUse.bind(2, new)
+            try insertUse.run()
+            if try RevisionContent(body, subject: connection.subject).references.contains(where: { isOld($0.digest) }) {
+                isStillUsed = true
+                continue
+            }
+            try removeUse.bind(1, use.sequence)
+            try removeUse.bind(2, old)
+            try removeUse.run()
+        }
+        guard !isStillUsed else { return }
+        try removeRow.bind(1, old)
+        try removeRow.run()
+    }
+
+    /// Has a content's row say that it was never here.
+    fileprivate func forgetContent(_ number: Int64) throws(CofferError) {
+        let forget = Statement(connection, "UPDATE attachments SET sha256 = NULL, header = NULL WHERE number = ?1")
+        defer { forget.finalize() }
+        try forget.bind(1, number)
+        try forget.run()
+    }
+}
