@@ -29,6 +29,7 @@ let package = Package(
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+        .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
         .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
     ],
     targets: [
@@ -78,9 +79,15 @@ let package = Package(
                 .product(name: "NIOCore", package: "swift-nio", condition: .when(traits: ["Sync"])),
                 .product(name: "NIOPosix", package: "swift-nio", condition: .when(traits: ["Sync"])),
                 .product(name: "NIOHTTP1", package: "swift-nio", condition: .when(traits: ["Sync"])),
+                .product(name: "NIOSSL", package: "swift-nio-ssl", condition: .when(traits: ["Sync"])),
             ],
             swiftSettings: strict
         ),
+
+        // Two stores, a server between them, and a conflict. Here, where its dependencies are built anyway, and no product.
+        .executableTarget(
+            name: "TwoStores", dependencies: ["Coffer", "CofferSync"], path: "Examples/TwoStores",
+            swiftSettings: testing),
 
         // What the tests of several targets share: a file system that counts, fails and forgets.
         .target(

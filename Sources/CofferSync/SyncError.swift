@@ -3,8 +3,9 @@
 /// What goes wrong in a database itself is a `CofferError`. Descriptions hold URLs' paths, ids and numbers, never content,
 /// passwords or tokens.
 public struct SyncError: Error, Sendable, Equatable {
-    /// What the other side answered, as HTTP has it, or what comes closest: 400 what can't be asked for, 499 cancelled, 502 an
-    /// answer that is none of the protocol's, 503 nobody there, 504 nobody answered in time.
+    /// What the other side answered, as HTTP has it, or what comes closest: 400 what can't be asked for, 495 a server whose
+    /// certificate is not trusted, 499 cancelled, 502 an answer that is none of the protocol's, 503 nobody there, 504 nobody
+    /// answered in time.
     public let status: Int
 
     /// What it happened to, such as `document invoice-17`.
@@ -25,7 +26,7 @@ public struct SyncError: Error, Sendable, Equatable {
     }
 
     /// Whether it is about the server or the way there, and not about one document.
-    package var isAboutServer: Bool { subject == nil && [401, 503, 504].contains(status) }
+    package var isAboutServer: Bool { subject == nil && [401, 495, 503, 504].contains(status) }
 
     /// Whether the same may go well later: nobody was there, or who was there had no time.
     package var mayPass: Bool {

@@ -31,11 +31,14 @@ final class TestServer: HTTPTransport {
     let stores = TemporaryStores()
     let service: Service
 
-    init(_ change: (inout ListenerOptions) -> Void = { _ in }) {
+    init(
+        _ change: (inout ListenerOptions) -> Void = { _ in },
+        now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
+    ) {
         var options = ListenerOptions(access: .unauthenticatedLoopback)
         options.encryptionKey = { _ in TestServer.key }
         change(&options)
-        service = Service(stores.manager, options)
+        service = Service(stores.manager, options, now: now)
     }
 
     func send(_ request: HTTPRequest) async throws -> HTTPResponse { await service.respond(to: request) }

@@ -65,7 +65,9 @@ extension Layering {
             ]),
             "CofferTesting": system.union(["Coffer", "CofferSealing", "CofferVault", "Foundation"]),
             "CofferSync": system.union(["Coffer", "CofferModel", "CofferSealing", "Foundation"]),
-            "CofferTool": system.union(["Coffer", "CofferTesting", "ArgumentParser", "Foundation", "Dispatch"]),
+            "CofferTool": system.union([
+                "Coffer", "CofferSync", "CofferTesting", "ArgumentParser", "Foundation", "Dispatch",
+            ]),
         ],
         fences: [
             "Sources/CofferSealing/OpenSSL": ["COpenSSL"],

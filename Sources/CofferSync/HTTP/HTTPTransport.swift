@@ -5,6 +5,8 @@ package struct HTTPRequest: Sendable {
     package var target: String
     package var fields: HTTPFields
     package var body: HTTPBody
+    /// The address that a request came from; nil where there is none.
+    package var address: String?
 
     package init(_ method: String, _ target: String, fields: HTTPFields = [:], body: HTTPBody = .none) {
         self.method = method

@@ -86,6 +86,35 @@ extension DatabaseService {
             })
     }
 
+    /// Answers `_purge`: removes revisions that nothing follows, as if they had never been there.
+    func purge(_ request: HTTPRequest) async throws -> HTTPResponse {
+        try request.expect("POST")
+        guard let question = try await request.json(upTo: service.options.documentByteLimit).objectValue else {
+            throw SyncError(400, "revisions are listed by the ids of documents")
+        }
+        var lists: [(id: String, revisions: [RevisionID])] = []
+        for (id, list) in question {
+            let revisions = list.arrayValue?.map { $0.stringValue.flatMap(RevisionID.init) }
+            guard let revisions, !revisions.contains(nil) else {
+                throw SyncError(400, of: "document \(id)", "not a list of revision ids")
+            }
+            lists.append((id, revisions.compactMap(\.self)))
+        }
+        let (database, asked) = (database, lists)
+        let purged = try await database.inTransaction {
+            var purged: JSONObject = [:]
+            for (id, revisions) in asked {
+                var gone: [RevisionID] = []
+                do {
+                    gone = try database.document(withID: id).purge(revisions)
+                } catch let error as CofferError where error.code == .documentNotFound {}
+                purged[id] = .array(revisions.filter(gone.contains).map { .string($0.description) })
+            }
+            return purged
+        }
+        return try .json(201, ["purge_seq": nil, "purged": .object(purged)])
+    }
+
     private func answers(to request: RevisionRequest, _ query: RevisionQuery) throws -> [RevisionOrMissing] {
         let document = database.document(withID: request.id)
         guard let revision = request.revision else {

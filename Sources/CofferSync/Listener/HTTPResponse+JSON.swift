@@ -19,6 +19,9 @@ extension HTTPResponse {
         var fields: HTTPFields = [:]
         if status == 401 { fields["WWW-Authenticate"] = "Basic realm=\"coffer\"" }
         if status == 503 { fields["Retry-After"] = "1" }
+        if let error = error as? TooManyAttempts {
+            fields["Retry-After"] = String(Int((error.pause / .seconds(1)).rounded(.up)))
+        }
         return (try? .json(status, body, fields: fields)) ?? HTTPResponse(status)
     }
 }
@@ -33,6 +36,8 @@ enum ServerFailure {
             return (status, name(of: status), error.detail)
         case let error as CofferError:
             return (status(of: error), name(of: status(of: error)), error.detail ?? error.code.description)
+        case is TooManyAttempts:
+            return (429, name(of: 429), "too many wrong passwords")
         case is CancellationError:
             return (503, name(of: 503), "the server stops")
         default:
@@ -53,7 +58,9 @@ enum ServerFailure {
         switch status {
         case 412: "file_exists"
         case 413: "too_large"
+        case 408: "timeout"
         case 416: "requested_range_not_satisfiable"
+        case 429: "too_many_requests"
         case 503: "service_unavailable"
         case 507: "insufficient_storage"
         default: BulkFailure.statuses.first { $0.status == status }?.name ?? "internal_server_error"

@@ -19,11 +19,12 @@ public final class Listener: Sendable {
     private let service: Service
     private let server: NetworkServer
     private let host: String
+    private let scheme: String
 
     /// Listens from the time this returns.
     ///
-    /// - Throws: ``SyncError`` 400 for a listener without passwords that others could reach, 503 where the address can't be
-    ///   listened at.
+    /// - Throws: ``SyncError`` 400 for a listener without passwords that others could reach, and for a certificate or a key
+    ///   that is none; 503 where the address can't be listened at.
     public init(_ manager: Manager, options: ListenerOptions) async throws {
         if case .unauthenticatedLoopback = options.access {
             guard ["127.0.0.1", "::1", "localhost"].contains(options.host) else {
@@ -38,8 +39,9 @@ public final class Listener: Sendable {
         let service = Service(manager, options)
         self.service = service
         host = options.host
+        scheme = options.tls == nil ? "http" : "https"
         server = try await NetworkServer(
-            host: options.host, port: options.port,
+            host: options.host, port: options.port, tls: options.tls,
             limits: .init(connectionCount: options.connectionLimit, idleTimeout: options.idleTimeout)
         ) { await service.respond(to: $0) }
         server.start()
@@ -49,7 +51,7 @@ public final class Listener: Sendable {
     public var port: Int { server.port }
 
     /// Where the server is, such as `http://127.0.0.1:49152`: a database's name follows after a slash.
-    public var url: String { "http://\(host.contains(":") ? "[\(host)]" : host):\(port)" }
+    public var url: String { "\(scheme)://\(host.contains(":") ? "[\(host)]" : host):\(port)" }
 
     /// Takes no new requests, waits for those under way, and closes the databases that nobody else holds. Feeds end at once.
     ///
@@ -57,6 +59,7 @@ public final class Listener: Sendable {
     public func stop(grace: Duration = .seconds(10)) async {
         service.stop()
         await server.stop(grace: grace)
+        await service.endCompactions()
         service.releaseDatabases()
     }
 }

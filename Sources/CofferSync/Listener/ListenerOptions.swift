@@ -4,18 +4,38 @@ public import Coffer
 public struct ListenerOptions: Sendable {
     /// Who may do what.
     public enum Access: Sendable {
-        /// Those who say one of these names with its password, by HTTP's Basic scheme or `_session`.
+        /// Those who say one of these names with its password, by HTTP's Basic scheme or `_session`. After five wrong ones an
+        /// address has to wait, a second at first and five minutes at most (429); so have all that never said a right one
+        /// after many wrong ones from anywhere.
         case passwords([String: String])
         /// Everybody who reaches the port, on loopback only. Any program of any user of the machine can do that.
         case unauthenticatedLoopback
     }
 
-    /// The address that is listened at. Default: `127.0.0.1`, which only this machine reaches. What is sent elsewhere is not
-    /// encrypted: put a proxy with TLS before it.
+    /// What a server proves with who it is.
+    public struct TLS: Sendable {
+        /// Its certificate in PEM, and after it those that lead from there to one that clients trust.
+        public var certificateChain: String
+        /// The certificate's private key in PEM, without a password.
+        public var privateKey: String
+
+        /// That certificate and its key.
+        public init(certificateChain: String, privateKey: String) {
+            self.certificateChain = certificateChain
+            self.privateKey = privateKey
+        }
+    }
+
+    /// The address that is listened at. Default: `127.0.0.1`, which only this machine reaches. What is sent elsewhere is
+    /// encrypted only where there is ``tls``, or a proxy that has it stands before this.
     public var host = "127.0.0.1"
 
     /// The port. Default: 0, one that is free.
     public var port = 0
+
+    /// With what connections are encrypted: then the server is there for `https` alone, with TLS 1.2 or later. Default: nil,
+    /// they are not.
+    public var tls: TLS?
 
     /// Who may do what. There is no default.
     public var access: Access

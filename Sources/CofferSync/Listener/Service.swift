@@ -9,16 +9,25 @@ package final class Service: Sendable {
     let manager: Manager
     let options: ListenerOptions
     let sessions = Sessions()
+    let attempts = Lock(PasswordAttempts())
+    let now: @Sendable () -> ContinuousClock.Instant
     private let state = Lock(State())
 
     private struct State {
         /// Those that were asked for, open until the service stops.
         var databases: [String: Database] = [:]
+        /// Compactions under way.
+        var compactions: [String: Task<Void, Never>] = [:]
         var isStopping = false
     }
 
-    package init(_ manager: Manager, _ options: ListenerOptions) {
+    /// - Parameter now: what time it is, for passwords.
+    package init(
+        _ manager: Manager, _ options: ListenerOptions,
+        now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
+    ) {
         self.manager = manager
+        self.now = now
         self.options = options
     }
 
@@ -26,6 +35,13 @@ package final class Service: Sendable {
     package func stop() {
         state.withLock { $0.isStopping = true }
         sessions.endAll()
+    }
+
+    /// Ends compactions under way. What they have done stays.
+    package func endCompactions() async {
+        let compactions = state.withLock { Array($0.compactions.values) }
+        for compaction in compactions { compaction.cancel() }
+        for compaction in compactions { await compaction.value }
     }
 
     /// Lets go of databases, which close unless somebody else holds them.
@@ -42,7 +58,7 @@ package final class Service: Sendable {
             guard let target = RequestTarget(request.target) else { throw SyncError(400, "the path is not encoded") }
             if target.path == ["_session"] { return try await session(request) }
             if target.path == ["_up"] { return try .json(200, ["status": "ok"]) }
-            guard isAllowed(request) else { throw SyncError(401, "a name and a password are needed") }
+            try user(request)
             if options.isReadOnly, !Self.isReading(request.method, target) {
                 throw SyncError(403, "the server is read-only")
             }
@@ -61,6 +77,7 @@ package final class Service: Sendable {
             try request.expect("GET", "HEAD")
             return try .json(200, .array(try manager.allDatabaseNames.map { .string($0) }))
         }
+        if name == "_uuids" { return try uuids(request, target) }
         if target.path.count == 1 {
             switch request.method {
             case "PUT": return try await create(name)
@@ -69,6 +86,16 @@ package final class Service: Sendable {
             }
         }
         return try await DatabaseService(self, try await open(name)).respond(to: request, target)
+    }
+
+    /// Answers `_uuids`: ids that nothing has.
+    private func uuids(_ request: HTTPRequest, _ target: RequestTarget) throws -> HTTPResponse {
+        try request.expect("GET", "HEAD")
+        guard let count = Int(target["count"] ?? "1"), (0...1000).contains(count) else {
+            throw SyncError(400, "count is a number up to 1000")
+        }
+        let ids = try (0..<count).map { _ in JSONValue.string(try randomBytes(count: 16).hexadecimal) }
+        return try .json(200, ["uuids": .array(ids)])
     }
 
     /// Whether the request changes nothing.
@@ -110,6 +137,19 @@ package final class Service: Sendable {
         try await database.delete()
         return try .json(200, ["ok": true])
     }
+
+    /// Begins a compaction, unless one is under way. What it can't do now, a later one does.
+    func compact(_ database: Database) {
+        state.withLock { state in
+            guard state.compactions[database.name] == nil, !state.isStopping else { return }
+            state.compactions[database.name] = Task {
+                _ = try? await database.compact()
+                self.state.withLock { $0.compactions[database.name] = nil }
+            }
+        }
+    }
+
+    func isCompacting(_ database: Database) -> Bool { state.withLock { $0.compactions[database.name] != nil } }
 
     /// Forgets a database that somebody else has closed, so that the next request opens it again.
     func forget(_ database: Database) {

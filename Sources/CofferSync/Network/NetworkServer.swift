@@ -3,6 +3,7 @@ internal import CofferSealing
 internal import NIOCore
 internal import NIOHTTP1
 internal import NIOPosix
+internal import NIOSSL
 internal import Synchronization
 
 /// Listens for connections and has their requests answered, those of one connection one after another.
@@ -24,16 +25,21 @@ final class NetworkServer: Sendable {
     private let task = Lock<Task<Void, Never>?>(nil)
 
     private struct State {
+        /// Those that are served, and those that are told that they are too many.
         var connectionCount = 0
+        var refusedCount = 0
         var isStopping = false
         /// Connections on which no request is being answered.
         var idle: [ObjectIdentifier: any Channel] = [:]
     }
 
-    /// - Throws: ``SyncError`` 503 where the address can't be listened at.
+    /// - Parameter identity: with what connections are encrypted; nil where they aren't.
+    /// - Throws: ``SyncError`` 400 for an identity that is none, 503 where the address can't be listened at.
     init(
-        host: String, port: Int, limits: Limits, respond: @escaping @Sendable (HTTPRequest) async -> HTTPResponse
+        host: String, port: Int, tls identity: ListenerOptions.TLS? = nil, limits: Limits,
+        respond: @escaping @Sendable (HTTPRequest) async -> HTTPResponse
     ) async throws {
+        let tls = try identity.map { (identity) throws(SyncError) in try TLSConfiguration.server(identity) }
         self.limits = limits
         self.respond = respond
         do {
@@ -44,6 +50,7 @@ final class NetworkServer: Sendable {
                     channel.eventLoop.makeCompletedFuture {
                         let pipeline = channel.pipeline.syncOperations
                         try pipeline.addHandler(IdleStateHandler(allTimeout: TimeAmount(limits.idleTimeout)))
+                        if let tls { try pipeline.addHandler(NIOSSLServerHandler(context: tls)) }
                         try pipeline.configureHTTPServerPipeline(withErrorHandling: true)
                         try pipeline.addHandler(ClosesWhenIdle())
                         return try Connection(wrappingChannelSynchronously: channel)
@@ -82,28 +89,59 @@ final class NetworkServer: Sendable {
         await withDiscardingTaskGroup { group in
             _ = try? await listening.executeThenClose { connections in
                 for try await connection in connections {
-                    let isOne = state.withLock { state in
-                        guard state.connectionCount < limits.connectionCount, !state.isStopping else { return false }
-                        state.connectionCount += 1
-                        return true
-                    }
+                    let place = takePlace()
                     group.addTask {
-                        await self.serve(connection, isOneTooMany: !isOne)
-                        if isOne { self.state.withLock { $0.connectionCount -= 1 } }
+                        await self.serve(connection, place)
+                        self.leave(place)
                     }
                 }
             }
         }
     }
 
+    // MARK: Places
+
+    /// What becomes of a connection.
+    private enum Place {
+        case served
+        /// It is told that it is one too many.
+        case refused
+        /// Nobody has time to tell it so.
+        case dropped
+    }
+
+    private func takePlace() -> Place {
+        state.withLock { state in
+            if state.connectionCount < limits.connectionCount, !state.isStopping {
+                state.connectionCount += 1
+                return .served
+            }
+            guard state.refusedCount < limits.connectionCount else { return .dropped }
+            state.refusedCount += 1
+            return .refused
+        }
+    }
+
+    private func leave(_ place: Place) {
+        state.withLock { state in
+            switch place {
+            case .served: state.connectionCount -= 1
+            case .refused: state.refusedCount -= 1
+            case .dropped: break
+            }
+        }
+    }
+
     // MARK: One connection
 
-    private func serve(_ connection: Connection, isOneTooMany: Bool) async {
+    private func serve(_ connection: Connection, _ place: Place) async {
         let key = ObjectIdentifier(connection.channel)
+        let address = connection.channel.remoteAddress?.ipAddress
         // A client that goes away in the middle is none of our concern.
         try? await connection.executeThenClose { inbound, outbound in
             let requests = InboundParts(inbound)
-            if isOneTooMany {
+            if case .dropped = place { return }
+            if case .refused = place {
                 try await write(
                     HTTPResponse(503, fields: ["Retry-After": "1"]), to: outbound, method: "GET", keepsAlive: false)
                 return
@@ -114,18 +152,33 @@ final class NetworkServer: Sendable {
                     state.idle[key] = connection.channel
                     return !state.isStopping
                 }
-                guard mayGoOn, let head = try await requests.nextHead() else { return }
+                guard mayGoOn, let head = try await inTime(connection, { try await requests.nextHead() }) else {
+                    return
+                }
                 state.withLock { $0.idle[key] = nil }
-                guard try await answer(head, requests, outbound) else { return }
+                guard try await answer(head, address, requests, connection, outbound) else { return }
             }
         }
+    }
+
+    /// Closes the connection unless `work` is done in the time in which one may be idle, however little comes and goes on it:
+    /// for work that anybody can ask for.
+    private func inTime<Value: Sendable>(
+        _ connection: Connection, _ work: () async throws -> Value
+    ) async throws -> Value {
+        let channel = connection.channel
+        let closing = channel.eventLoop.scheduleTask(in: TimeAmount(limits.idleTimeout)) {
+            channel.close(promise: nil)
+        }
+        defer { closing.cancel() }
+        return try await work()
     }
 
     /// Answers one request.
     ///
     /// - Returns: whether another may follow on the same connection.
     private func answer(
-        _ head: HTTPRequestHead, _ requests: InboundParts,
+        _ head: HTTPRequestHead, _ address: String?, _ requests: InboundParts, _ connection: Connection,
         _ outbound: NIOAsyncChannelOutboundWriter<HTTPServerResponsePart>
     ) async throws -> Bool {
         var fields = HTTPFields()
@@ -143,13 +196,17 @@ final class NetworkServer: Sendable {
             return try await requests.nextBytes()
         }
         let length = fields["Content-Length"].flatMap(Int.init) ?? (fields["Transfer-Encoding"] == nil ? 0 : nil)
-        let request = HTTPRequest(
+        var request = HTTPRequest(
             head.method.rawValue, head.uri, fields: fields,
             body: length == 0 ? .none : .stream(stream, length: length))
+        request.address = address
         let response = await respond(request)
         // A body that nobody wanted is read to its end if that is near, and else ends the connection.
-        let wasRead = try await requests.skip(upTo: expectsContinue && !hasAsked.withLock({ $0 }) ? 0 : 1 << 20)
-        let keepsAlive = head.isKeepAlive && wasRead && !state.withLock { $0.isStopping }
+        let limit = expectsContinue && !hasAsked.withLock({ $0 }) ? 0 : 1 << 20
+        let wasRead = try await inTime(connection) { try await requests.skip(upTo: limit) }
+        // Without a length the end of an answer to HEAD, which has no body, would be written all the same.
+        let isClear = head.method != .HEAD || response.body.length != nil
+        let keepsAlive = head.isKeepAlive && wasRead && isClear && !state.withLock { $0.isStopping }
         try await write(response, to: outbound, method: head.method.rawValue, keepsAlive: keepsAlive)
         return keepsAlive
     }

@@ -3,6 +3,7 @@ internal import AsyncHTTPClient
 internal import CofferSealing
 internal import NIOCore
 internal import NIOHTTP1
+internal import NIOSSL
 internal import Synchronization
 
 /// Takes requests to one server, over connections that are kept.
@@ -16,7 +17,12 @@ final class NetworkTransport: HTTPTransport {
     ///   - origin: such as `https://example.com:6984`.
     ///   - connectTimeout: nobody there after that is a 504.
     ///   - idleTimeout: nothing from the server for that time is a 504.
-    init(origin: String, connectTimeout: Duration, idleTimeout: Duration) {
+    ///   - tls: whom to trust.
+    ///   - proxy: who takes requests there; nil for nobody.
+    init(
+        origin: String, connectTimeout: Duration, idleTimeout: Duration,
+        tls: TLSConfiguration = .makeClientConfiguration(), proxy: ReplicationOptions.Proxy? = nil
+    ) {
         self.origin = origin
         var configuration = HTTPClient.Configuration()
         // Credentials go to the server that they were given for, and to no other.
@@ -29,7 +35,23 @@ final class NetworkTransport: HTTPTransport {
         // Packed contents have the digest of the packed bytes.
         configuration.decompression = .disabled
         configuration.httpVersion = .http1Only
+        configuration.tlsConfiguration = tls
+        configuration.proxy = proxy.map { .server(host: $0.host, port: $0.port) }
         client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
+    }
+
+    /// What makes transports to a server.
+    ///
+    /// - Throws: ``SyncError`` 400 for certificates that are none.
+    static func maker(
+        _ origin: String, _ options: ReplicationOptions
+    ) throws(SyncError) -> @Sendable () -> any HTTPTransport {
+        let tls = try TLSConfiguration.client(trusting: options.trustedCertificates)
+        return {
+            NetworkTransport(
+                origin: origin, connectTimeout: options.connectTimeout, idleTimeout: options.idleTimeout, tls: tls,
+                proxy: options.proxy)
+        }
     }
 
     func send(_ request: HTTPRequest) async throws -> HTTPResponse {
@@ -70,12 +92,15 @@ final class NetworkTransport: HTTPTransport {
     /// What an error of the connection means to those above.
     fileprivate static func meaning(of error: any Error) -> any Error {
         if error is CancellationError || error is SyncError || error is CofferError { return error }
+        if let error = SyncError(tls: error) { return error }
         guard let error = error as? HTTPClientError else { return SyncError(503, "the server can't be reached") }
         switch error {
         case .cancelled: return CancellationError()
         case .connectTimeout, .readTimeout, .writeTimeout, .getConnectionFromPoolTimeout, .deadlineExceeded,
             .tlsHandshakeTimeout:
             return SyncError(504, "the server does not answer")
+        case .invalidProxyResponse, .proxyAuthenticationRequired, .httpProxyHandshakeTimeout:
+            return SyncError(502, "the proxy leads to no server")
         default: return SyncError(503, "the connection broke")
         }
     }

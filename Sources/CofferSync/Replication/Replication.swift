@@ -318,7 +318,8 @@ extension Replication {
     ///   - url: of the database on the server, such as `https://robin:s3cret@example.com/people`.
     ///   - database: where revisions go. It has to be open for writing.
     ///   - options: see there.
-    /// - Throws: ``SyncError`` 400 for a URL that is none of a database, and for options that don't go together.
+    /// - Throws: ``SyncError`` 400 for a URL that is none of a database, for options that don't go together, and for
+    ///   certificates that are none.
     public convenience init(
         pull url: URL, into database: Database, options: ReplicationOptions = ReplicationOptions()
     ) throws(SyncError) {
@@ -331,7 +332,8 @@ extension Replication {
     ///   - database: where revisions come from. It has to be open for writing, since it keeps how far it has come.
     ///   - url: of the database on the server.
     ///   - options: see there.
-    /// - Throws: ``SyncError`` 400 for a URL that is none of a database, and for options that don't go together.
+    /// - Throws: ``SyncError`` 400 for a URL that is none of a database, for options that don't go together, and for
+    ///   certificates that are none.
     public convenience init(
         push database: Database, to url: URL, options: ReplicationOptions = ReplicationOptions()
     ) throws(SyncError) {
@@ -342,10 +344,8 @@ extension Replication {
         _ direction: Direction, _ database: Database, _ url: URL, _ options: ReplicationOptions
     ) throws(SyncError) {
         let remote = try RemoteURL(url)
-        try self.init(direction, database, remote, options) {
-            NetworkTransport(
-                origin: remote.origin, connectTimeout: options.connectTimeout, idleTimeout: options.idleTimeout)
-        }
+        try self.init(
+            direction, database, remote, options, transport: try NetworkTransport.maker(remote.origin, options))
     }
 }
 #endif

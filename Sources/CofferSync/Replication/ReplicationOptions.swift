@@ -10,6 +10,20 @@ public struct ReplicationOptions: Sendable {
         case session(name: String, password: String)
     }
 
+    /// A proxy of HTTP's, that leads to servers where it is asked to by CONNECT.
+    public struct Proxy: Sendable {
+        /// The name or address of its host.
+        public var host: String
+        /// Its port.
+        public var port: Int
+
+        /// A proxy at that place.
+        public init(host: String, port: Int) {
+            self.host = host
+            self.port = port
+        }
+    }
+
     /// Whether it goes on when everything was exchanged, and waits for more. Default: false, it stops then.
     public var isContinuous = false
 
@@ -34,6 +48,14 @@ public struct ReplicationOptions: Sendable {
 
     /// Default: nil, what the URL says, or nothing.
     public var credentials: Credentials?
+
+    /// Certificates in PEM, one of which must have signed that of a server with `https`, or be it. Default: nil, those that
+    /// the system trusts count; once set, only these.
+    public var trustedCertificates: String?
+
+    /// Who leads to the server. It sees all that is said there, but for `https`, where it learns the host alone. Default: nil,
+    /// nobody; variables such as `HTTPS_PROXY` are not looked at.
+    public var proxy: Proxy?
 
     /// How often, and after which pauses, a request that failed is made again.
     public var retry = RetryPolicy()

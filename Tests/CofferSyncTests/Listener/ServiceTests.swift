@@ -124,6 +124,45 @@ import Testing
         #expect(error.status == 404 && last["_rev"] == "1-x")
     }
 
+    @Test("ids are made, revisions are purged, and a compaction is begun") func housekeeping() async throws {
+        let ids = try await server.call("GET", "/_uuids?count=3").json["uuids"]?.arrayValue?.compactMap(\.stringValue)
+        #expect(Set(ids ?? []).count == 3 && ids?.allSatisfy { $0.utf8.count == 32 } == true)
+        #expect(try await server.call("GET", "/_uuids").json["uuids"]?.arrayValue?.count == 1)
+        for count in ["1001", "-1", "x"] {
+            #expect(try await server.call("GET", "/_uuids?count=\(count)").status == 400)
+        }
+        let database = try server.database()
+        for ids in [["2-b", "1-a"], ["2-c", "1-a"]] {
+            _ = try await database.putExistingRevision(
+                ["w": .string(ids[0])], withID: "conf", history: ids.compactMap { RevisionID($0) })
+        }
+        let purged = try await server.call(
+            "POST", "/db/_purge", try json(#"{"conf":["2-c","9-x"],"none":["1-a"]}"#))
+        #expect(purged.status == 201)
+        #expect(purged.json == (try json(#"{"purge_seq":null,"purged":{"conf":["2-c"],"none":[]}}"#)))
+        #expect(try await server.call("GET", "/db/conf").json["_rev"] == "2-b")
+        for body in [#"{"conf":"2-b"}"#, #"{"conf":[2]}"#, "[]", #"{"conf":["2-b"],"_x":["1-a"]}"#] {
+            #expect(try await server.call("POST", "/db/_purge", try json(body)).status == 400, "\(body)")
+        }
+        #expect(try await server.call("GET", "/db/conf").json["_rev"] == "2-b")
+        #expect(try await server.call("POST", "/db/_compact").status == 202)
+        await server.service.endCompactions()
+        #expect(try await server.call("GET", "/db").json["compact_running"] == false)
+        #expect(try await server.call("GET", "/db/_compact").status == 405)
+    }
+
+    @Test("a session says whose it is") func sessionNames() async throws {
+        let server = TestServer { $0.access = .passwords(["robin": "s3cret"]) }
+        let login = try await server.call(
+            HTTPRequest("POST", "/_session", body: .bytes(Array("name=robin&password=s3cret".utf8))))
+        let cookie = String(try #require(login.fields["Set-Cookie"]).prefix { $0 != ";" })
+        for fields in [
+            ["Cookie": cookie], ["Authorization": "Basic " + Data("robin:s3cret".utf8).base64EncodedString()],
+        ] as [HTTPFields] {
+            #expect(try await server.call("GET", "/_session", fields: fields).json["userCtx"]?["name"] == "robin")
+        }
+    }
+
     @Test("local documents have their own revisions, and no place among documents") func localDocuments() async throws {
         _ = try await server.call("PUT", "/db")
         #expect(try await server.call("GET", "/db/_local/ckpt").json == ["error": "not_found", "reason": "missing"])
@@ -176,7 +215,8 @@ import Testing
         let before = try server.database().lastSequenceNumber
         for (method, target) in [
             ("PUT", "/new"), ("DELETE", "/db"), ("PUT", "/db/a"), ("DELETE", "/db/a"), ("POST", "/db"),
-            ("POST", "/db/_bulk_docs"), ("PUT", "/db/_local/x"), ("PUT", "/db/a/b"),
+            ("POST", "/db/_bulk_docs"), ("POST", "/db/_purge"), ("POST", "/db/_compact"), ("PUT", "/db/_local/x"),
+            ("PUT", "/db/a/b"),
         ] {
             #expect(try await server.call(method, target, ["docs": []]).status == 403)
         }
