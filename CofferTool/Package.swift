@@ -21,7 +21,7 @@ let package = Package(
         .executable(name: "coffer", targets: ["CofferTool"])
     ],
     dependencies: [
-        .package(name: "coffer", path: ".."),
+        .package(name: "coffer", path: "..", traits: ["Sync"]),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
     ],
     targets: [
@@ -29,12 +29,19 @@ let package = Package(
             name: "CofferTool",
             dependencies: [
                 .product(name: "Coffer", package: "coffer"),
+                .product(name: "CofferSync", package: "coffer"),
                 .product(name: "CofferTesting", package: "coffer"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: strict
         ),
         .target(name: "CTerminal", path: "Tests/CTerminal"),
-        .testTarget(name: "CofferToolTests", dependencies: ["CofferTool", "CTerminal"], swiftSettings: testing),
+        .testTarget(
+            name: "CofferToolTests",
+            dependencies: [
+                "CofferTool", "CTerminal", .product(name: "Coffer", package: "coffer"),
+                .product(name: "CofferSync", package: "coffer"),
+            ],
+            swiftSettings: testing),
     ]
 )

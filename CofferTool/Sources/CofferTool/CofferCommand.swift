@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import Coffer
+internal import CofferSync
 
 #if canImport(Glibc)
 internal import Glibc
@@ -19,7 +20,8 @@ struct CofferCommand: ParsableCommand {
             is no store, 11 when another process has it open, 12 for a wrong or missing key, 13 when the source of a \
             key is unavailable or holds none, 14 where SQLCipher is missing, 26 when damage was found (salvage, which \
             makes something of it, ends with 0 or 3), 28 when the disk is full, 64 for a command line that makes no \
-            sense, and 130 when it was cancelled, with the store unchanged.
+            sense, and 130 when it was cancelled, with the store unchanged (a pull keeps what has come). What a server \
+            refuses, its own passwords too, is 1 and never 12.
             """,
         version: "1.0.0-dev",
         subcommands: [
@@ -28,7 +30,8 @@ struct CofferCommand: ParsableCommand {
             LogCommand.self, ChangesCommand.self, QueryCommand.self, IndexCommand.self, KeyCommand.self,
             RekeyCommand.self, RotateCommand.self,
             EncryptCommand.self, DecryptCommand.self, CompactCommand.self, BackupCommand.self, CheckCommand.self,
-            SalvageCommand.self, LeakCheckCommand.self, DoctorCommand.self,
+            SalvageCommand.self, LeakCheckCommand.self, DoctorCommand.self, PullCommand.self, PushCommand.self,
+            ServeCommand.self,
         ]
     )
 
@@ -83,6 +86,7 @@ struct CofferCommand: ParsableCommand {
         switch error {
         case let failure as Failure: failure
         case let error as CofferError: Failure(error)
+        case let error as SyncError: Failure(error)
         case _ where exitCode(for: error).isSuccess: exit(withError: error)  // coffer help
         default: Failure(describing: error, subject: "coffer")
         }

@@ -56,11 +56,12 @@ struct CofferProcess {
         return (bundle ?? URL(filePath: CommandLine.arguments[0])).deletingLastPathComponent()
     }
 
-    /// Runs `coffer` with `arguments` in `folder`, and does `meanwhile` while it runs. What it reads and writes as its standard
+    /// Runs `coffer` with `arguments` in `folder`, and does `meanwhile` while it runs. One that goes on for ever is stopped then,
+    /// in an orderly way, once it has written a line. What it reads and writes as its standard
     /// input and output is kept in that folder, unless another is given.
     static func run(
         _ arguments: [String], in folder: URL, _ surroundings: Surroundings = Surroundings(),
-        keepingFilesIn place: URL? = nil, meanwhile: (pid_t) throws -> Void = { _ in }
+        keepingFilesIn place: URL? = nil, goesOnForEver: Bool = false, meanwhile: (pid_t) throws -> Void = { _ in }
     ) throws -> Outcome {
         let files = (place ?? folder).appending(path: ".process-\(UUID())")
         try FileManager.default.createDirectory(at: files, withIntermediateDirectories: true)
@@ -106,7 +107,9 @@ struct CofferProcess {
             &process, executable.path(percentEncoded: false), &actions, &attributes, &arguments, &environment)
         guard failure == 0 else { throw POSIXError(POSIXErrorCode(rawValue: failure) ?? .EIO) }
         do {
+            if goesOnForEver { _ = try firstLine(of: output, by: process) }
             try meanwhile(process)
+            if goesOnForEver { kill(process, SIGTERM) }
             let status = try wait(for: process)
             return Outcome(
                 status: status,
@@ -115,6 +118,22 @@ struct CofferProcess {
         } catch {
             kill(process, SIGKILL)
             throw error
+        }
+    }
+
+    /// The first line that a process has written to a file; nil when it ends without one.
+    static func firstLine(of path: String, by process: pid_t) throws -> String? {
+        let end = ContinuousClock.now + .seconds(60)
+        while true {
+            var information = siginfo_t()
+            let hasEnded =
+                waitid(P_PID, id_t(process), &information, WEXITED | WNOHANG | WNOWAIT) == 0
+                && information.si_signo == SIGCHLD
+            let text = try text(path)
+            if let lineEnd = text.firstIndex(of: "\n") { return String(text[..<lineEnd]) }
+            if hasEnded { return nil }
+            guard ContinuousClock.now < end else { throw DidNotEnd() }
+            usleep(2_000)
         }
     }
 

@@ -10,11 +10,7 @@ struct CreateCommand: StoreCommand {
 
     @OptionGroup var arguments: StoreArguments
 
-    @Flag(help: "Make a store that everybody can read.")
-    var unencrypted = false
-
-    @Flag(help: "Give attachment files names that say nothing of their content, not even to who knows it.")
-    var keyedNames = false
+    @OptionGroup var new: NewStoreArguments
 
     func run(_ console: Console) throws {
         let path = try arguments.path()
@@ -24,31 +20,13 @@ struct CreateCommand: StoreCommand {
                 message: "\(arguments.store): there is one already", code: "databaseExists", status: 412, exit: .failed)
         }
         try path.checkFolder()
-        var options = DatabaseOptions()
-        options.create = true
-        options.keyedNames = keyedNames
-        guard !(keyedNames && unencrypted) else { throw Failure.usage("--keyed-names needs a key") }
-        options.encryptionKey = try newKey(path)
-        try manager.openDatabase(named: path.databaseName, options: options).close()
+        try manager.openDatabase(named: path.databaseName, options: new.options(arguments)).close()
 
         if console.isJSON {
             var line = JSONLine(type: "store")
             line.add("path", arguments.store)
-            line.add("encrypted", !unencrypted)
+            line.add("encrypted", !new.unencrypted)
             try console.printResult(line.finished)
-        }
-    }
-
-    /// The key of the new store, or nil for one that is to be readable. Never nil by oversight.
-    private func newKey(_ path: StorePath) throws(Failure) -> SymmetricKey? {
-        switch (try arguments.keySource(), unencrypted) {
-        case (nil, true): return nil
-        case (_?, true): throw .usage("--key and --unencrypted exclude each other")
-        case (let source?, false): return try source.key(for: path.keyPurpose, isNew: true)
-        case (nil, false) where Terminal.isPresent:
-            return try KeySource(origin: .prompt).key(for: path.keyPurpose, isNew: true)
-        case (nil, false):
-            throw .usage("a new store needs a key", hint: "--key SOURCE, or --unencrypted if everybody may read it")
         }
     }
 }

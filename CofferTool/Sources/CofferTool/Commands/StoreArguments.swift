@@ -26,13 +26,19 @@ struct StoreArguments: ParsableArguments {
         return try KeySource(key)
     }
 
-    /// Opens the store, which must be there, and closes it after `body`.
-    func withDatabase<R>(readOnly: Bool, _ body: (Database) throws -> R) throws -> R {
+    /// Opens the store, which must be there unless it is being made, and closes it after `body`.
+    ///
+    /// - Parameter making: how the store is made, where there is none.
+    func withDatabase<R>(
+        readOnly: Bool, making: DatabaseOptions? = nil, _ body: (Database) throws -> R
+    ) throws -> R {
         let path = try path()
         let manager = try Manager(directory: path.folder)
-        var options = DatabaseOptions()
-        options.readOnly = readOnly
-        options.encryptionKey = try openingKey(manager)
+        var options = making ?? DatabaseOptions()
+        if making == nil {
+            options.readOnly = readOnly
+            options.encryptionKey = try openingKey(manager)
+        }
         let database = try manager.openDatabase(named: path.databaseName, options: options)
         let result: R
         do {

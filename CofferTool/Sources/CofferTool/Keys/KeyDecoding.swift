@@ -23,6 +23,17 @@ extension KeySource {
         return SymmetricKey(password: password)
     }
 
+    /// The text that `secret` holds, less one line end.
+    func text(from secret: consuming SecretBytes, _ noun: String) throws(Failure) -> String {
+        secret.dropLast(secret.lineEndByteCount)
+        guard secret.byteCount > 0 else { throw Failure.unusableKey("the source of the \(noun) is empty") }
+        let text = unsafe secret.withBytes { unsafe String(validating: $0, as: UTF8.self) }
+        guard let text, !text.unicodeScalars.contains(where: { $0.properties.generalCategory == .control }) else {
+            throw Failure.unusableKey("a \(noun) is one line of text in UTF-8, and this is not")
+        }
+        return text
+    }
+
     private func key(ofBytes secret: borrowing SecretBytes) throws(Failure) -> SymmetricKey {
         do {
             return try unsafe secret.withBytes { bytes throws(CofferError) in try unsafe SymmetricKey(data: bytes) }

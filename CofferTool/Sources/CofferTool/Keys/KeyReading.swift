@@ -10,25 +10,36 @@ internal import Darwin
 extension KeySource {
     /// Reads the key. `purpose` is what a prompt asks for, such as `Key of people.coffer`; a new key is asked for twice.
     func key(for purpose: String, isNew: Bool = false) throws(Failure) -> SymmetricKey {
-        switch origin {
-        case .prompt: try promptedKey(for: purpose, isNew: isNew)
-        case .file(let path): try key(from: Self.contents(ofFile: path))
-        case .environment(let name): try key(from: Self.contents(ofVariable: name))
-        case .descriptor(let number): try key(from: Self.contents(ofDescriptor: number))
-        case .standardInput: try key(from: Self.contentsOfStandardInput())
-        case .command(let command): try key(from: Self.output(of: command))
-        }
-    }
-
-    private func promptedKey(for purpose: String, isNew: Bool) throws(Failure) -> SymmetricKey {
-        guard let terminal = Terminal() else {
-            throw Failure.keyUnavailable("there is no terminal to ask for the key", hint: Self.hintWithoutTerminal)
-        }
-        let typed = try key(from: terminal.secret(prompt: purpose + ": "))
-        if isNew, try key(from: terminal.secret(prompt: "The same again: ")) != typed {
+        let first = try key(from: contents(for: purpose, "key"))
+        guard isNew, origin == .prompt else { return first }
+        guard try key(from: contents(for: "The same again", "key")) == first else {
             throw Failure.unusableKey("the two entries differ")
         }
-        return typed
+        return first
+    }
+
+    /// Reads a secret that is no key of a store, such as a password that a server knows. `noun` is what messages call it.
+    func text(for purpose: String, _ noun: String) throws(Failure) -> String {
+        guard encoding == .password else {
+            throw Failure.usage("a \(noun) is text: hex+, base64+ and raw+ are for keys")
+        }
+        return try text(from: contents(for: purpose, noun), noun)
+    }
+
+    private func contents(for purpose: String, _ noun: String) throws(Failure) -> SecretBytes {
+        switch origin {
+        case .prompt:
+            guard let terminal = Terminal() else {
+                throw Failure.keyUnavailable(
+                    "there is no terminal to ask for the \(noun)", hint: Self.hintWithoutTerminal)
+            }
+            return try terminal.secret(prompt: purpose + ": ")
+        case .file(let path): return try Self.contents(ofFile: path)
+        case .environment(let name): return try Self.contents(ofVariable: name)
+        case .descriptor(let number): return try Self.contents(ofDescriptor: number)
+        case .standardInput: return try Self.contentsOfStandardInput(noun)
+        case .command(let command): return try Self.output(of: command, noun)
+        }
     }
 
     static let hintWithoutTerminal = "name a source of the key: --key file:PATH, env:NAME, fd:N, stdin or cmd:COMMAND"
@@ -56,10 +67,11 @@ extension KeySource {
         return secret
     }
 
-    private static func contentsOfStandardInput() throws(Failure) -> SecretBytes {
+    private static func contentsOfStandardInput(_ noun: String) throws(Failure) -> SecretBytes {
         guard isatty(STDIN_FILENO) == 0 else {
             throw Failure.keyUnavailable(
-                "standard input is a terminal, which would show the key", hint: "--key prompt asks without showing it")
+                "standard input is a terminal, which would show the \(noun)",
+                hint: "prompt in place of stdin asks without showing it")
         }
         var secret = SecretBytes()
         try secret.appendContents(of: STDIN_FILENO, named: "standard input")
@@ -67,7 +79,7 @@ extension KeySource {
     }
 
     /// What `command`, run by the shell, writes to its standard output. Its input is empty and its errors are shown.
-    private static func output(of command: String) throws(Failure) -> SecretBytes {
+    private static func output(of command: String, _ noun: String) throws(Failure) -> SecretBytes {
         let process = Process()
         let output = Pipe()
         process.executableURL = URL(filePath: "/bin/sh")
@@ -77,7 +89,7 @@ extension KeySource {
         do {
             try process.run()
         } catch {
-            throw Failure.keyUnavailable("the command for the key cannot be started")
+            throw Failure.keyUnavailable("the command for the \(noun) cannot be started")
         }
         var secret = SecretBytes()
         defer {
@@ -88,7 +100,7 @@ extension KeySource {
         try secret.appendContents(of: output.fileHandleForReading.fileDescriptor, named: "the output of the command")
         process.waitUntilExit()
         guard process.terminationReason == .exit, process.terminationStatus == 0 else {
-            throw Failure.keyUnavailable("the command for the key ended with status \(process.terminationStatus)")
+            throw Failure.keyUnavailable("the command for the \(noun) ended with status \(process.terminationStatus)")
         }
         return secret
     }

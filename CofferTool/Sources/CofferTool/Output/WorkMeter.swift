@@ -1,4 +1,5 @@
 internal import Coffer
+internal import CofferSync
 internal import Synchronization
 
 /// Shows how far long work of the library is: on a terminal as a bar, elsewhere, where it was asked for, in lines.
@@ -6,6 +7,7 @@ final class WorkMeter: Sendable {
     private let line = Mutex(ProgressLine())
     private let writesLines: Bool
     private let isJSON: Bool
+    private let lastLine = Mutex<ContinuousClock.Instant?>(nil)
 
     init(_ console: Console, isAsked: Bool) {
         writesLines = isAsked && !ProgressLine.isOnTerminal
@@ -22,6 +24,28 @@ final class WorkMeter: Sendable {
     /// How far a verification is.
     func show(_ progress: VerificationProgress) {
         show("\(progress.level)", progress.completedByteCount, of: progress.totalByteCount)
+    }
+
+    /// How far a replication is. Its lines are not more than ten a second.
+    func show(_ status: ReplicationStatus, _ name: String) {
+        let (done, total) = (status.completedCount, status.totalCount)
+        let refused = status.failedCount > 0 ? ", \(status.failedCount) refused" : ""
+        let text = "\(name): \(done) of \(total) documents\(refused)"
+        guard writesLines else { return line.withLock { $0.update(done, of: total, text) } }
+        let now = ContinuousClock.now
+        let isDue = lastLine.withLock { last in
+            guard last.map({ now - $0 >= .milliseconds(100) }) ?? true else { return false }
+            last = now
+            return true
+        }
+        guard isDue else { return }
+        guard isJSON else { return Console.printProgress("coffer: \(text)") }
+        var line = JSONLine(type: "progress")
+        line.add("phase", name)
+        line.add("items", done)
+        line.add("totalItems", total)
+        line.add("failed", status.failedCount)
+        Console.printProgress(line.finished)
     }
 
     /// Takes the bar away.

@@ -108,7 +108,7 @@ struct BadSystemTests {
         let elsewhere = try Workspace()
         return try CofferProcess.run(
             line, in: folder.work.folder, CofferProcess.Surroundings(input: Data(command.input.utf8)),
-            keepingFilesIn: elsewhere.folder)
+            keepingFilesIn: elsewhere.folder, goesOnForEver: command.goesOnForEver)
     }
 
     // MARK: Pipes
@@ -120,7 +120,8 @@ struct BadSystemTests {
             try folder.work.write(command.input, to: "input")
             let words = command.line(slot: folder.slot).map { "'\($0)'" }.joined(separator: " ")
             let reading = redirection.contains("<") ? "" : "<input"
-            _ = try folder.work.shell("$coffer \(words) \(reading) \(redirection)")
+            let ended = command.goesOnForEver ? "timeout -s TERM 2 " : ""
+            _ = try folder.work.shell("\(ended)$coffer \(words) \(reading) \(redirection)")
             if command.writes { try expectWhole(folder, command) }
         }
     }

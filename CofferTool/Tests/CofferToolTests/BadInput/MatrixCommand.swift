@@ -1,4 +1,7 @@
+import Coffer
+import CofferSync
 import Foundation
+import Synchronization
 import Testing
 
 /// A command as every bad input meets it: one that does what it should where nothing is bad.
@@ -7,7 +10,7 @@ struct MatrixCommand: Sendable, CustomTestStringConvertible {
     let name: String
     /// The store, or what the command takes instead.
     var subject: String? = "people.coffer"
-    /// What stands behind the store. `SLOT` is the id of a key that isn't the one given.
+    /// What stands behind the store. `SLOT` is the id of a key that isn't the one given, `SERVER` the URL of a server.
     var arguments: [String] = []
     /// How the key is given; nil where the command takes none.
     var key: String? = "raw+file:key"
@@ -24,6 +27,8 @@ struct MatrixCommand: Sendable, CustomTestStringConvertible {
     var ignoresLock = false
     /// Whether it is stopped by others who only read.
     var needsStoreAlone = false
+    /// Whether it goes on until it is told to stop.
+    var goesOnForEver = false
 
     var testDescription: String { name }
 
@@ -31,7 +36,7 @@ struct MatrixCommand: Sendable, CustomTestStringConvertible {
     func line(subject: String? = nil, key: String?? = nil, newKey: String? = nil, slot: String) -> [String] {
         var line = name.split(separator: " ").map(String.init)
         if let subject = subject ?? self.subject { line.append(subject) }
-        line += arguments.map { $0 == "SLOT" ? slot : $0 }
+        line += arguments.map { $0 == "SLOT" ? slot : $0.replacing("SERVER", with: MatrixServer.url) }
         if let key = key ?? self.key, self.key != nil { line += ["--key", key] }
         if let newKey = newKey ?? self.newKey { line += ["--new-key", newKey] }
         return line
@@ -78,10 +83,38 @@ struct MatrixCommand: Sendable, CustomTestStringConvertible {
             name: "leakcheck", arguments: ["--marker", "a text that is nowhere"], key: nil, withoutKey: 0,
             ignoresLock: true),
         MatrixCommand(name: "doctor", subject: ".", key: nil, withoutKey: 0),
+        MatrixCommand(name: "pull", arguments: ["SERVER/given"], writes: true),
+        MatrixCommand(name: "push", arguments: ["SERVER/taken", "--create-target"], writes: true),
+        MatrixCommand(
+            name: "serve", subject: "stores", arguments: ["--no-authentication", "--port", "0"], goesOnForEver: true),
     ]
 
-    static let ofStores = all.filter { !["create", "key generate", "doctor"].contains($0.name) }
+    static let ofStores = all.filter { !["create", "key generate", "doctor", "serve"].contains($0.name) }
     static let writers = all.filter(\.writes)
+}
+
+/// A server for the commands that need one, with a database `given` to pull from, for as long as the tests run.
+enum MatrixServer {
+    static let url: String = {
+        let ready = DispatchSemaphore(value: 0)
+        let listener = Mutex<Listener?>(nil)
+        Task.detached {
+            defer { ready.signal() }
+            guard let work = try? Workspace() else { return }
+            let manager = try Manager(directory: work.folder)
+            for number in 0..<20 {
+                try await manager.database(named: "given").save(
+                    json: Data(#"{"n":\#(number),"text":"\#(MatrixFolder.canary)"}"#.utf8), withID: "given-\(number)")
+            }
+            let started = try await Listener(manager, options: ListenerOptions(access: .unauthenticatedLoopback))
+            listener.withLock { $0 = started }
+            // Both stay to the end of the process.
+            _ = Unmanaged.passRetained(work)
+            _ = Unmanaged.passRetained(started)
+        }
+        ready.wait()
+        return listener.withLock { $0?.url } ?? "no server"
+    }()
 }
 
 /// A folder in which each command of the matrix works: two stores, one in the clear, keys, and files to bring.
@@ -152,7 +185,8 @@ final class MatrixFolder: Sendable {
     ) throws -> CofferProcess.Outcome {
         var surroundings = CofferProcess.Surroundings(input: Data(command.input.utf8))
         surroundings.environment.merge(environment) { $1 }
-        return try CofferProcess.run(line, in: work.folder, surroundings, meanwhile: meanwhile)
+        return try CofferProcess.run(
+            line, in: work.folder, surroundings, goesOnForEver: command.goesOnForEver, meanwhile: meanwhile)
     }
 
     /// Removes what a command has made.

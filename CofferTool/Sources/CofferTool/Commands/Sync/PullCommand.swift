@@ -1,0 +1,78 @@
+internal import ArgumentParser
+internal import Coffer
+internal import CofferSync
+
+struct PullCommand: StoreCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "pull",
+        abstract: "Fetch what a database on a server has: of CouchDB, Sync Gateway or coffer serve.",
+        discussion: """
+            Revisions come with their ids and histories, conflicts too, and whatever the store has stays. Another pull goes on \
+            where the last one stopped, whatever stopped it. A document that can't be taken keeps no other from coming: a \
+            line on standard output names it, and the command ends with 3. ^C ends it with 130; what has come stays.
+            """
+    )
+
+    @OptionGroup var arguments: StoreArguments
+    @OptionGroup var remote: RemoteArguments
+
+    @Flag(help: "Make the store where there is none. One that nothing came into is taken away again.")
+    var create = false
+
+    @OptionGroup var new: NewStoreArguments
+
+    @Option(help: ArgumentHelp("Fetch only what the server's filter of that name lets pass.", valueName: "design/name"))
+    var filter: String?
+
+    @Option(
+        name: .customLong("filter-parameter"),
+        help: ArgumentHelp("What the filter is given. May be given again.", valueName: "name=value"))
+    var filterParameters: [String] = []
+
+    @Option(help: ArgumentHelp("Fetch only this channel of Sync Gateway. May be given again.", valueName: "name"))
+    var channel: [String] = []
+
+    @Flag(help: "Leave the contents of attachments on the server.")
+    var noAttachments = false
+
+    func run(_ console: Console) throws {
+        let place = try remote.place()
+        let path = try arguments.path()
+        guard create || !(new.unencrypted || new.keyedNames) else {
+            throw Failure.usage("--unencrypted and --keyed-names are for --create")
+        }
+        var options = try remote.options(arguments)
+        options.filter = filter
+        options.downloadsAttachments = !noAttachments
+        options.filterParameters = try parameters()
+        options.channels = channel.isEmpty ? nil : channel
+        let manager = try Manager(directory: path.folder)
+        let isNew = create && !manager.databaseExists(named: path.databaseName)
+        if isNew { try path.checkFolder() }
+        let making = isNew ? try new.options(arguments) : nil
+        let pulling = options
+        try arguments.withDatabase(readOnly: false, making: making) { database in
+            let run = try ReplicationRun("pull", remote, database) {
+                try Replication(pull: place, into: database, options: pulling)
+            }
+            do {
+                try run.run(arguments.store, console)
+            } catch {
+                if isNew, (try? database.lastSequenceNumber) == 0 { try? database.delete() }
+                throw error
+            }
+        }
+    }
+
+    private func parameters() throws(Failure) -> JSONObject {
+        var parameters: JSONObject = [:]
+        for text in filterParameters {
+            let sides = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+            guard sides.count == 2, !sides[0].isEmpty else {
+                throw .usage("\(Console.printable(text)): not a name, = and a value")
+            }
+            parameters[sides[0]] = .string(sides[1])
+        }
+        return parameters
+    }
+}

@@ -1,0 +1,35 @@
+internal import ArgumentParser
+internal import Coffer
+internal import CofferSync
+
+struct PushCommand: StoreCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "push",
+        abstract: "Send what the store has to a database on a server: of CouchDB, Sync Gateway or coffer serve.",
+        discussion: """
+            Revisions go with their ids and histories, conflicts too; the server gets them as they are, not encrypted but for \
+            https on the way. Another push goes on where the last one stopped, whatever stopped it. A document that the \
+            server refuses keeps no other from going: a line on standard output names it, and the command ends with 3. ^C \
+            ends it with 130; what the server has stays there.
+            """
+    )
+
+    @OptionGroup var arguments: StoreArguments
+    @OptionGroup var remote: RemoteArguments
+
+    @Flag(help: "Make the server's database where there is none.")
+    var createTarget = false
+
+    func run(_ console: Console) throws {
+        let place = try remote.place()
+        _ = try arguments.path()
+        var options = try remote.options(arguments)
+        options.createsTarget = createTarget
+        let pushing = options
+        try arguments.withDatabase(readOnly: false) { database in
+            try ReplicationRun("push", remote, database) {
+                try Replication(push: database, to: place, options: pushing)
+            }.run(arguments.store, console)
+        }
+    }
+}

@@ -1,0 +1,167 @@
+internal import ArgumentParser
+internal import Coffer
+internal import CofferSync
+internal import Foundation
+
+/// What the commands that replicate have in common: the other database, and how one gets there.
+struct RemoteArguments: ParsableArguments {
+    @Argument(help: "The database on the server, such as https://example.com/people.")
+    var url: String
+
+    @Flag(help: "Go on when all is exchanged, and wait for more, until ^C.")
+    var continuous = false
+
+    @Option(
+        name: .customLong("document-id"),
+        help: ArgumentHelp("Exchange only this document. May be given again.", valueName: "id"))
+    var documentIDs: [String] = []
+
+    @Option(help: ArgumentHelp("Who to say one is to the server.", valueName: "name"))
+    var user: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "Where the server's password for --user comes from, as for --key; without it you are asked.",
+            valueName: "source"))
+    var password: String?
+
+    @Flag(help: "Say name and password once, for a cookie, in place of with each request.")
+    var session = false
+
+    @Option(
+        help: ArgumentHelp(
+            "A header field for each request, such as \"X-Tenant: a\". May be given again.", valueName: "field"))
+    var header: [String] = []
+
+    @Option(
+        help: ArgumentHelp(
+            """
+            A header field whose value is secret: its name, = and the source of its value, such as \
+            Authorization=file:token. May be given again.
+            """, valueName: "name=source"))
+    var secretHeader: [String] = []
+
+    @Option(
+        help: ArgumentHelp(
+            "Certificates in PEM, one of which must have signed the server's. Those that the system trusts don't count then.",
+            valueName: "file"),
+        completion: .file())
+    var trust: String?
+
+    @Option(help: ArgumentHelp("Ask this proxy. HTTPS_PROXY and the like are not looked at.", valueName: "host:port"))
+    var proxy: String?
+
+    @Flag(help: "Tell how far it is on standard error, also where that is no terminal.")
+    var progress = false
+
+    // MARK: What they say
+
+    /// The place of the database, without a user. A password in it would stand in the process list.
+    func place() throws(Failure) -> URL {
+        guard var parts = URLComponents(string: url), let scheme = parts.scheme?.lowercased(), parts.host != nil,
+            ["http", "https"].contains(scheme)
+        else {
+            throw .usage("this is not the URL of a database", hint: "such as https://example.com/people")
+        }
+        guard parts.password == nil else {
+            throw .usage("a password is no argument: others see it", hint: "--user NAME, and --password SOURCE")
+        }
+        parts.user = nil
+        guard let place = parts.url else { throw .usage("this is not the URL of a database") }
+        return place
+    }
+
+    private var userName: String? { user ?? URLComponents(string: url)?.user }
+
+    /// What the arguments say that both directions know. Asks for what has to be typed.
+    func options(_ arguments: StoreArguments) throws(Failure) -> ReplicationOptions {
+        let server = try place()
+        var options = ReplicationOptions()
+        options.isContinuous = continuous
+        options.documentIDs = documentIDs.isEmpty ? nil : documentIDs
+        options.headers = try openHeaders()
+        options.trustedCertificates = try trust.map(Self.text(ofFile:))
+        options.proxy = try proxy.map { (text) throws(Failure) in try Self.proxy(text) }
+        let (passwordSource, headerSources) = try sources(arguments)
+        for (name, source) in headerSources { options.headers[name] = try source.text(for: name, "header field") }
+        if let name = userName, let passwordSource {
+            let purpose = "Password of \(Console.printable(name)) at \(server.host() ?? "the server")"
+            let password = try passwordSource.text(for: purpose, "password")
+            options.credentials =
+                session ? .session(name: name, password: password) : .basic(name: name, password: password)
+        }
+        return options
+    }
+
+    /// Where secrets come from, which are not to be read from the same place as one another, nor as the key.
+    private func sources(
+        _ arguments: StoreArguments
+    ) throws(Failure) -> (password: KeySource?, headers: [(String, KeySource)]) {
+        var ofPassword: KeySource?
+        if userName != nil {
+            if let password {
+                ofPassword = try KeySource(password)
+            } else if Terminal.isPresent {
+                ofPassword = KeySource(origin: .prompt)
+            } else {
+                throw .usage("--user needs a password", hint: "--password SOURCE, as for --key")
+            }
+        } else if password != nil || session {
+            throw .usage("--password and --session need a --user")
+        }
+        var ofHeaders: [(String, KeySource)] = []
+        for text in secretHeader {
+            let sides = text.split(separator: "=", maxSplits: 1).map(String.init)
+            guard sides.count == 2, Self.isFieldName(sides[0]) else {
+                throw .usage("this is not the name of a header field, = and a source")
+            }
+            ofHeaders.append((sides[0], try KeySource(sides[1])))
+        }
+        let all = [try arguments.keySource(), ofPassword].compactMap(\.self) + ofHeaders.map(\.1)
+        guard all.count(where: \.usesStandardInput) < 2 else { throw .usage("standard input cannot be two secrets") }
+        return (ofPassword, ofHeaders)
+    }
+
+    private func openHeaders() throws(Failure) -> [String: String] {
+        var headers: [String: String] = [:]
+        for text in header {
+            let sides = text.split(separator: ":", maxSplits: 1).map(String.init)
+            guard sides.count == 2, Self.isFieldName(sides[0]) else {
+                throw .usage("this is not a header field", hint: "--header \"Name: value\"")
+            }
+            guard !["authorization", "cookie", "proxy-authorization"].contains(sides[0].lowercased()) else {
+                throw .usage(
+                    "what \(sides[0]) says is secret, and no argument",
+                    hint: "--secret-header \(sides[0])=SOURCE, or --user NAME")
+            }
+            headers[sides[0]] = sides[1].trimmingPrefix(while: \.isWhitespace).description
+        }
+        return headers
+    }
+
+    private static func isFieldName(_ text: String) -> Bool {
+        !text.isEmpty
+            && text.unicodeScalars.allSatisfy {
+                $0.isASCII && ($0.properties.isAlphabetic || "-_.0123456789".unicodeScalars.contains($0))
+            }
+    }
+
+    private static func proxy(_ text: String) throws(Failure) -> ReplicationOptions.Proxy {
+        let bare = text.hasPrefix("http://") ? String(text.dropFirst(7)) : text
+        guard let colon = bare.lastIndex(of: ":"), let port = Int(bare[bare.index(after: colon)...]),
+            (1...65_535).contains(port), colon > bare.startIndex, !bare.contains("@"), !bare.contains("/")
+        else {
+            throw .usage("--proxy is HOST:PORT")
+        }
+        return ReplicationOptions.Proxy(host: String(bare[..<colon]), port: port)
+    }
+
+    /// A file of text that is no secret.
+    private static func text(ofFile path: String) throws(Failure) -> String {
+        let contents = try InputFile.contents(of: path)
+        guard let text = String(validating: contents, as: UTF8.self) else {
+            throw .usage("\(path): no certificate in PEM")
+        }
+        return text
+    }
+}

@@ -1,0 +1,233 @@
+internal import ArgumentParser
+internal import Coffer
+internal import CofferSync
+internal import Foundation
+
+struct ServeCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "serve",
+        abstract:
+            "Serve the stores of a folder over HTTP, in CouchDB's protocol: to coffer pull and push, CouchDB, and curl.",
+        discussion: """
+            It prints its URL when it listens; a store's name follows after a slash. Whoever says the name and the password may \
+            read, change, make and delete every store of the folder, which stay as encrypted as they are. A store is opened \
+            when it is first asked for, and nobody else can have it from then on. ^C, and an orderly end of the process, \
+            let requests under way end, up to ten seconds, close the stores, and end with 0.
+
+            Without --host only this machine reaches it. From elsewhere it is reached with --tls-certificate and --tls-key; \
+            with --allow-plain-http everybody on the way reads everything, the password too.
+            """
+    )
+
+    @Argument(help: "The folder with the stores.", completion: .directory)
+    var folder: String
+
+    @Option(help: ArgumentHelp("The address that is listened at.", valueName: "address"))
+    var host = "127.0.0.1"
+
+    @Option(help: ArgumentHelp("The port; 0 is one that is free.", valueName: "number"))
+    var port = 59_840
+
+    @Option(help: ArgumentHelp("Who may come in.", valueName: "name"))
+    var user: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "Where the password of --user comes from, as for --key; without it you are asked.", valueName: "source"))
+    var password: String?
+
+    @Flag(help: "Let everybody in who reaches it, which is every user and program of this machine.")
+    var noAuthentication = false
+
+    @Option(
+        help: ArgumentHelp(
+            "Where the key of the stores comes from, those that are made too: see coffer get --help.",
+            valueName: "source"))
+    var key: String?
+
+    @Flag(help: "There is no key: stores that are made are readable by everybody, and encrypted ones not served.")
+    var unencrypted = false
+
+    @Flag(help: "Change nothing.")
+    var readOnly = false
+
+    @Option(
+        help: ArgumentHelp(
+            "The server's certificate in PEM, and those that lead from it to one that clients trust: https alone is served.",
+            valueName: "file"),
+        completion: .file())
+    var tlsCertificate: String?
+
+    @Option(help: ArgumentHelp("The certificate's private key in PEM.", valueName: "file"), completion: .file())
+    var tlsKey: String?
+
+    @Flag(help: "Serve others than this machine without TLS.")
+    var allowPlainHttp = false
+
+    @Option(
+        name: .customLong("max-body"),
+        help: ArgumentHelp("The largest document, or body of JSON, that is taken.", valueName: "bytes"))
+    var documentByteLimit = 64 << 20
+
+    @Option(
+        name: .customLong("max-attachment"),
+        help: ArgumentHelp(
+            "The largest attachment that is taken. Without it, what fits on the disk.", valueName: "bytes"))
+    var attachmentByteLimit: Int?
+
+    @Option(name: .customLong("max-connections"), help: ArgumentHelp("How many at a time.", valueName: "count"))
+    var connectionLimit = 256
+
+    @Flag(help: "Write one object of JSON per line, errors too.")
+    var json = false
+
+    func run() throws {
+        let console = Console(isJSON: json)
+        Interruption.watch()
+        let sources = try sources()
+        try checkReach()
+        let tls = try identity()
+        var isFolder: ObjCBool = false
+        guard unsafe FileManager.default.fileExists(atPath: folder, isDirectory: &isFolder), isFolder.boolValue else {
+            throw Failure(
+                message: "\(folder): there is no such folder", code: "databaseNotFound", status: 404, exit: .noStore)
+        }
+        let manager = try Manager(directory: URL(filePath: folder, directoryHint: .isDirectory))
+        let key = try sources.key?.key(for: "Key of the stores")
+        try check(key, opens: manager)
+        var options = ListenerOptions(access: try access(sources.password))
+        options.host = host
+        options.port = port
+        options.tls = tls
+        options.isReadOnly = readOnly
+        options.documentByteLimit = documentByteLimit
+        options.attachmentByteLimit = attachmentByteLimit
+        options.connectionLimit = connectionLimit
+        options.encryptionKey = { name in
+            // One that is there and not encrypted has no key.
+            (try? manager.storeInfo(named: name).isEncrypted) == false ? nil : key
+        }
+        try serve(manager, options, console)
+    }
+
+    private func serve(_ manager: Manager, _ options: ListenerOptions, _ console: Console) throws {
+        let isJSON = console.isJSON
+        try Interruptible.run {
+            let listener = try await Self.listener(manager, options)
+            do {
+                let console = Console(isJSON: isJSON)
+                var line = JSONLine(type: "listening")
+                line.add("url", listener.url)
+                line.add("port", listener.port)
+                try console.printResult(isJSON ? line.finished : listener.url)
+                try console.flush()
+            } catch {
+                await listener.stop()
+                throw error
+            }
+            // Until it is cancelled.
+            while !Task.isCancelled { try? await Task.sleep(for: .seconds(86_400)) }
+            await listener.stop()
+        }
+    }
+
+    private static func listener(_ manager: Manager, _ options: ListenerOptions) async throws -> Listener {
+        do {
+            return try await Listener(manager, options: options)
+        } catch let error as SyncError where error.status == 400 {
+            throw Failure.usage(error.description)
+        } catch let error as SyncError {
+            throw Failure(error)
+        }
+    }
+
+    // MARK: What the arguments say
+
+    private func sources() throws(Failure) -> (key: KeySource?, password: KeySource?) {
+        guard (1...Int(Int32.max)).contains(connectionLimit), documentByteLimit > 0, (attachmentByteLimit ?? 1) > 0
+        else {
+            throw .usage("--max-body, --max-attachment and --max-connections are more than 0")
+        }
+        guard (0...65_535).contains(port) else { throw .usage("--port is a number from 0 to 65535") }
+        let (ofKey, ofPassword) = (try keySource(), try passwordSource())
+        guard !(ofKey?.usesStandardInput == true && ofPassword?.usesStandardInput == true) else {
+            throw .usage("standard input cannot be two secrets")
+        }
+        return (ofKey, ofPassword)
+    }
+
+    private func keySource() throws(Failure) -> KeySource? {
+        guard !unencrypted else {
+            guard key == nil else { throw .usage("--key and --unencrypted exclude each other") }
+            return nil
+        }
+        if let key { return try KeySource(key) }
+        guard Terminal.isPresent else {
+            throw .usage(
+                "there is no key", hint: "--key SOURCE, or --unencrypted if everybody may read what is stored")
+        }
+        return KeySource(origin: .prompt)
+    }
+
+    private func passwordSource() throws(Failure) -> KeySource? {
+        guard let user else {
+            guard password == nil else { throw .usage("--password needs a --user") }
+            guard noAuthentication else {
+                throw .usage(
+                    "nobody could come in",
+                    hint: "--user NAME and --password SOURCE, or --no-authentication for all of this machine")
+            }
+            return nil
+        }
+        guard !noAuthentication else { throw .usage("--user and --no-authentication exclude each other") }
+        guard !user.isEmpty, !user.contains(":") else { throw .usage("--user is a name without a colon") }
+        if let password { return try KeySource(password) }
+        guard Terminal.isPresent else {
+            throw .usage("--user needs a password", hint: "--password SOURCE, as for --key")
+        }
+        return KeySource(origin: .prompt)
+    }
+
+    private func access(_ source: KeySource?) throws(Failure) -> ListenerOptions.Access {
+        guard let user, let source else { return .unauthenticatedLoopback }
+        let purpose = "Password that \(Console.printable(user)) shall say"
+        return .passwords([user: try source.text(for: purpose, "password")])
+    }
+
+    /// Others than this machine are served by TLS, unless told otherwise.
+    private func checkReach() throws(Failure) {
+        guard !["127.0.0.1", "::1", "localhost"].contains(host) else { return }
+        guard !noAuthentication else { throw .usage("without authentication only this machine is served") }
+        guard tlsCertificate != nil || allowPlainHttp else {
+            throw .usage(
+                "others than this machine are not served without TLS",
+                hint: "--tls-certificate FILE and --tls-key FILE, or --allow-plain-http behind what has them")
+        }
+    }
+
+    private func identity() throws(Failure) -> ListenerOptions.TLS? {
+        guard tlsCertificate != nil || tlsKey != nil else { return nil }
+        guard let tlsCertificate, let tlsKey else { throw .usage("--tls-certificate and --tls-key go together") }
+        return ListenerOptions.TLS(
+            certificateChain: String(decoding: try InputFile.contents(of: tlsCertificate), as: UTF8.self),
+            privateKey: String(decoding: try InputFile.contents(of: tlsKey), as: UTF8.self))
+    }
+
+    /// Tries the key on the stores that are there, so that a wrong one is known before anybody asks.
+    private func check(_ key: SymmetricKey?, opens manager: Manager) throws {
+        for name in try manager.allDatabaseNames {
+            guard let info = try? manager.storeInfo(named: name), info.isEncrypted, let key else { continue }
+            var options = DatabaseOptions()
+            options.readOnly = true
+            options.encryptionKey = key
+            do {
+                try manager.openDatabase(named: name, options: options).close()
+            } catch  where error.code == .wrongKey {
+                throw Failure(error)
+            } catch {
+                // Whatever else is wrong with it, others may be served.
+            }
+            try Interruption.check()
+        }
+    }
+}
