@@ -18,6 +18,7 @@ struct PullRun {
     /// The average of what came so far, to ask for about as much as a batch may have.
     private var averageByteCount = 1000
     private var knowsBulkGet = true
+    private var collector: ContentCollector
 
     init(
         _ database: Database, _ remote: RemoteDatabase, _ options: ReplicationOptions, _ monitor: ReplicationMonitor,
@@ -28,6 +29,7 @@ struct PullRun {
         self.options = options
         self.monitor = monitor
         self.checkpoints = checkpoints
+        collector = ContentCollector(database, remote, options)
     }
 
     private static let pageRowCount = 500
@@ -153,7 +155,9 @@ struct PullRun {
                 SyncError.garbage("the server does not say what became of it", of: "document \(request.id)"),
                 request.id, request.revision)
         }
-        try await save(try await withContents(incoming))
+        let (prepared, failures) = try await collector.collect(incoming)
+        for (revision, error) in failures { note(error, revision.id, revision.revisionID) }
+        try await save(prepared)
     }
 
     private static func mayBeAboutOne(_ error: SyncError) -> Bool {
@@ -185,96 +189,9 @@ struct PullRun {
         return answers
     }
 
-    // MARK: Contents
-
-    private struct Prepared: Sendable {
-        var revision: IncomingRevision
-        var contents: [ByteKey: Blob] = [:]
-    }
-
-    private struct Wanted: Sendable {
-        let revision: IncomingRevision
-        let contents: [IncomingRevision.Content]
-        /// Whether a message with all contents of the revision brings none that nobody wants.
-        let comeTogether: Bool
-    }
-
-    /// The revisions with those of their contents that are wanted and not here, a few fetched at the same time.
-    private mutating func withContents(_ revisions: [IncomingRevision]) async throws -> [Prepared] {
-        var prepared: [Prepared] = []
-        var waiting: [Wanted] = []
-        for revision in revisions {
-            let missing = try revision.missingContents(in: database)
-            let wanted = missing.filter { self.options.wants($0, of: revision.id) }
-            if wanted.isEmpty {
-                prepared.append(Prepared(revision: revision))
-            } else {
-                waiting.append(
-                    Wanted(revision: revision, contents: wanted, comeTogether: wanted.count == missing.count))
-            }
-        }
-        guard !waiting.isEmpty else { return prepared }
-        let (remote, database, options) = (remote, database, options)
-        try await withThrowingTaskGroup(of: (IncomingRevision, Result<Prepared, any Error>).self) { group in
-            var rest = waiting[...]
-            var runningCount = 0
-            while runningCount > 0 || !rest.isEmpty {
-                while runningCount < max(1, options.parallelDownloadCount), let wanted = rest.popFirst() {
-                    runningCount += 1
-                    group.addTask {
-                        do {
-                            return (wanted.revision, .success(try await Self.fetch(wanted, remote, database, options)))
-                        } catch {
-                            return (wanted.revision, .failure(error))
-                        }
-                    }
-                }
-                guard let (revision, result) = try await group.next() else { break }
-                runningCount -= 1
-                switch result {
-                case .success(let one): prepared.append(one)
-                case .failure(let error as SyncError) where !error.isAboutServer:
-                    note(error, revision.id, revision.revisionID)
-                case .failure(let error): throw error
-                }
-            }
-        }
-        return prepared
-    }
-
-    private static func fetch(
-        _ wanted: Wanted, _ remote: RemoteDatabase, _ database: Database, _ options: ReplicationOptions
-    ) async throws -> Prepared {
-        let revision = wanted.revision
-        if wanted.contents.count == 1 || !wanted.comeTogether {
-            var prepared = Prepared(revision: revision)
-            for content in wanted.contents {
-                prepared.contents[ByteKey(content.name)] = try await remote.content(
-                    content, of: revision.id, revision.revisionID, into: database)
-            }
-            return prepared
-        }
-        // Several come together; those that an ancestor here has stay where they are.
-        var request = RevisionRequest(id: revision.id, revision: revision.revisionID)
-        let document = database.document(withID: revision.id)
-        for ancestor in revision.history.dropFirst() {
-            if let known = try document.revision(withID: ancestor), try known.propertiesAvailable {
-                request.attachmentsSince = [ancestor]
-                break
-            }
-        }
-        var (whole, contents) = try await remote.revisionWithContents(request, into: database)
-        for content in try whole.missingContents(in: database)
-        where contents[ByteKey(content.name)] == nil && options.wants(content, of: whole.id) {
-            contents[ByteKey(content.name)] = try await remote.content(
-                content, of: whole.id, whole.revisionID, into: database)
-        }
-        return Prepared(revision: whole, contents: contents)
-    }
-
     // MARK: Saving
 
-    private mutating func save(_ prepared: [Prepared]) async throws {
+    private mutating func save(_ prepared: [PreparedRevision]) async throws {
         guard !prepared.isEmpty else { return }
         let database = database
         let failures = try await database.inTransaction { () throws -> [DocumentFailure] in

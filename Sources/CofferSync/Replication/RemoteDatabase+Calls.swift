@@ -94,6 +94,20 @@ extension RemoteDatabase {
         }
     }
 
+    /// Many revisions at once, with contents in base64 where the server gives them so.
+    ///
+    /// - Returns: nothing where it gives them in another way.
+    func revisionsWithContentsInJSON(_ requests: [RevisionRequest]) async throws -> [RevisionAnswer] {
+        let question = try RevisionRequest.question(requests).canonicalJSON()
+        return try await ask(
+            "POST", "/_bulk_get?attachments=true",
+            fields: ["Accept": "application/json", "Content-Type": "application/json"], body: { .bytes(question) }
+        ) { response in
+            guard response.fields["Content-Type"].flatMap(MediaType.init)?.name == "application/json" else { return [] }
+            return try RevisionAnswer.all(inBulkAnswer: try await Self.json(response))
+        }
+    }
+
     private static func revisions(
         inPartsOf response: HTTPResponse
     ) async throws -> (answers: [RevisionAnswer], byteCount: Int) {

@@ -138,6 +138,8 @@ enum NetworkFault: String, CaseIterable {
         let (database, remote) = (try peers.database(), try peers.remote)
         try fill(remote)
         let lies = InterceptingTransport(peers.server) { request, _, inner in
+            // One by one.
+            if request.target.contains("_bulk_get?attachments") { return HTTPResponse(400) }
             let response = try await inner.send(request)
             guard request.target.contains("a.txt") || request.target.contains("attachments=true") else {
                 return response

@@ -59,7 +59,7 @@ import Darwin
 
     @Test(
         "killed at a request, or after it was done, and run again, both sides are equal",
-        arguments: [3, 4, 6, 9, 14], [true, false])
+        arguments: [3, 4, 6, 8, 9], [true, false])
     func killed(number: Int, isPull: Bool) async throws {
         let stores = TemporaryStores()
         let path = stores.directory.path
