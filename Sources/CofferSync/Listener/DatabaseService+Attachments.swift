@@ -30,8 +30,9 @@ extension DatabaseService {
         guard let content = revision.contents.first(where: { $0.name.utf8.elementsEqual(name.utf8) }) else {
             throw SyncError(404, "no such attachment")
         }
-        var fields: HTTPFields = ["ETag": "\"\(HTTPFields.safe(content.digest))\"", "Accept-Ranges": "bytes"]
-        if let tag = request.fields["If-None-Match"], tag == fields["ETag"] { return HTTPResponse(304, fields: fields) }
+        let tag = "\"\(HTTPFields.safe(content.digest))\""
+        var fields: HTTPFields = ["ETag": tag, "Accept-Ranges": "bytes"]
+        if request.knows(tag) { return HTTPResponse(304, fields: fields) }
         guard revision.isAvailable(content) else { throw SyncError(404, "the attachment's content is not here") }
         fields["Content-Type"] = HTTPFields.safe(content.contentType ?? "application/octet-stream")
         // A page among attachments must not act in the name of who looks at it.
@@ -97,7 +98,7 @@ extension DatabaseService {
             guard try document.currentRevision == nil else { throw SyncError(409, "the document exists") }
             return try document.newRevision()
         }
-        guard let revision = try document.currentRevision, revision.revisionID == parent else {
+        guard let revision = try document.leafRevisions.first(where: { $0.revisionID == parent }) else {
             throw SyncError(409, "there is no such revision, or it was replaced")
         }
         return try revision.createRevision()
@@ -109,7 +110,7 @@ extension DatabaseService {
             [
                 "ok": true, "id": .string(revision.document.documentID),
                 "rev": .string(revision.revisionID.description),
-            ], fields: ["ETag": "\"\(revision.revisionID)\""])
+            ], fields: ["ETag": Self.tag(revision.revisionID)])
     }
 }
 

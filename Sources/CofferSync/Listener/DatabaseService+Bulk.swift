@@ -61,15 +61,19 @@ extension DatabaseService {
         let wantsParts = request.accepts("multipart/mixed") || request.accepts("multipart/related")
         let query = RevisionQuery(target)
         if wantsParts {
-            var parts: [MultipartBody.Part] = []
-            for request in requests {
-                for answer in try answers(to: request, query) {
-                    var query = query
-                    if !request.attachmentsSince.isEmpty { query.attachmentsSince = request.attachmentsSince }
-                    parts.append(try part(answer, query, errorsInDetail: request.id))
+            var (rest, waiting) = (requests[...], [RevisionOrMissing]()[...])
+            var request: RevisionRequest?
+            return multipart { [self] () throws -> MultipartBody.Part? in
+                while waiting.isEmpty {
+                    guard let next = rest.popFirst() else { return nil }
+                    request = next
+                    waiting = try answers(to: next, query)[...]
                 }
+                guard let request, let answer = waiting.popFirst() else { return nil }
+                var query = query
+                if !request.attachmentsSince.isEmpty { query.attachmentsSince = request.attachmentsSince }
+                return try part(answer, query, errorsInDetail: request.id)
             }
-            return multipart(parts)
         }
         let rows = RowWriter(head: Array("{\"results\":[\n".utf8), tail: Array("\n]}\n".utf8))
         var place = 0
@@ -126,6 +130,17 @@ extension DatabaseService {
 }
 
 extension HTTPRequest {
+    /// Whether the client has what has this ETag (If-None-Match: RFC 9110, section 13.1.2).
+    func knows(_ tag: String) -> Bool {
+        fields.values(of: "If-None-Match").contains { field in
+            field.trimmed == "*"
+                || field.split(separator: ",").contains { one in
+                    let text = one.trimmed
+                    return (text.hasPrefix("W/") ? String(text.dropFirst(2)) : text) == tag
+                }
+        }
+    }
+
     /// Whether the client has named this type among those that it takes.
     func accepts(_ type: String) -> Bool {
         fields.values(of: "Accept").contains { field in

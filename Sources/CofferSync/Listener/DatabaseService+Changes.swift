@@ -87,7 +87,8 @@ actor ChangesFeed {
             switch target["heartbeat"] {
             case nil, "false": nil
             case "true": .seconds(60)
-            case .some(let text): .milliseconds(max(100, Int64(text) ?? 60_000))
+            // A connection on which nothing moves is closed before long.
+            case .some(let text): .milliseconds(min(max(100, Int64(text) ?? 60_000), 60_000))
             }
     }
 

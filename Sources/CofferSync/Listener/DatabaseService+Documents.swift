@@ -30,8 +30,8 @@ extension DatabaseService {
         let document = database.document(withID: id)
         if let open = target["open_revs"] { return try openRevisions(open, of: document, request, query) }
         let revision = try revision(of: document, target["rev"])
-        let fields: HTTPFields = ["ETag": "\"\(revision.revisionID)\""]
-        if request.fields["If-None-Match"] == fields["ETag"] { return HTTPResponse(304, fields: fields) }
+        let fields: HTTPFields = ["ETag": Self.tag(revision.revisionID)]
+        if request.knows(Self.tag(revision.revisionID)) { return HTTPResponse(304, fields: fields) }
         if request.accepts("multipart/related"), let message = try message(revision, query) {
             var fields = fields
             fields["Content-Type"] = "multipart/related; boundary=\"\(message.boundary)\""
@@ -77,7 +77,10 @@ extension DatabaseService {
         }
         // As CouchDB has it: JSON is for those who ask for it.
         guard request.accepts("application/json"), !request.accepts("multipart/mixed") else {
-            return multipart(try answers.map { try part($0, query, errorsInDetail: nil) })
+            var rest = answers[...]
+            return multipart { [self] () throws -> MultipartBody.Part? in
+                try rest.popFirst().map { try part($0, query, errorsInDetail: nil) }
+            }
         }
         return try .json(200, .array(try answers.map { try json($0, query, errorsInDetail: nil) }))
     }
@@ -118,10 +121,13 @@ extension DatabaseService {
         return try .json(
             status, ["ok": true, "id": .string(id), "rev": .string(revision.revisionID.description)],
             fields: [
-                "ETag": "\"\(revision.revisionID)\"",
+                "ETag": Self.tag(revision.revisionID),
                 "Location": "/\(database.name.percentEncoded)/\(id.percentEncoded)",
             ])
     }
+
+    /// The ETag of a revision, whose id another database may have chosen.
+    static func tag(_ revision: RevisionID) -> String { "\"\(HTTPFields.safe(revision.description))\"" }
 
     /// The revision that the request says it replaces; nil where it says none.
     func parent(_ request: HTTPRequest, _ target: RequestTarget) throws -> RevisionID? {

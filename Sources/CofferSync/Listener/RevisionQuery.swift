@@ -62,6 +62,14 @@ extension DatabaseService {
         let outgoing = try OutgoingRevision(revision)
         let history = try revision.history.reversed()
         let since = Self.commonGeneration(query.attachmentsSince, history.map(\.revisionID))
+        if query.wantsContents {
+            let byteCount = outgoing.contents.filter { $0.generation > since }.reduce(0) { $0 + $1.length }
+            guard byteCount <= service.options.documentByteLimit else {
+                throw SyncError(
+                    413, of: "document \(revision.document.documentID)",
+                    "its attachments are too large to stand in JSON: they are to be had as multipart")
+            }
+        }
         var json = try outgoing.json(history: query.wantsHistory ? history.map(\.revisionID) : nil) { content in
             guard query.wantsContents, content.generation > since,
                 let bytes = try outgoing.read(content, in: 0..<content.length)
@@ -89,7 +97,17 @@ extension DatabaseService {
     /// - Parameter id: of the document, where the reason is told in detail as `_bulk_get` does; nil as `open_revs` does.
     func json(_ answer: RevisionOrMissing, _ query: RevisionQuery, errorsInDetail id: String?) throws -> JSONValue {
         switch answer {
-        case .found(let revision): return ["ok": .object(try json(revision, query))]
+        case .found(let revision):
+            do {
+                return ["ok": .object(try json(revision, query))]
+            } catch let error as SyncError where id != nil && error.status == 413 {
+                return [
+                    "error": [
+                        "id": .string(id ?? ""), "rev": .string(revision.revisionID.description),
+                        "error": "attachment_too_large", "reason": .string(error.detail),
+                    ]
+                ]
+            }
         case .missing(let revision):
             guard let id else { return ["missing": .string(revision)] }
             return [
@@ -139,9 +157,11 @@ extension DatabaseService {
         }?.body
     }
 
-    func multipart(_ parts: [MultipartBody.Part]) -> HTTPResponse {
-        let message = MultipartBody(parts)
+    /// - Parameter next: makes the next part when its turn comes; nil after the last one.
+    func multipart(_ next: sending @escaping () throws -> MultipartBody.Part?) -> HTTPResponse {
+        let boundary = MultipartBody.randomBoundary()
         return HTTPResponse(
-            200, fields: ["Content-Type": "multipart/mixed; boundary=\"\(message.boundary)\""], body: message.body)
+            200, fields: ["Content-Type": "multipart/mixed; boundary=\"\(boundary)\""],
+            body: .stream(MultipartBody.stream(boundary: boundary, next), length: nil))
     }
 }

@@ -55,6 +55,7 @@ package final class Service: Sendable {
     package func respond(to request: HTTPRequest) async -> HTTPResponse {
         do {
             guard !isStopping else { throw SyncError(503, "the server stops") }
+            try checkSender(request)
             guard let target = RequestTarget(request.target) else { throw SyncError(400, "the path is not encoded") }
             if target.path == ["_session"] { return try await session(request) }
             if target.path == ["_up"] { return try .json(200, ["status": "ok"]) }
@@ -65,6 +66,23 @@ package final class Service: Sendable {
             return try await route(request, target)
         } catch {
             return .failure(error)
+        }
+    }
+
+    /// Refuses what a page of the web sends behind its reader's back: to a name that leads here (Host), or from another origin
+    /// (Origin, RFC 6454 section 7), with passwords that a browser remembers or none.
+    ///
+    /// - Throws: ``SyncError`` 403.
+    private func checkSender(_ request: HTTPRequest) throws(SyncError) {
+        let host = request.fields["Host"]
+        if let origin = request.fields["Origin"] {
+            guard let host, ["http://\(host)", "https://\(host)"].contains(where: { HTTPFields.isSame($0, origin) })
+            else { throw SyncError(403, "pages of other origins are not served") }
+        }
+        guard case .unauthenticatedLoopback = options.access, let host else { return }
+        let name = host.hasPrefix("[") ? host.prefix { $0 != "]" } + "]" : host.prefix { $0 != ":" }
+        guard ["127.0.0.1", "[::1]", "localhost"].contains(where: { HTTPFields.isSame($0, name) }) else {
+            throw SyncError(403, "without passwords only loopback is served, by no other name")
         }
     }
 

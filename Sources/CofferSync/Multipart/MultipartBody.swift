@@ -49,45 +49,60 @@ package struct MultipartBody: Sendable {
 
     /// The message. Where a part brings other than its length, it ends with an error.
     package var stream: ByteStream {
-        let writer = Writer(message: self)
+        var rest = parts[...]
+        return Self.stream(boundary: boundary) { rest.popFirst() }
+    }
+
+    /// A message whose parts are made as their turn comes.
+    ///
+    /// - Parameter next: the next part; nil after the last one.
+    package static func stream(boundary: String, _ next: sending @escaping () throws -> Part?) -> ByteStream {
+        let writer = Writer(boundary, next)
         return ByteStream { try await writer.next() }
     }
 
-    private func head(of part: Part) -> [UInt8] {
+    private func head(of part: Part) -> [UInt8] { Self.head(of: part, boundary) }
+
+    private var end: [UInt8] { Self.end(boundary) }
+
+    private static func head(of part: Part, _ boundary: String) -> [UInt8] {
         var text = "\r\n--\(boundary)\r\n"
         for (name, value) in part.fields.all { text += "\(name): \(value)\r\n" }
         return Array((text + "\r\n").utf8)
     }
 
-    private var end: [UInt8] { Array("\r\n--\(boundary)--".utf8) }
+    private static func end(_ boundary: String) -> [UInt8] { Array("\r\n--\(boundary)--".utf8) }
 
     private actor Writer {
-        let message: MultipartBody
-        private var place = 0
-        private var current: ByteStream?
+        private let boundary: String
+        private let nextPart: () throws -> Part?
+        private var current: (part: Part, stream: ByteStream)?
         private var byteCount = 0
+        private var isOver = false
 
-        init(message: MultipartBody) { self.message = message }
+        init(_ boundary: String, _ nextPart: sending @escaping () throws -> Part?) {
+            self.boundary = boundary
+            self.nextPart = nextPart
+        }
 
         func next() async throws -> [UInt8]? {
-            if let current {
-                let part = message.parts[place]
-                if let piece = try await current.next() {
+            if let (part, stream) = current {
+                if let piece = try await stream.next() {
                     byteCount += piece.count
                     guard part.length.map({ byteCount <= $0 }) ?? true else { throw wrongLength }
                     return piece
                 }
                 guard part.length.map({ byteCount == $0 }) ?? true else { throw wrongLength }
-                self.current = nil
-                place += 1
+                current = nil
             }
-            guard place < message.parts.count else {
-                defer { place += 1 }
-                return place == message.parts.count ? message.end : nil
+            guard !isOver else { return nil }
+            guard let part = try nextPart() else {
+                isOver = true
+                return MultipartBody.end(boundary)
             }
             byteCount = 0
-            current = try await message.parts[place].open()
-            return message.head(of: message.parts[place])
+            current = (part, try await part.open())
+            return MultipartBody.head(of: part, boundary)
         }
 
         private var wrongLength: SyncError { SyncError(500, "a content has another length than was known of it") }

@@ -91,7 +91,14 @@ final class NetworkServer: Sendable {
                 for try await connection in connections {
                     let place = takePlace()
                     group.addTask {
-                        await self.serve(connection, place)
+                        // A feed that waits hears only so that nobody listens any more.
+                        let serving = Task { await self.serve(connection, place) }
+                        connection.channel.closeFuture.whenComplete { _ in serving.cancel() }
+                        await withTaskCancellationHandler {
+                            await serving.value
+                        } onCancel: {
+                            serving.cancel()
+                        }
                         self.leave(place)
                     }
                 }
@@ -142,7 +149,7 @@ final class NetworkServer: Sendable {
             let requests = InboundParts(inbound)
             if case .dropped = place { return }
             if case .refused = place {
-                try await write(
+                _ = try await write(
                     HTTPResponse(503, fields: ["Retry-After": "1"]), to: outbound, method: "GET", keepsAlive: false)
                 return
             }
@@ -204,17 +211,15 @@ final class NetworkServer: Sendable {
         // A body that nobody wanted is read to its end if that is near, and else ends the connection.
         let limit = expectsContinue && !hasAsked.withLock({ $0 }) ? 0 : 1 << 20
         let wasRead = try await inTime(connection) { try await requests.skip(upTo: limit) }
-        // Without a length the end of an answer to HEAD, which has no body, would be written all the same.
-        let isClear = head.method != .HEAD || response.body.length != nil
-        let keepsAlive = head.isKeepAlive && wasRead && isClear && !state.withLock { $0.isStopping }
-        try await write(response, to: outbound, method: head.method.rawValue, keepsAlive: keepsAlive)
-        return keepsAlive
+        let keepsAlive = head.isKeepAlive && wasRead && !state.withLock { $0.isStopping }
+        return try await write(response, to: outbound, method: head.method.rawValue, keepsAlive: keepsAlive)
     }
 
+    /// - Returns: whether another request may follow on the same connection.
     private func write(
         _ response: HTTPResponse, to outbound: NIOAsyncChannelOutboundWriter<HTTPServerResponsePart>,
         method: String, keepsAlive: Bool
-    ) async throws {
+    ) async throws -> Bool {
         var head = HTTPResponseHead(version: .http1_1, status: .init(statusCode: response.status))
         for (name, value) in response.fields.all { head.headers.add(name: name, value: value) }
         head.headers.replaceOrAdd(name: "Server", value: "Coffer")
@@ -222,16 +227,21 @@ final class NetworkServer: Sendable {
         if let length = response.body.length, response.status != 304 {
             head.headers.replaceOrAdd(name: "Content-Length", value: String(length))
         }
+        let hasBody = method != "HEAD" && response.status != 304
+        // Where the length is not known, an end would be written behind the head, which no body follows.
+        let hasEnd = hasBody || response.body.length != nil || response.status == 304
+        let keepsAlive = keepsAlive && hasEnd
         if !keepsAlive { head.headers.replaceOrAdd(name: "Connection", value: "close") }
         try await outbound.write(.head(head))
-        if method != "HEAD", response.status != 304 {
+        if hasBody {
             let stream = response.body.stream
             // An error ends the connection before the body's end: the client sees that something is missing.
             while let piece = try await stream.next() {
                 try await outbound.write(.body(.byteBuffer(ByteBuffer(bytes: piece))))
             }
         }
-        try await outbound.write(.end(nil))
+        if hasEnd { try await outbound.write(.end(nil)) }
+        return keepsAlive
     }
 }
 

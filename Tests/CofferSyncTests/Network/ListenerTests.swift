@@ -99,6 +99,40 @@ import Testing
         await listener.stop()
     }
 
+    @Test("a feed whose client has gone is over") func lostClient() async throws {
+        let listener = try await listener { $0.connectionLimit = 1 }
+        let (one, two) = (transport(listener), transport(listener))
+        _ = try await call(one, "PUT", "/db")
+        let feed = try await one.send(
+            HTTPRequest(
+                "GET", "/db/_changes?feed=longpoll&timeout=3600000", fields: ["Authorization": Self.credentials]))
+        #expect(try await feed.body.stream.next() != nil)
+        #expect(try await call(two, "GET", "/db").status == 503)
+        await one.close()
+        var status = 503
+        for _ in 0..<500 where status == 503 {
+            try await Task.sleep(for: .milliseconds(10))
+            status = try await call(two, "GET", "/db").status
+        }
+        #expect(status == 200)
+        await two.close()
+        await listener.stop()
+    }
+
+    @Test("a HEAD whose answer has no length leaves nothing behind it", arguments: ["/db/_changes", "/db/_all_docs"])
+    func head(target: String) async throws {
+        let listener = try await listener()
+        let transport = transport(listener)
+        _ = try await call(transport, "PUT", "/db")
+        let request = "HEAD \(target) HTTP/1.1\r\nHost: x\r\nAuthorization: \(Self.credentials)\r\n\r\n"
+        let said = try await curlLike(request, to: listener.port)
+        #expect(said.hasPrefix("HTTP/1.1 200"))
+        #expect(said.hasSuffix("\r\n\r\n") && !said.contains("\r\n0\r\n"))
+        #expect(try await call(transport, "GET", "/db").status == 200)
+        await transport.close()
+        await listener.stop()
+    }
+
     @Test("a connection on which nothing moves is closed") func idle() async throws {
         let listener = try await listener { $0.idleTimeout = .milliseconds(300) }
         let said = try await curlLike("GET /db HTTP/1.1\r\nHost: x\r\n", to: listener.port)
