@@ -36,12 +36,6 @@ let package = Package(
             swiftSettings: strict
         ),
         .target(name: "CTerminal", path: "Tests/CTerminal"),
-        .testTarget(
-            name: "CofferToolTests",
-            dependencies: [
-                "CofferTool", "CTerminal", .product(name: "Coffer", package: "coffer"),
-                .product(name: "CofferSync", package: "coffer"),
-            ],
-            swiftSettings: testing),
+        .testTarget(name: "CofferToolTests", dependencies: ["CofferTool", "CTerminal"], swiftSettings: testing),
     ]
 )

@@ -1,7 +1,4 @@
-import Coffer
-import CofferSync
 import Foundation
-import Synchronization
 import Testing
 
 /// A command as every bad input meets it: one that does what it should where nothing is bad.
@@ -36,7 +33,10 @@ struct MatrixCommand: Sendable, CustomTestStringConvertible {
     func line(subject: String? = nil, key: String?? = nil, newKey: String? = nil, slot: String) -> [String] {
         var line = name.split(separator: " ").map(String.init)
         if let subject = subject ?? self.subject { line.append(subject) }
-        line += arguments.map { $0 == "SLOT" ? slot : $0.replacing("SERVER", with: MatrixServer.url) }
+        line += arguments.map { argument in
+            if argument == "SLOT" { return slot }
+            return argument.hasPrefix("SERVER") ? MatrixServer.url + argument.dropFirst("SERVER".count) : argument
+        }
         if let key = key ?? self.key, self.key != nil { line += ["--key", key] }
         if let newKey = newKey ?? self.newKey { line += ["--new-key", newKey] }
         return line
@@ -93,28 +93,35 @@ struct MatrixCommand: Sendable, CustomTestStringConvertible {
     static let writers = all.filter(\.writes)
 }
 
-/// A server for the commands that need one, with a database `given` to pull from, for as long as the tests run.
+/// A server for the commands that need one, with a database `given` to pull from, for as long as the tests run: a process of
+/// its own, since tests that wait for processes take up the threads that a server here would need.
 enum MatrixServer {
-    static let url: String = {
-        let ready = DispatchSemaphore(value: 0)
-        let listener = Mutex<Listener?>(nil)
-        Task.detached {
-            defer { ready.signal() }
-            guard let work = try? Workspace() else { return }
-            let manager = try Manager(directory: work.folder)
-            for number in 0..<20 {
-                try await manager.database(named: "given").save(
-                    json: Data(#"{"n":\#(number),"text":"\#(MatrixFolder.canary)"}"#.utf8), withID: "given-\(number)")
-            }
-            let started = try await Listener(manager, options: ListenerOptions(access: .unauthenticatedLoopback))
-            listener.withLock { $0 = started }
-            // Both stay to the end of the process.
-            _ = Unmanaged.passRetained(work)
-            _ = Unmanaged.passRetained(started)
+    static let url: String = (try? start()) ?? "no server"
+
+    private static func start() throws -> String {
+        let work = try Workspace()
+        try work.coffer("create", "given.coffer", "--unencrypted")
+        let records = (0..<20).map { #"{"_id":"given-\#($0)","n":\#($0),"text":"\#(MatrixFolder.canary)"}"# }
+        try work.write(records.joined(separator: "\n"), to: "records.ndjson")
+        try work.coffer("import", "given.coffer", "records.ndjson")
+        let shell = Process()
+        shell.executableURL = URL(filePath: "/bin/sh")
+        shell.environment = ["PATH": "/usr/bin:/bin"]
+        // It ends with its parent, and the folder with it.
+        let script = """
+            "$0" serve "$1" --no-authentication --unencrypted --port 0 >"$1/url" & server=$!
+            while kill -0 $PPID; do sleep 1; done; kill $server; wait; rm -rf "$1"
+            """
+        shell.arguments = ["-c", script, CofferProcess.executable.path, work.folder.path]
+        for keyPath in [\Process.standardOutput, \Process.standardError] {
+            shell[keyPath: keyPath] = FileHandle.nullDevice
         }
-        ready.wait()
-        return listener.withLock { $0?.url } ?? "no server"
-    }()
+        try shell.run()
+        _ = Unmanaged.passRetained(work)
+        let url = try CofferProcess.firstLine(
+            of: work.folder.appending(path: "url").path, by: shell.processIdentifier)
+        return try #require(url)
+    }
 }
 
 /// A folder in which each command of the matrix works: two stores, one in the clear, keys, and files to bring.
