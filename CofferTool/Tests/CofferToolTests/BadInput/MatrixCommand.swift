@@ -107,10 +107,10 @@ enum MatrixServer {
         let shell = Process()
         shell.executableURL = URL(filePath: "/bin/sh")
         shell.environment = ["PATH": "/usr/bin:/bin"]
-        // It ends with its parent, and the folder with it.
+        // It ends with its parent, and the folder with it. Other signals may be blocked, as they are in this thread.
         let script = """
             "$0" serve "$1" --no-authentication --unencrypted --port 0 >"$1/url" & server=$!
-            while kill -0 $PPID; do sleep 1; done; kill $server; wait; rm -rf "$1"
+            while kill -0 $PPID; do sleep 1; done; kill -9 $server; wait; rm -rf "$1"
             """
         shell.arguments = ["-c", script, CofferProcess.executable.path, work.folder.path]
         for keyPath in [\Process.standardOutput, \Process.standardError] {
