@@ -82,7 +82,7 @@ extension Database {
     func draft(ofJSON json: Data, _ id: String?, _ revisionID: RevisionID?) throws(CofferError) -> RevisionDraft {
         let parsed: DocumentBody
         do throws(CofferError) {
-            parsed = try DocumentBody(json: Array(json))
+            parsed = try DocumentBody(json: unsafe json.withUnsafeBytes { unsafe Array($0) })
         } catch {
             throw id.map { error.about("document \($0)") } ?? error
         }

@@ -60,19 +60,18 @@ extension Writer {
     ///
     /// - Throws: `documentNotFound` (404), `conflict` (409). Nothing was changed then.
     func save(_ draft: RevisionDraft) throws(CofferError) -> StoredRevision {
-        let subject = draft.document.subject
         // Most documents without a parent are new: no need to look first.
         if case .none = draft.parent, let new = try saveFirst(draft) { return new }
         guard let row = try tables.document(draft.documentID) else {
             if case .winner = draft.parent, let new = try saveFirst(draft) { return new }
-            throw CofferError(.documentNotFound, of: subject)
+            throw CofferError(.documentNotFound, of: draft.document.subject)
         }
         switch draft.parent {
         case .none where row.flags.contains(.isDeleted), .winner:
             return try add(draft, to: row, parent: winner(of: row))
         case .none:
             guard draft.allowsConflict, !draft.isDeletion else {
-                throw CofferError(.conflict, of: subject, "there is such a document already")
+                throw CofferError(.conflict, of: draft.document.subject, "there is such a document already")
             }
             return try add(draft, to: row, parent: nil)
         case .revision(let parent):

@@ -22,6 +22,13 @@ struct StoredRevision: Sendable {
     var body: [UInt8]?
 }
 
+extension DocumentRow {
+    /// The row of the document that has this winner.
+    init(of winner: StoredRevision, _ flags: DocumentFlags) {
+        self.init(number: winner.document, winner: winner.sequence, flags: flags)
+    }
+}
+
 extension StoredRevision {
     /// The revision in the statement's first columns: sequence, document, parent, flags, generation, suffix.
     init(bodiless statement: Statement, subject: String) throws(CofferError) {
@@ -37,7 +44,7 @@ extension Statement {
     /// Binds what stands after the hyphen of a revision id, as it is stored.
     func bind(_ index: Int32, _ suffix: RevisionID.Suffix) throws(CofferError) {
         switch suffix {
-        case .digest(let digest): try bind(index, digest.bytes)
+        case .digest(let digest): try bind(index, digest.high, digest.low)
         case .text(let text): try bind(index, text)
         }
     }
@@ -45,8 +52,11 @@ extension Statement {
     /// The revision id in this column and the next.
     func revisionID(_ column: Int32, sequence: Int64, subject: String) throws(CofferError) -> RevisionID {
         let suffix: RevisionID.Suffix? =
-            isBlob(column + 1)
-            ? RevisionDigest(bytes: bytes(column + 1).span).map { .digest($0) } : .text(text(column + 1))
+            if let digest = words(column + 1) {
+                .digest(RevisionDigest(high: digest.high, low: digest.low))
+            } else {
+                isBlob(column + 1) ? nil : .text(text(column + 1))
+            }
         guard let suffix, let id = try? RevisionID(generation: integer(column), suffix: suffix) else {
             throw CofferError(.damaged, of: subject, "revision \(sequence) has no revision id")
         }
@@ -88,8 +98,7 @@ final class DocumentTables {
         findWinner = Statement(
             connection,
             """
-            SELECT r.sequence, r.document, r.parent, r.flags, r.generation, r.suffix, r.digest, r.body,
-                d.number, d.winner, d.flags
+            SELECT r.sequence, r.document, r.parent, r.flags, r.generation, r.suffix, r.digest, r.body, d.flags
             FROM documents AS d LEFT JOIN revisions AS r
                 ON r.sequence = d.winner AND r.document = d.number AND r.id = d.id
             WHERE d.id = ?1
@@ -125,7 +134,10 @@ final class DocumentTables {
 
     func document(_ id: DocumentID) throws(CofferError) -> DocumentRow? {
         try findDocument.bind(1, id.text)
-        return try findDocument.first { Self.documentRow($0, from: 0) }
+        return try findDocument.first {
+            DocumentRow(
+                number: $0.integer(0), winner: $0.integer(1), flags: DocumentFlags(rawValue: $0.integer(2)))
+        }
     }
 
     /// The document's row and winning revision with its body, or nil when there is no such document.
@@ -133,7 +145,8 @@ final class DocumentTables {
         try findWinner.bind(1, id.text)
         return try findWinner.first { (statement) throws(CofferError) in
             guard !statement.isNull(0) else { throw missing("the current revision of document \(id.text)") }
-            return (Self.documentRow(statement, from: 8), try revision(statement, bodyColumns: (6, 7)))
+            let winner = try revision(statement, bodyColumns: (6, 7))
+            return (DocumentRow(of: winner, DocumentFlags(rawValue: statement.integer(8))), winner)
         }
     }
 
@@ -216,12 +229,6 @@ final class DocumentTables {
     }
 
     // MARK: Rows
-
-    private static func documentRow(_ statement: Statement, from column: Int32) -> DocumentRow {
-        DocumentRow(
-            number: statement.integer(column), winner: statement.integer(column + 1),
-            flags: DocumentFlags(rawValue: statement.integer(column + 2)))
-    }
 
     func revision(
         _ statement: Statement, bodyColumns: (digest: Int32, body: Int32)

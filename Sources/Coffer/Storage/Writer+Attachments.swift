@@ -14,7 +14,7 @@ struct RevisionContent {
     let references: [(digest: String, byteCount: Int)]
 
     /// - Throws: `invalidJSON` (400) where `_attachments` holds what is no attachment.
-    init(_ body: CanonicalBody, subject: String) throws(CofferError) {
+    init(_ body: CanonicalBody, subject: @autoclosure () -> String) throws(CofferError) {
         self.body = body
         guard CanonicalBody.mayHoldBlobs(body.bytes) || CanonicalBody.mayHoldAttachments(body.bytes) else {
             hasAttachments = false
@@ -27,7 +27,7 @@ struct RevisionContent {
         do throws(CofferError) {
             stubs = try object.attachmentStubs()
         } catch {
-            throw error.about(subject)
+            throw error.about(subject())
         }
         hasAttachments = !stubs.isEmpty
         latestChange = stubs.map(\.stub.changedInGeneration).max() ?? 0
@@ -57,11 +57,12 @@ extension Writer {
 
     /// The same for a revision that may name contents which aren't here yet.
     func checkContents(
-        _ content: RevisionContent, staged: [StagedContent], generation: Int, missing: MissingContent, _ subject: String
+        _ content: RevisionContent, staged: [StagedContent], generation: Int, missing: MissingContent,
+        _ subject: @autoclosure () -> String
     ) throws(CofferError) {
         for staged in staged { try stage(staged.file) }
         guard content.latestChange <= generation else {
-            throw CofferError(.invalidJSON, of: subject, "_attachments has a revpos that is still to come")
+            throw CofferError(.invalidJSON, of: subject(), "_attachments has a revpos that is still to come")
         }
         for reference in content.references {
             let key = AttachmentKey(reference.digest)
@@ -69,14 +70,14 @@ extension Writer {
             let file = stagedFile(key)
             guard let byteCount = file?.digest.byteCount ?? row?.byteCount else {
                 if missing == .awaited { continue }
-                throw CofferError(.attachmentNotFound, of: subject, "it names a content that is not in this database")
+                throw CofferError(.attachmentNotFound, of: subject(), "it names a content that is not in this database")
             }
             guard byteCount == reference.byteCount else {
-                throw CofferError(.invalidAttachment, of: subject, "it gives a content another length than it has")
+                throw CofferError(.invalidAttachment, of: subject(), "it gives a content another length than it has")
             }
             if let file, let known = row?.content, known != file.digest {
                 throw CofferError(
-                    .digestCollision, of: subject, "another content with the same SHA-1 is in this database")
+                    .digestCollision, of: subject(), "another content with the same SHA-1 is in this database")
             }
         }
     }

@@ -54,7 +54,8 @@ package struct DocumentID: Sendable {
     package var isLocal: Bool { starts(with: Self.localPrefix) }
 
     private func starts(with prefix: String) -> Bool {
-        text.utf8.count > prefix.utf8.count && text.utf8.starts(with: prefix.utf8)
+        text.utf8.first == UInt8(ascii: "_") && text.utf8.count > prefix.utf8.count
+            && text.utf8.starts(with: prefix.utf8)
     }
 }
 

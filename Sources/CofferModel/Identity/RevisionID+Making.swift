@@ -13,7 +13,9 @@ extension RevisionID {
     ) throws(CofferError) -> RevisionID {
         let (generation, isOver) = (parent?.generation ?? 0).addingReportingOverflow(1)
         guard !isOver else { throw CofferError(.invalidArgument, "no generation follows the parent's") }
-        var head: [UInt8] = [0, 0]
+        var head: [UInt8] = []
+        head.reserveCapacity(Self.byteLimit + 3)
+        head += [0, 0]
         if let parent {
             parent.appendText(to: &head)
             head[1] = UInt8(head.count - 2)  // at most 200

@@ -22,8 +22,9 @@ package import CofferSealing
     /// What errors say that they happened to.
     package let subject: String
 
-    /// The C object. Nil once closed; nothing but this class and ``Statement`` uses it.
-    private(set) var handle: OpaquePointer?
+    /// The C object. Nil once closed; nothing but this class and ``Statement`` uses it. Not checked for exclusive use: see
+    /// ``PreparedStatement``.
+    @exclusivity(unchecked) private(set) var handle: OpaquePointer?
 
     /// Statements that this connection must free before it closes.
     private var statements: [WeakStatement] = []

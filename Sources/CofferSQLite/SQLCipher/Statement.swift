@@ -25,7 +25,7 @@ package import CofferSealing
     private func prepare() throws(CofferError) -> OpaquePointer {
         if let handle = unsafe handle { return unsafe handle }
         guard let database = unsafe connection.handle else { throw CofferError(.closed, of: connection.subject) }
-        try connection.check(
+        try check(
             unsafe sqlcipher_prepare_v2(database, sql.utf8Start, Int32(sql.utf8CodeUnitCount), &prepared.handle, nil))
         guard let handle = unsafe handle else {
             preconditionFailure("a statement without SQL")
@@ -33,10 +33,15 @@ package import CofferSealing
         return unsafe handle
     }
 
+    private func check(_ code: Int32) throws(CofferError) {
+        // Most often there is no need to look at the connection, which would retain it.
+        if code != Int32(SQLCIPHER_OK) { throw connection.error(code) }
+    }
+
     // MARK: Parameters
 
     package func bind(_ index: Int32, _ value: Int64) throws(CofferError) {
-        try connection.check(unsafe sqlcipher_bind_int64(prepare(), index, value))
+        try check(unsafe sqlcipher_bind_int64(prepare(), index, value))
     }
 
     /// Binds an integer, or null.
@@ -45,7 +50,7 @@ package import CofferSealing
     }
 
     package func bindNull(_ index: Int32) throws(CofferError) {
-        try connection.check(unsafe sqlcipher_bind_null(prepare(), index))
+        try check(unsafe sqlcipher_bind_null(prepare(), index))
     }
 
     package func bind(_ index: Int32, _ text: String) throws(CofferError) {
@@ -57,7 +62,7 @@ package import CofferSealing
                     handle, index, characters.baseAddress, Int32(characters.count), sqlcipher_transient())
             }
         }
-        try connection.check(code)
+        try check(code)
     }
 
     /// Binds a copy of `bytes` as a blob.
@@ -67,18 +72,27 @@ package import CofferSealing
             throw CofferError(.invalidArgument, of: connection.subject, "more than 2 GiB in one value")
         }
         guard !bytes.isEmpty else {
-            return try connection.check(unsafe sqlcipher_bind_zeroblob(handle, index, 0))
+            return try check(unsafe sqlcipher_bind_zeroblob(handle, index, 0))
         }
         let code = unsafe bytes.withUnsafeBytes { buffer in
             unsafe sqlcipher_bind_blob(handle, index, buffer.baseAddress, Int32(buffer.count), sqlcipher_transient())
         }
-        try connection.check(code)
+        try check(code)
+    }
+
+    /// Binds a blob of 16 bytes, which are two numbers, big-endian: for digests, without allocating.
+    package func bind(_ index: Int32, _ high: UInt64, _ low: UInt64) throws(CofferError) {
+        let handle = unsafe try prepare()
+        let code = unsafe withUnsafeBytes(of: (high.bigEndian, low.bigEndian)) { bytes in
+            unsafe sqlcipher_bind_blob(handle, index, bytes.baseAddress, Int32(bytes.count), sqlcipher_transient())
+        }
+        try check(code)
     }
 
     /// Binds bytes as a blob without a copy: for secrets. They must stay until something else is bound.
     func bindUncopied(_ index: Int32, _ bytes: UnsafeRawBufferPointer) throws(CofferError) {
         let handle = unsafe try prepare()
-        try connection.check(
+        try check(
             unsafe sqlcipher_bind_blob(
                 handle, index, bytes.baseAddress, Int32(bytes.count), sqlcipher_static()))
     }
@@ -141,13 +155,24 @@ package import CofferSealing
         let count = unsafe Int(sqlcipher_column_bytes(handle, column))
         return unsafe [UInt8](UnsafeRawBufferPointer(start: start, count: count))
     }
+
+    /// The blob of 16 bytes in `column` as two numbers, big-endian; nil for anything else. Allocates nothing.
+    package func words(_ column: Int32) -> (high: UInt64, low: UInt64)? {
+        guard isBlob(column), let start = unsafe sqlcipher_column_blob(handle, column),
+            unsafe sqlcipher_column_bytes(handle, column) == 16
+        else { return nil }
+        let words = unsafe start.loadUnaligned(as: (UInt64, UInt64).self)
+        return (UInt64(bigEndian: words.0), UInt64(bigEndian: words.1))
+    }
 }
 
 /// SQLite's side of a statement, which its connection must free before it closes.
 ///
 /// An object of its own, since the connection refers to it weakly: whatever is referred to so is slower to pass around.
 @safe final class PreparedStatement {
-    fileprivate(set) var handle: OpaquePointer?
+    /// Read for every column of every row: the check that nobody else changes it meanwhile costs more than reading it, and who
+    /// has the connection is the only one who may.
+    @exclusivity(unchecked) fileprivate(set) var handle: OpaquePointer?
 
     deinit { finalize() }
 
