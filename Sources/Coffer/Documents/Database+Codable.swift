@@ -64,8 +64,12 @@ extension SavedRevision {
     public func decode<Value: Decodable>(_ type: Value.Type = Value.self) throws -> Value {
         do {
             let storage = document.database.storage
-            let coding = BlobCoding(prepare: { _ in }, resolve: { reference in Blob(reference, in: storage) })
-            return try Value(canonical: try body, userInfo: [BlobCoding.key: coding])
+            return try Value(
+                canonical: try body,
+                userInfo: [
+                    BlobCoding.key: BlobCoding(
+                        prepare: { _ in }, resolve: { reference in Blob(reference, in: storage) })
+                ])
         } catch let error as CofferError {
             throw error.about(document.subject)
         }
@@ -76,13 +80,15 @@ extension Database {
     func draft(of value: some Encodable, _ id: String?, _ revisionID: RevisionID?) throws -> RevisionDraft {
         let contents = Lock<[StagedContent]>([])
         let storage = storage
-        let coding = BlobCoding(
-            prepare: { blob in
-                let staged = try StagedContent.stage([blob], in: storage)
-                contents.withLock { $0 += staged }
-            },
-            resolve: { reference in Blob(reference, in: storage) })
-        let body = try DocumentBody(encoding: value, userInfo: [BlobCoding.key: coding])
+        @Sendable func stage(_ blob: Blob) throws {
+            let staged = try StagedContent.stage([blob], in: storage)
+            contents.withLock { $0 += staged }
+        }
+        let body = try DocumentBody(
+            encoding: value,
+            userInfo: [
+                BlobCoding.key: BlobCoding(prepare: stage, resolve: { reference in Blob(reference, in: storage) })
+            ])
         return try draft(of: body, id, revisionID, staged: contents.withLock { $0 })
     }
 }

@@ -79,20 +79,16 @@ package struct DocumentBody: Sendable {
     ///   those above with a value of another type.
     ///
     /// - Parameter isForeign: whether another database says it: then it may have `_revisions`, which isn't content.
-    package init(json: Span<UInt8>, isForeign: Bool = false) throws(CofferError) {
+    package init(json: [UInt8], isForeign: Bool = false) throws(CofferError) {
         var canonicalizer = Canonicalizer(isForeign ? .foreignDocument : .document)
-        try canonicalizer.scan(json)
-        body = try CanonicalBody(canonical: canonicalizer.canonical(json))
+        try canonicalizer.scan(json.span)
+        let isCanonical = canonicalizer.hasChangedNothing
+        body = try CanonicalBody(canonical: isCanonical ? json : canonicalizer.canonical(json.span))
         guard !canonicalizer.reserved.isEmpty else { return }
-        let text = canonicalizer.normalized(json)
+        let text = canonicalizer.normalized(json.span)
         for member in canonicalizer.reserved {
             try take(member.key, CanonicalReader.value(text.span.extracting(member.value)))
         }
-    }
-
-    /// The document that `json` says, in UTF-8; see the form with a span.
-    package init(json: [UInt8], isForeign: Bool = false) throws(CofferError) {
-        try self.init(json: json.span, isForeign: isForeign)
     }
 
     /// The document that `properties` say.

@@ -111,7 +111,7 @@ extension JSONObject {
         guard !hasCanonicalOrder else { return nil }
         // By the first eight bytes, which most often tell.
         var order = members.enumerated().map { place, member in
-            (prefix: member.key.withBytes { MemberKey.prefix(of: $0, isASCII: false) }, place: place)
+            (prefix: member.key.withBytes { MemberKey.prefix(of: $0) }, place: place)
         }
         order.sort { left, right in
             if left.prefix != right.prefix { return left.prefix < right.prefix }

@@ -34,13 +34,13 @@ extension Canonicalizer {
 
     private mutating func noteKey(_ input: Span<UInt8>, _ key: Range<Int>) -> MemberKey {
         guard hasEscapes else {
-            let prefix = MemberKey.prefix(of: input.extracting(key), isASCII: isASCII)
+            let prefix = MemberKey.prefix(of: input.extracting(key))
             return MemberKey(prefix: prefix, bytes: key, isUnescaped: false)
         }
         let start = unescapedKeys.count
         unescapedKeys.append(unescaping: input.extracting(key))
         let unescaped = start..<unescapedKeys.count
-        let prefix = MemberKey.prefix(of: unescapedKeys.span.extracting(unescaped), isASCII: false)
+        let prefix = MemberKey.prefix(of: unescapedKeys.span.extracting(unescaped))
         return MemberKey(prefix: prefix, bytes: unescaped, isUnescaped: true)
     }
 

@@ -6,7 +6,6 @@ extension Canonicalizer {
     /// - Returns: The position after its closing quotation mark.
     mutating func scanString(_ input: Span<UInt8>, _ start: Int) throws(CofferError) -> Int {
         hasEscapes = false
-        isASCII = true
         var at = start + 1
         while true {
             at = input.skipPlainASCII(from: at)
@@ -19,7 +18,6 @@ extension Canonicalizer {
             } else if byte < 0x20 {
                 throw .invalidJSON("a control character in a string", at: at)
             } else {
-                isASCII = false
                 repeat {
                     at = try Self.scanUTF8(input, at)
                 } while at < input.count && input[at] >= 0x80

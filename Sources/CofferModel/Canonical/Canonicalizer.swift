@@ -44,8 +44,6 @@ struct Canonicalizer {
     var members: [ObjectMember] = []
     /// Whether the string read last has escapes.
     var hasEscapes = false
-    /// Whether all bytes of the string read last are ASCII.
-    var isASCII = true
     /// The bytes of all keys with escapes.
     var unescapedKeys: [UInt8] = []
 
@@ -60,6 +58,9 @@ struct Canonicalizer {
     }
 
     // MARK: Results
+
+    /// Whether the input, which was scanned, is canonical.
+    var hasChangedNothing: Bool { runStart == 0 && reordered.isEmpty }
 
     /// Canonical JSON of `input`, which was scanned.
     mutating func canonical(_ input: Span<UInt8>) -> [UInt8] {

@@ -18,8 +18,8 @@ struct MemberKey {
 
     /// The first eight bytes of a key in an order-preserving number.
     @inline(__always)
-    static func prefix(of key: Span<UInt8>, isASCII: Bool) -> UInt64 {
-        if isASCII, key.count >= 8 { return key.word(at: 0).byteSwapped }
+    static func prefix(of key: Span<UInt8>) -> UInt64 {
+        if key.count >= 8, case let word = key.word(at: 0), word & topBits == 0 { return word.byteSwapped }
         var prefix: UInt64 = 0
         for at in 0..<min(key.count, 8) { prefix |= UInt64(utf16Rank(key[at])) << UInt64(56 - 8 * at) }
         return prefix

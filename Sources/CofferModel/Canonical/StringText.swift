@@ -27,13 +27,26 @@ extension Span<UInt8> {
             if found != 0 { return at + found.trailingZeroBitCount / 8 }
             at += 8
         }
-        while at < count, stops(eachByte * UInt64(UInt8(ascii: " ")) & ~0xFF | UInt64(self[at])) == 0 { at += 1 }
-        return at
+        guard at < count else { return at }
+        let found = stops(lastBytes(from: at))
+        return found == 0 ? count : at + found.trailingZeroBitCount / 8
+    }
+
+    /// The last one to seven bytes, and spaces after them.
+    @inline(__always)
+    private func lastBytes(from start: Int) -> UInt64 {
+        let bitCount = UInt64(8 * (count - start))
+        let spaces = (eachByte &* UInt64(UInt8(ascii: " "))) << bitCount
+        if count >= 8 { return word(at: count - 8) >> (64 - bitCount) | spaces }
+        var word = spaces
+        for at in start..<count { word |= UInt64(self[at]) << UInt64(8 * (at - start)) }
+        return word
     }
 }
 
 private let eachByte: UInt64 = 0x0101_0101_0101_0101
-private let topBits: UInt64 = 0x8080_8080_8080_8080
+/// The bit of each of eight bytes that no byte of ASCII has.
+let topBits: UInt64 = 0x8080_8080_8080_8080
 
 /// Whose lowest set bit is the top bit of the first byte that is a control character, `"` or `\`. Bits above it may be set by
 /// a borrow from below, and mean nothing.

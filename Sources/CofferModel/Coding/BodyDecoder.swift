@@ -9,9 +9,9 @@ struct BodyDecoder: Decoder {
     /// The document, which all containers share.
     final class Source {
         let index: BodyIndex
-        let userInfo: [CodingUserInfoKey: any Sendable]
+        let userInfo: () -> [CodingUserInfoKey: any Sendable]
 
-        init(_ json: [UInt8], userInfo: [CodingUserInfoKey: any Sendable]) throws(CofferError) {
+        init(_ json: [UInt8], userInfo: @escaping () -> [CodingUserInfoKey: any Sendable]) throws(CofferError) {
             index = try BodyIndex(json)
             self.userInfo = userInfo
         }
@@ -21,7 +21,7 @@ struct BodyDecoder: Decoder {
     let node: Int
 
     var codingPath: [any CodingKey] { source.index.path(to: node) }
-    var userInfo: [CodingUserInfoKey: Any] { source.userInfo }
+    var userInfo: [CodingUserInfoKey: Any] { source.userInfo() }
 
     func container<Key: CodingKey>(keyedBy type: Key.Type) throws -> KeyedDecodingContainer<Key> {
         KeyedDecodingContainer(try BodyKeyedContainer(source: source, node: node))
@@ -119,10 +119,12 @@ extension BodyDecoder.Source {
 extension Decodable {
     /// The value that canonical JSON says.
     ///
-    /// - Parameter userInfo: What `init(from:)` finds in its decoder's `userInfo`.
+    /// - Parameter userInfo: What `init(from:)` finds in its decoder's `userInfo`. Made when it looks there.
     /// - Throws: `DecodingError`, where the JSON says no such value; *damaged* (500), where `json` cannot have been written
     ///   by Coffer; and whatever the type throws itself.
-    package init(canonical json: [UInt8], userInfo: [CodingUserInfoKey: any Sendable] = [:]) throws {
+    package init(
+        canonical json: [UInt8], userInfo: @escaping @autoclosure () -> [CodingUserInfoKey: any Sendable] = [:]
+    ) throws {
         self = try BodyDecoder.Source(json, userInfo: userInfo).decode(Self.self, 0)
     }
 }

@@ -35,9 +35,10 @@ struct EncodingTape {
     /// A member of an object or an element of an array.
     struct Entry: KeyedMember {
         let key: MemberKey
-        /// Its value: a node, or, where this is -1, plain text.
-        let node: Int
+        /// Its text: a member's key with a colon after it, and the value, unless that is a node.
         let text: Range<Int>
+        /// Its value, or -1 where that is plain text.
+        let node: Int
         /// The entry after this one in the same container, or -1.
         var next = -1
     }
@@ -47,14 +48,17 @@ struct EncodingTape {
     private(set) var bytes: [UInt8] = []
     private(set) var nodes: [Node] = []
     private(set) var entries: [Entry] = []
+    /// The bytes of all keys with escapes.
+    private(set) var unescapedKeys: [UInt8] = []
 
     /// What went wrong where nothing could be thrown.
     private(set) var failure: CofferError?
 
     init() {
-        bytes.reserveCapacity(512)
+        // Each somewhat less than 1 KiB, enough for most documents: what malloc has at hand.
+        bytes.reserveCapacity(960)
         nodes.reserveCapacity(8)
-        entries.reserveCapacity(32)
+        entries.reserveCapacity(16)
         nodes.append(Node(depth: 0, parent: -1, key: nil))
     }
 
@@ -76,8 +80,9 @@ struct EncodingTape {
 
     /// Makes a node a member or an element of `parent`.
     mutating func append(_ node: Int, to parent: Int, key: String?) {
+        let start = bytes.count
         let key = note(key)
-        link(Entry(key: key, node: node, text: 0..<0), to: parent)
+        link(Entry(key: key, text: start..<bytes.count, node: node), to: parent)
     }
 
     /// Makes a new container a member or an element of `parent`.
@@ -107,14 +112,22 @@ struct EncodingTape {
         nodes[parent].count += 1
     }
 
+    /// Writes a member's key, and a colon.
     @inline(__always)
     private mutating func note(_ key: String?) -> MemberKey {
         guard let key else { return MemberKey(prefix: 0, bytes: 0..<0, isUnescaped: false) }
-        let start = bytes.count
-        key.withBytes { bytes.append(copying: $0) }
-        let text = start..<bytes.count
-        let prefix = MemberKey.prefix(of: bytes.span.extracting(text), isASCII: false)
-        return MemberKey(prefix: prefix, bytes: text, isUnescaped: false)
+        return key.withBytes { key in
+            var start = bytes.count + 1
+            bytes.append(quoting: key)
+            let hasEscapes = bytes.count > start + key.count + 1
+            bytes.append(UInt8(ascii: ":"))
+            if hasEscapes {
+                start = unescapedKeys.count
+                unescapedKeys.append(copying: key)
+            }
+            return MemberKey(
+                prefix: MemberKey.prefix(of: key), bytes: start..<start + key.count, isUnescaped: hasEscapes)
+        }
     }
 
     // MARK: Plain values
@@ -122,13 +135,14 @@ struct EncodingTape {
     /// Adds a member or an element that is plain text.
     @inline(__always)
     private mutating func append(to parent: Int, key: String?, _ write: (inout [UInt8]) -> Void) {
-        let key = note(key)
         let start = bytes.count
+        let key = note(key)
         write(&bytes)
-        link(Entry(key: key, node: -1, text: start..<bytes.count), to: parent)
+        link(Entry(key: key, text: start..<bytes.count, node: -1), to: parent)
         // Positions are kept in 32 bits.
         if bytes.count > JSONLimits.byteCount {
             bytes.removeAll()
+            unescapedKeys.removeAll()
             failure = failure ?? .tooLarge
         }
     }

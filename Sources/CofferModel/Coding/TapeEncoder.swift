@@ -8,17 +8,18 @@ internal import Foundation
 struct TapeEncoder: Encoder {
     /// The tape, which all containers of one document share.
     final class Recorder {
-        var tape = EncodingTape()
-        let userInfo: [CodingUserInfoKey: any Sendable]
+        /// Not checked for exclusive use, at every value: nothing but its own methods runs while it is being changed.
+        @safe @exclusivity(unchecked) var tape = EncodingTape()
+        let userInfo: () -> [CodingUserInfoKey: any Sendable]
 
-        init(userInfo: [CodingUserInfoKey: any Sendable]) { self.userInfo = userInfo }
+        init(userInfo: @escaping () -> [CodingUserInfoKey: any Sendable]) { self.userInfo = userInfo }
     }
 
     let recorder: Recorder
     let node: Int
 
     var codingPath: [any CodingKey] { recorder.tape.codingPath(of: node) }
-    var userInfo: [CodingUserInfoKey: Any] { recorder.userInfo }
+    var userInfo: [CodingUserInfoKey: Any] { recorder.userInfo() }
 
     func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
         recorder.tape.become(.object, node)
@@ -38,10 +39,21 @@ struct TapeEncoder: Encoder {
 extension TapeEncoder.Recorder {
     /// Adds a member or an element.
     func append<T: Encodable>(_ value: T, to parent: Int, key: String?, codingKey: any CodingKey) throws {
+        // An array's elements and a dictionary's members come here.
+        if let text = same(value, as: String.self) { return tape.append(text, to: parent, key: key) }
         if let value = jsonValue(of: value) { return try tape.append(value, to: parent, key: key) }
         if let failure = tape.failure { throw failure }
         let node = tape.makeNode(in: parent, key: codingKey)
-        try value.encode(to: TapeEncoder(recorder: self, node: node))
+        if let elements = same(value, as: [String].self) {
+            // These and the next are common, and encoding themselves costs several times as much.
+            tape.become(.array, node)
+            for element in elements { tape.append(element, to: node, key: nil) }
+        } else if let members = same(value, as: [String: String].self) {
+            tape.become(.object, node)
+            for (key, member) in members { tape.append(member, to: node, key: key) }
+        } else {
+            try value.encode(to: TapeEncoder(recorder: self, node: node))
+        }
         // Not before it is known that there is a value: whoever catches its error may go on without it.
         tape.append(node, to: parent, key: key)
     }
@@ -54,20 +66,26 @@ extension TapeEncoder.Recorder {
 
     /// The value of a type that isn't encoded by its own method; nil for all others.
     private func jsonValue<T: Encodable>(of value: T) -> JSONValue? {
-        // Comparing types costs nothing, casting does. The first three only save them a container: an array's elements come here.
-        if T.self == String.self { return (value as? String)?.jsonValue }
-        if T.self == Int.self { return (value as? Int)?.jsonValue }
-        if T.self == Double.self { return (value as? Double)?.jsonValue }
-        if T.self == Date.self { return (value as? Date)?.jsonValue }
-        if T.self == Data.self { return (value as? Data)?.jsonValue }
-        if T.self == URL.self { return (value as? URL)?.jsonValue }
-        if T.self == UUID.self { return (value as? UUID)?.jsonValue }
-        if T.self == Decimal.self { return (value as? Decimal)?.jsonValue }
-        if T.self == JSONValue.self { return value as? JSONValue }
-        if T.self == JSONObject.self { return (value as? JSONObject)?.jsonValue }
-        if T.self == JSONNumber.self { return (value as? JSONNumber)?.jsonValue }
+        // The first three only save them a container.
+        if let value = same(value, as: String.self) { return value.jsonValue }
+        if let value = same(value, as: Int.self) { return value.jsonValue }
+        if let value = same(value, as: Double.self) { return value.jsonValue }
+        if let value = same(value, as: Date.self) { return value.jsonValue }
+        if let value = same(value, as: Data.self) { return value.jsonValue }
+        if let value = same(value, as: URL.self) { return value.jsonValue }
+        if let value = same(value, as: UUID.self) { return value.jsonValue }
+        if let value = same(value, as: Decimal.self) { return value.jsonValue }
+        if let value = same(value, as: JSONValue.self) { return value }
+        if let value = same(value, as: JSONObject.self) { return value.jsonValue }
+        if let value = same(value, as: JSONNumber.self) { return value.jsonValue }
         return nil
     }
+}
+
+/// `value`, if it is of this very type: comparing types costs nothing, casting does.
+@inline(__always)
+private func same<T, Other>(_ value: T, as type: Other.Type) -> Other? {
+    T.self == type ? unsafe unsafeBitCast(value, to: type) : nil
 }
 
 /// An element's place in an array, for coding paths.
@@ -88,14 +106,17 @@ let superKey = JSONKey("super")
 extension DocumentBody {
     /// The document that `value` encodes itself as.
     ///
-    /// - Parameter userInfo: What `encode(to:)` finds in its encoder's `userInfo`.
+    /// - Parameter userInfo: What `encode(to:)` finds in its encoder's `userInfo`. Made when it looks there.
     /// - Throws: 400 (invalidJSON) for what isn't an object at the top level, for a number that is not finite, for too much
-    ///   depth or too many bytes, and for keys that start with `_` as in ``init(json:)-(Span<UInt8>)``; and whatever `value`
+    ///   depth or too many bytes, and for keys that start with `_` as in ``init(json:isForeign:)``; and whatever `value`
     ///   throws itself.
-    package init(encoding value: some Encodable, userInfo: [CodingUserInfoKey: any Sendable] = [:]) throws {
+    package init(
+        encoding value: some Encodable,
+        userInfo: @escaping @autoclosure () -> [CodingUserInfoKey: any Sendable] = [:]
+    ) throws {
         let recorder = TapeEncoder.Recorder(userInfo: userInfo)
         try recorder.set(value, of: EncodingTape.root)
-        let writer = try TapeWriter(document: recorder.tape)
-        try self.init(body: CanonicalBody(canonical: writer.text), reserved: writer.reserved)
+        let (text, reserved) = try TapeWriter.document(on: recorder.tape)
+        try self.init(body: CanonicalBody(canonical: text), reserved: reserved)
     }
 }

@@ -3,30 +3,34 @@ internal import CofferSealing
 /// Copies what an encoder gathered into canonical JSON.
 struct TapeWriter {
     private var tape: EncodingTape
-    private(set) var text: [UInt8]
     /// The members at the top level whose keys start with `_`.
-    private(set) var reserved: [(key: ReservedKey, value: JSONValue)] = []
+    private var reserved: [(key: ReservedKey, value: JSONValue)] = []
     /// The entries of the objects that are being written, sorted.
     private var ordered: [EncodingTape.Entry] = []
 
-    /// Writes the document that is on `tape`.
-    init(document tape: EncodingTape) throws(CofferError) {
+    private init(_ tape: consuming EncodingTape) {
+        ordered.reserveCapacity(tape.entries.count)
         self.tape = tape
+    }
+
+    /// The canonical JSON of the document that is on `tape`, and its members at the top level whose keys start with `_`.
+    static func document(
+        on tape: consuming EncodingTape
+    ) throws(CofferError) -> (text: [UInt8], reserved: [(key: ReservedKey, value: JSONValue)]) {
         if let failure = tape.failure { throw failure }
         let root = tape.nodes[EncodingTape.root]
         switch root.kind {
         case .object:
             var text: [UInt8] = []
-            text.reserveCapacity(tape.bytes.count + 8 * tape.entries.count)
-            self.text = []
-            ordered.reserveCapacity(tape.entries.count)
-            try write(EncodingTape.root, to: &text)
-            self.text = text
+            text.reserveCapacity(tape.bytes.count + tape.entries.count + 2 * tape.nodes.count)
+            var writer = TapeWriter(tape)
+            try writer.write(EncodingTape.root, to: &text)
+            return (text, writer.reserved)
         case .text:
             // A value that wrote itself as a whole: a JSON object, or something else.
             let value = try CanonicalReader.value(tape.bytes.span.extracting(root.text))
             guard let object = value.objectValue else { throw .notAnObject }
-            (text, reserved) = try DocumentBody.parts(of: object)
+            return try DocumentBody.parts(of: object)
         case .array, .undecided: throw .notAnObject
         }
     }
@@ -41,12 +45,9 @@ struct TapeWriter {
     }
 
     @inline(__always)
-    private mutating func writeValue(_ entry: EncodingTape.Entry, to text: inout [UInt8]) throws(CofferError) {
-        if entry.node >= 0 {
-            try write(entry.node, to: &text)
-        } else {
-            text.append(copying: tape.bytes.span.extracting(entry.text))
-        }
+    private mutating func write(_ entry: EncodingTape.Entry, to text: inout [UInt8]) throws(CofferError) {
+        text.append(copying: tape.bytes.span.extracting(entry.text))
+        if entry.node >= 0 { try write(entry.node, to: &text) }
     }
 
     private mutating func writeArray(_ node: Int, to text: inout [UInt8]) throws(CofferError) {
@@ -54,7 +55,7 @@ struct TapeWriter {
         var at = tape.nodes[node].first
         while at >= 0 {
             let entry = tape.entries[at]
-            try writeValue(entry, to: &text)
+            try write(entry, to: &text)
             at = entry.next
             if at >= 0 { text.append(UInt8(ascii: ",")) }
         }
@@ -75,9 +76,7 @@ struct TapeWriter {
             if node == EncodingTape.root, try takeReserved(entry, at: &text) { continue }
             if !isFirst { text.append(UInt8(ascii: ",")) }
             isFirst = false
-            text.append(quoting: tape.bytes.span.extracting(entry.key.bytes))
-            text.append(UInt8(ascii: ":"))
-            try writeValue(entry, to: &text)
+            try write(entry, to: &text)
         }
         text.append(UInt8(ascii: "}"))
         ordered.removeLast(entries.count)
@@ -94,15 +93,15 @@ struct TapeWriter {
             at = entry.next
         }
         if !isSorted {
-            let bytes = tape.bytes
-            ordered.sortByKey(from: first, bytes.span, bytes.span)
+            let (bytes, unescapedKeys) = (tape.bytes, tape.unescapedKeys)
+            ordered.sortByKey(from: first, bytes.span, unescapedKeys.span)
         }
         return first..<ordered.count
     }
 
     @inline(__always)
     private func compare(_ left: EncodingTape.Entry, _ right: EncodingTape.Entry) -> Int {
-        MemberKey.order(left.key, right.key, tape.bytes.span, tape.bytes.span)
+        MemberKey.order(left.key, right.key, tape.bytes.span, tape.unescapedKeys.span)
     }
 
     /// Notes a member that says something of the document.
@@ -111,10 +110,14 @@ struct TapeWriter {
     private mutating func takeReserved(_ entry: EncodingTape.Entry, at text: inout [UInt8]) throws(CofferError) -> Bool
     {
         guard entry.key.prefix >> 56 == UInt64(UInt8(ascii: "_")) else { return false }
-        guard let key = ReservedKey(tape.bytes.span.extracting(entry.key.bytes)) else { throw .reservedKey }
+        guard !entry.key.isUnescaped, let key = ReservedKey(tape.bytes.span.extracting(entry.key.bytes)) else {
+            throw .reservedKey
+        }
         let start = text.count
-        try writeValue(entry, to: &text)
-        reserved.append((key, try CanonicalReader.value(text.span.extracting(start..<text.count))))
+        try write(entry, to: &text)
+        // After the key, two quotation marks and the colon.
+        let value = start + entry.key.bytes.count + 3
+        reserved.append((key, try CanonicalReader.value(text.span.extracting(value..<text.count))))
         text.removeLast(text.count - start)
         return !key.isContent
     }

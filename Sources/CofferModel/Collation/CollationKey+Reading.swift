@@ -108,8 +108,7 @@ private struct CollationKeyReader {
                 // Without an escape it stands there as it is.
                 let range = at..<end
                 at = end + 1
-                guard let string = String(validating: bytes[range], as: UTF8.self) else { throw .damagedKey }
-                return string
+                return try Self.string(bytes.span.extracting(range))
             }
             text += bytes[at..<end]
             at = end + 1
@@ -118,7 +117,13 @@ private struct CollationKeyReader {
             text.append(bytes[at] - 1)
             at += 1
         }
-        guard let string = String(validating: text, as: UTF8.self) else { throw .damagedKey }
+        return try Self.string(text.span)
+    }
+
+    private static func string(_ bytes: Span<UInt8>) throws(CofferError) -> String {
+        let string = String(utf8: bytes)
+        // What isn't UTF-8 was replaced by something that is.
+        guard string.withBytes({ haveSameBytes($0, bytes) }) else { throw .damagedKey }
         return string
     }
 
