@@ -12,10 +12,10 @@ public final class SavedRevision: Sendable {
     public var documentID: String { document.documentID }
 
     /// The revision's id: its generation, and a digest of its parent and content. The same edit has the same id anywhere.
-    public let revisionID: RevisionID
+    public var revisionID: RevisionID { stored.id }
 
     /// Whether this revision deletes the document.
-    public let isDeletion: Bool
+    public var isDeletion: Bool { stored.isDeletion }
 
     /// The revision's number in the order in which the database got them.
     public var sequence: Int { Int(stored.sequence) }
@@ -33,8 +33,6 @@ public final class SavedRevision: Sendable {
     init(document: Document, _ stored: StoredRevision) {
         self.document = document
         self.stored = stored
-        revisionID = stored.id
-        isDeletion = stored.isDeletion
     }
 
     // MARK: Content

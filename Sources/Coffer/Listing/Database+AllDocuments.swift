@@ -114,7 +114,7 @@ private struct AllDocumentsReader {
 
     mutating func nextBatch() throws(CofferError) -> [SavedRevision] {
         while !isOver && remainingCount > 0 {
-            var batch: [ListedDocument] = []
+            var batch: [SavedRevision] = []
             var next = self
             try database.storage.read { (tables) throws(CofferError) in
                 // A snapshot that is given up and read again begins where the last batch ended.
@@ -122,22 +122,23 @@ private struct AllDocumentsReader {
                 batch = try next.read(tables)
             }
             self = next
-            if !batch.isEmpty {
-                return batch.map { SavedRevision(document: database.document(withID: $0.id.text), $0.winner) }
-            }
+            if !batch.isEmpty { return batch }
         }
         return []
     }
 
-    private mutating func read(_ tables: DocumentTables) throws(CofferError) -> [ListedDocument] {
-        if options.ids != nil { return try readKeys(tables) }
-        var batch = Batch(limit: limit, skipCount: skipCount, remainingCount: remainingCount)
-        switch options.order {
-        case .id: try readByID(tables, &batch)
-        case .sequence: try readBySequence(tables, &batch)
+    private mutating func read(_ tables: DocumentTables) throws(CofferError) -> [SavedRevision] {
+        var batch = Batch(database, limit: limit, skipCount: skipCount, remainingCount: remainingCount)
+        if options.ids != nil {
+            try readKeys(tables, &batch)
+        } else {
+            switch options.order {
+            case .id: try readByID(tables, &batch)
+            case .sequence: try readBySequence(tables, &batch)
+            }
         }
         (skipCount, remainingCount) = (batch.skipCount, batch.remainingCount)
-        return batch.documents
+        return batch.revisions
     }
 
     private mutating func readByID(_ tables: DocumentTables, _ batch: inout Batch) throws(CofferError) {
@@ -149,17 +150,19 @@ private struct AllDocumentsReader {
             if first.map({ $0.utf8.lexicographicallyPrecedes(prefix.utf8) }) ?? true { first = prefix }
             if last.map({ end.utf8.lexicographicallyPrecedes($0.utf8) }) ?? true { last = end }
         }
+        // Only the first can be the one that the last batch ended with, or that the listing starts at.
+        var passedID = lastID ?? (options.includesStart ? nil : options.startID)
         var lastID = lastID
         try tables.documents(
             from: first, to: last, descending: options.isDescending, includesDeleted: options.includesDeleted,
             loadsBodies: options.loadsProperties
         ) { (document) throws(CofferError) in
             let id = document.id.text
-            if let lastID, haveSameText(id, lastID) { return true }
-            if !options.includesStart, let start = options.startID, haveSameText(id, start) { return true }
+            if let passed = passedID.take(), haveSameText(id, passed) { return true }
             if !options.includesEnd, let end = options.endID, haveSameText(id, end) { return true }
-            lastID = id
-            return isMeant(document) ? batch.take(document) : batch.passOver()
+            let hasRoom = isMeant(document) ? batch.take(document) : batch.passOver()
+            if !hasRoom { lastID = id }
+            return hasRoom
         }
         isOver = !batch.isFull
         self.lastID = lastID
@@ -195,9 +198,8 @@ private struct AllDocumentsReader {
         return document.id.text.utf8.starts(with: prefix.utf8)
     }
 
-    private mutating func readKeys(_ tables: DocumentTables) throws(CofferError) -> [ListedDocument] {
+    private mutating func readKeys(_ tables: DocumentTables, _ batch: inout Batch) throws(CofferError) {
         let ids = options.ids ?? []
-        var batch = Batch(limit: limit, skipCount: skipCount, remainingCount: remainingCount)
         while keyCount < ids.count && !batch.isFull {
             let id = try database.document(withID: ids[keyCount]).checkedID
             keyCount += 1
@@ -206,14 +208,13 @@ private struct AllDocumentsReader {
             if isMeant(document) { _ = batch.take(document) }
         }
         isOver = keyCount == ids.count
-        (skipCount, remainingCount) = (batch.skipCount, batch.remainingCount)
-        return batch.documents
     }
 }
 
 /// The documents of a batch, and how many more may come.
 private struct Batch {
-    var documents: [ListedDocument] = []
+    private let database: Database
+    private(set) var revisions: [SavedRevision] = []
     var isFull = false
     var skipCount: Int
     var remainingCount: Int
@@ -221,7 +222,8 @@ private struct Batch {
     private var byteCount = 0
     private var visitCount = 0
 
-    init(limit: BatchLimit, skipCount: Int, remainingCount: Int) {
+    init(_ database: Database, limit: BatchLimit, skipCount: Int, remainingCount: Int) {
+        self.database = database
         self.limit = limit
         self.skipCount = skipCount
         self.remainingCount = remainingCount
@@ -242,12 +244,13 @@ private struct Batch {
         if skipCount > 0 {
             skipCount -= 1
         } else {
-            documents.append(document)
+            revisions.append(
+                SavedRevision(document: database.document(withID: document.id.text), document.winner))
             remainingCount -= 1
             byteCount += document.winner.body?.count ?? 0
         }
         isFull =
-            documents.count >= limit.rowCount || byteCount >= limit.byteCount || remainingCount == 0
+            revisions.count >= limit.rowCount || byteCount >= limit.byteCount || remainingCount == 0
             || visitCount >= 20 * limit.rowCount
         return !isFull
     }

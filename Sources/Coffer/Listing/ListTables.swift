@@ -11,7 +11,7 @@ struct ListedDocument: Sendable {
 
 /// How far a batch goes.
 struct BatchLimit {
-    var rowCount = 256
+    var rowCount = 64
     /// Bodies come to no more than that and one of them.
     var byteCount = 1 << 20
 }
@@ -29,7 +29,7 @@ final class ListTables {
             connection,
             """
             SELECT r.sequence, r.document, r.parent, r.flags, r.generation, r.suffix,
-                CASE WHEN ?3 THEN r.digest END, CASE WHEN ?3 THEN r.body END, d.number, d.winner, d.flags, d.id
+                CASE WHEN ?3 THEN r.digest END, CASE WHEN ?3 THEN r.body END, d.flags, d.id
             FROM documents AS d LEFT JOIN revisions AS r
                 ON r.sequence = d.winner AND r.document = d.number AND r.id = d.id
             WHERE d.id >= ?1 AND d.id <= ?2 AND (d.flags & 1 = 0 OR ?4) ORDER BY d.id
@@ -38,7 +38,7 @@ final class ListTables {
             connection,
             """
             SELECT r.sequence, r.document, r.parent, r.flags, r.generation, r.suffix,
-                CASE WHEN ?3 THEN r.digest END, CASE WHEN ?3 THEN r.body END, d.number, d.winner, d.flags, d.id
+                CASE WHEN ?3 THEN r.digest END, CASE WHEN ?3 THEN r.body END, d.flags, d.id
             FROM documents AS d LEFT JOIN revisions AS r
                 ON r.sequence = d.winner AND r.document = d.number AND r.id = d.id
             WHERE d.id >= ?1 AND d.id <= ?2 AND (d.flags & 1 = 0 OR ?4) ORDER BY d.id DESC
@@ -49,7 +49,7 @@ final class ListTables {
             """
             SELECT r.sequence, r.document, r.parent, r.flags, r.generation, r.suffix,
                 CASE WHEN ?3 AND d.winner = r.sequence THEN r.digest END,
-                CASE WHEN ?3 AND d.winner = r.sequence THEN r.body END, d.number, d.winner, d.flags, d.id
+                CASE WHEN ?3 AND d.winner = r.sequence THEN r.body END, d.flags, d.id, d.winner
             FROM revisions AS r LEFT JOIN documents AS d ON d.id = r.id AND d.number = r.document
             WHERE r.sequence >= ?1 AND r.sequence <= ?2 ORDER BY r.sequence
             """)
@@ -58,7 +58,7 @@ final class ListTables {
             """
             SELECT r.sequence, r.document, r.parent, r.flags, r.generation, r.suffix,
                 CASE WHEN ?3 AND d.winner = r.sequence THEN r.digest END,
-                CASE WHEN ?3 AND d.winner = r.sequence THEN r.body END, d.number, d.winner, d.flags, d.id
+                CASE WHEN ?3 AND d.winner = r.sequence THEN r.body END, d.flags, d.id, d.winner
             FROM revisions AS r LEFT JOIN documents AS d ON d.id = r.id AND d.number = r.document
             WHERE r.sequence >= ?1 AND r.sequence <= ?2 ORDER BY r.sequence DESC
             """)
@@ -81,9 +81,9 @@ final class ListTables {
             guard !statement.isNull(0) else {
                 throw CofferError(.damaged, of: subject, "the current revision of document \(id.text) is missing")
             }
-            let listed = ListedDocument(
-                id: id, row: Self.row(statement), winner: try tables.revision(statement, bodyColumns: (6, 7)))
-            guard try visit(listed) else { return }
+            let winner = try tables.revision(statement, bodyColumns: (6, 7))
+            guard try visit(ListedDocument(id: id, row: DocumentRow(of: winner, flags(statement)), winner: winner))
+            else { return }
         }
     }
 
@@ -99,23 +99,21 @@ final class ListTables {
         try statement.bind(2, last)
         try statement.bind(3, loadsBodies ? 1 : 0)
         while try statement.step() {
-            guard !statement.isNull(8) else {
+            guard !statement.isNull(9) else {
                 throw CofferError(.damaged, of: subject, "the document of revision \(statement.integer(0)) is missing")
             }
             let revision = try tables.revision(statement, bodyColumns: (6, 7))
-            guard try visit(revision, try id(statement), Self.row(statement)) else { return }
+            let row = DocumentRow(
+                number: revision.document, winner: statement.integer(10), flags: flags(statement))
+            guard try visit(revision, try id(statement), row) else { return }
         }
     }
 
-    private static func row(_ statement: Statement) -> DocumentRow {
-        DocumentRow(
-            number: statement.integer(8), winner: statement.integer(9),
-            flags: DocumentFlags(rawValue: statement.integer(10)))
-    }
+    private func flags(_ statement: Statement) -> DocumentFlags { DocumentFlags(rawValue: statement.integer(8)) }
 
     private func id(_ statement: Statement) throws(CofferError) -> DocumentID {
         do throws(CofferError) {
-            return try DocumentID(statement.text(11))
+            return try DocumentID(statement.text(9))
         } catch {
             throw CofferError(.damaged, of: subject, "a document has no id", cause: error)
         }
