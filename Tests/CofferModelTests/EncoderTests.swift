@@ -320,6 +320,49 @@ final class Cat: Animal {
         _ = try DocumentBody(encoding: value, userInfo: [key: "v"])
     }
 
+    @Test("what is escaped is found wherever it stands, in keys and in values")
+    func escapesEverywhere() throws {
+        let escapes: [(character: Character, text: String)] = [
+            ("\"", "\\\""), ("\\", "\\\\"), ("\n", "\\n"), ("\u{1}", "\\u0001"), ("\u{1F}", "\\u001f"),
+        ]
+        for count in 0...20 {
+            let plain = String(repeating: "é!", count: 10).prefix(count)
+            #expect(try encoded([String(plain): String(plain)]) == #"{"\#(plain)":"\#(plain)"}"#)
+            for place in 0...count {
+                let (before, after) = (plain.prefix(place), plain.dropFirst(place))
+                for (character, escaped) in escapes {
+                    let text = before + String(character) + after
+                    let expected = #""\#(before)\#(escaped)\#(after)""#
+                    #expect(try encoded([String(text): String(text)]) == "{\(expected):\(expected)}")
+                    #expect(try encoded(["a": [String(text + text)]]).utf8.count == 2 * expected.utf8.count + 6)
+                }
+            }
+        }
+    }
+
+    @Test("keys with escapes are sorted among the others by what they are")
+    func sortsEscapedKeys() throws {
+        let keys = ["a\nb", "a b", "a", "a\"", "a!", "\u{1}", "a\u{1}b", "é\"", "b"]
+        let expected = keys.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
+        let pairs = Dictionary(uniqueKeysWithValues: keys.map { ($0, "v") })
+        let object = try JSONObject(DocumentBody(encoding: pairs).body)
+        #expect(object.members.map(\.key) == expected)
+        // The same through the containers, the later of two for a key.
+        struct Key: CodingKey {
+            var stringValue: String
+            var intValue: Int? { nil }
+            init(stringValue: String) { self.stringValue = stringValue }
+            init?(intValue: Int) { nil }
+        }
+        let same = try encoded { encoder in
+            var container = encoder.container(keyedBy: Key.self)
+            for value in ["w", "v"] {
+                for key in keys { try container.encode(value, forKey: Key(stringValue: key)) }
+            }
+        }
+        #expect(try same == encoded(pairs))
+    }
+
     @Test("reserved members are taken out and checked, as in JSON")
     func reserved() throws {
         struct Task: Codable {

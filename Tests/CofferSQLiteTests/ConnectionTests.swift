@@ -134,6 +134,27 @@ struct ConnectionTests {
         #expect(try read.first { $0.isNull(0) } == true)
     }
 
+    @Test("two words come back as they were bound, as 16 bytes, and nothing else comes as words")
+    func words() throws {
+        let connection = try Connection(inMemoryOf: "test")
+        let echo = Statement(connection, "SELECT ?1")
+        let bytes = Array(UInt8(1)...16)
+        let words: (high: UInt64, low: UInt64) = (0x0102_0304_0506_0708, 0x090A_0B0C_0D0E_0F10)
+        try echo.bind(1, words.high, words.low)
+        let result = try #require(try echo.first { ($0.bytes(0), $0.isBlob(0), $0.words(0)) })
+        #expect(result.0 == bytes)
+        #expect(result.1)
+        #expect(try #require(result.2) == words)
+        for other in [[], Array(bytes.dropLast()), bytes + [17]] {
+            try echo.bind(1, other)
+            #expect(try echo.first { $0.words(0) == nil } == true)
+        }
+        try echo.bind(1, String(repeating: "x", count: 16))
+        #expect(try echo.first { $0.words(0) == nil } == true)
+        try echo.bindNull(1)
+        #expect(try echo.first { $0.words(0) == nil } == true)
+    }
+
     @Test("a statement of a closed connection says closed")
     func closed() throws {
         let connection = try Connection(inMemoryOf: "test")

@@ -8,7 +8,7 @@ public import CofferSealing
 /// let all = try database.allDocuments().all                    // if they are few
 /// ```
 ///
-/// Each batch of some hundred rows is what was committed when it is read, and has been checked before its first row is
+/// Each batch of some dozen rows is what was committed when it is read, and has been checked before its first row is
 /// handed out; while the rows are looked at nothing is kept open or locked, so that they may be changed meanwhile. Whoever
 /// needs all rows of one moment asks inside a transaction. Every iteration reads anew.
 public struct Rows<Element: Sendable>: AsyncSequence, Sendable {
