@@ -125,8 +125,10 @@ struct DatabaseService {
         }
         var options = AllDocumentsOptions()
         options.limit = target["limit"].flatMap(Int.init)
-        options.startID = try target.key("start_key") ?? target.key("startkey")
-        options.endID = try target.key("end_key") ?? target.key("endkey")
+        options.skip = max(0, target["skip"].flatMap(Int.init) ?? 0)
+        let key = try target.key("key")
+        options.startID = try key ?? target.key("start_key") ?? target.key("startkey")
+        options.endID = try key ?? target.key("end_key") ?? target.key("endkey")
         options.isDescending = target.isTrue("descending")
         var documents = database.allDocuments(options).makeIterator()
         return .json(

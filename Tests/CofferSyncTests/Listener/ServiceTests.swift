@@ -185,6 +185,10 @@ import Testing
         #expect(all["rows"]?[0]?["doc"]?["n"] == 1)
         let some = try await server.call("GET", "/db/_all_docs?startkey=%22b%22&limit=1").json
         #expect(some["rows"]?.arrayValue?.map { $0["id"]?.stringValue } == ["b"])
+        let last = try await server.call("GET", "/db/_all_docs?descending=true&skip=1&limit=1").json
+        #expect(last["rows"]?.arrayValue?.map { $0["id"]?.stringValue } == ["b"])
+        let one = try await server.call("GET", "/db/_all_docs?key=%22b%22").json
+        #expect(one["rows"]?.arrayValue?.map { $0["id"]?.stringValue } == ["b"])
         let keys = try await server.call("POST", "/db/_all_docs", ["keys": ["c", "x"]]).json
         #expect(keys["rows"]?[0]?["id"] == "c")
         #expect(keys["rows"]?[1] == ["key": "x", "error": "not_found"])
