@@ -21,7 +21,7 @@ import Testing
     private static let credentials = "Basic " + Data("robin:s3cret".utf8).base64EncodedString()
 
     private func transport(_ listener: Listener) -> NetworkTransport {
-        NetworkTransport(origin: listener.url, connectTimeout: .seconds(10), idleTimeout: .seconds(30))
+        NetworkTransport(origin: listener.url, connectTimeout: .seconds(60), idleTimeout: .seconds(300))
     }
 
     private func call(
