@@ -11,7 +11,7 @@ struct ListedDocument: Sendable {
 
 /// How far a batch goes.
 struct BatchLimit {
-    var rowCount = 64
+    var rowCount = 256
     /// Bodies come to no more than that and one of them.
     var byteCount = 1 << 20
 }
