@@ -155,6 +155,23 @@ struct ConnectionTests {
         #expect(try echo.first { $0.words(0) == nil } == true)
     }
 
+    // Each left an entry in a list for as long as its connection was open, which is as long as the app runs.
+    @Test("statements that are used once leave nothing behind, and those that last are freed by a close")
+    func statementsUsedOnce() throws {
+        let key = SymmetricKey()
+        let connection = try connect(create(key: key), .readWrite, key)
+        let lasting = Statement(connection, "SELECT v FROM t WHERE n = 1")
+        for _ in 0..<10_000 { #expect(try value(connection) == "canary-in-a-row") }
+        #expect(connection.adoptedStatementCount <= 128)
+        for _ in 0..<1_000 {
+            #expect(try lasting.first { $0.text(0) } == "canary-in-a-row")
+            lasting.finalize()
+        }
+        #expect(connection.adoptedStatementCount <= 128)
+        #expect(try lasting.step())
+        try connection.close()
+    }
+
     @Test("a statement of a closed connection says closed")
     func closed() throws {
         let connection = try Connection(inMemoryOf: "test")

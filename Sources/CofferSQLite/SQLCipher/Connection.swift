@@ -26,8 +26,10 @@ package import CofferSealing
     /// ``PreparedStatement``.
     @exclusivity(unchecked) private(set) var handle: OpaquePointer?
 
-    /// Statements that this connection must free before it closes.
+    /// Prepared statements that this connection must free before it closes, and some that are gone.
     private var statements: [WeakStatement] = []
+    /// How many of them there may be before those that are gone are taken out.
+    private var statementLimit = 128
 
     /// What long statements ask while they run: see ``ask(_:)``.
     var question: ProgressQuestion?
@@ -236,9 +238,17 @@ package import CofferSealing
         try? close()
     }
 
+    /// Has the statement freed before the connection closes, should it live that long.
     func adopt(_ statement: PreparedStatement) {
+        if statements.count >= statementLimit {
+            statements.removeAll { $0.statement == nil }
+            statementLimit = max(statementLimit, 2 * statements.count)
+        }
         statements.append(WeakStatement(statement: statement))
     }
+
+    /// How many statements are kept account of, for tests.
+    var adoptedStatementCount: Int { statements.count }
 }
 
 private struct WeakStatement {

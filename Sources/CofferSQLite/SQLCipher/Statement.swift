@@ -14,7 +14,6 @@ package import CofferSealing
     package init(_ connection: Connection, _ sql: StaticString) {
         self.connection = connection
         self.sql = sql
-        connection.adopt(prepared)
     }
 
     /// Frees the prepared statement; running it again prepares it anew.
@@ -29,6 +28,10 @@ package import CofferSealing
             unsafe sqlcipher_prepare_v2(database, sql.utf8Start, Int32(sql.utf8CodeUnitCount), &prepared.handle, nil))
         guard let handle = unsafe handle else {
             preconditionFailure("a statement without SQL")
+        }
+        if !prepared.isAdopted {
+            prepared.isAdopted = true
+            connection.adopt(prepared)
         }
         return unsafe handle
     }
@@ -173,6 +176,9 @@ package import CofferSealing
     /// Read for every column of every row: the check that nobody else changes it meanwhile costs more than reading it, and who
     /// has the connection is the only one who may.
     @exclusivity(unchecked) fileprivate(set) var handle: OpaquePointer?
+
+    /// Whether its connection frees it: from when it is first prepared, since most of those that are made never are.
+    fileprivate var isAdopted = false
 
     deinit { finalize() }
 
