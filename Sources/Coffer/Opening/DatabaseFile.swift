@@ -40,14 +40,12 @@ struct DatabaseFile: Sendable {
         var labeledKeys: Set<KeySlot.ID>
     }
 
-    /// Looks into the file through a connection that can't write: whose it is, and whether it is whole where the writer
-    /// begins.
+    /// Looks into the file through a connection that can't write: see ``inspect(through:)``.
     ///
     /// A connection that can write would copy the log into the file as it closes, even into a damaged one. Leaves every
     /// file as it was; with a log in place, all but its index.
     ///
-    /// - Throws: `damaged` (500), `unsupportedFormat` (501) for a later schema, `busy` (503) when the log can't be read
-    ///   for want of an index that can't be made.
+    /// - Throws: as ``inspect(through:)``; `busy` (503) when the log can't be read for want of an index that can't be made.
     func inspect() throws(CofferError) -> Inspection {
         let hasLog = logByteCount > 0
         let hadLogIndex = hasLogIndex
@@ -55,7 +53,13 @@ struct DatabaseFile: Sendable {
         defer { if hasLog && !hadLogIndex { removeLogIndex() } }
         let connection = try connect(hasLog ? .readOnly : .immutable, cacheByteCount: 1 << 20)
         defer { try? connection.close() }
+        return try inspect(through: connection)
+    }
 
+    /// Looks into the file: whose it is, and whether it is whole where the writer begins.
+    ///
+    /// - Throws: `damaged` (500), `unsupportedFormat` (501) for a later schema.
+    func inspect(through connection: Connection) throws(CofferError) -> Inspection {
         let binding = try Binding.read(from: connection)
         let version = try Statement(connection, "PRAGMA user_version").first { $0.integer(0) } ?? 0
         guard version == Schema.version else {
@@ -77,23 +81,25 @@ struct DatabaseFile: Sendable {
     /// - Throws: `busy` (503) when there is a log, and it can't be read for want of an index that can't be made.
     func checkLogReadable() throws(CofferError) {
         guard logByteCount > 0 else { return }
-        guard FileManager.default.isWritableFile(atPath: hasLogIndex ? path + "-shm" : directory) else {
+        guard FileStatus.isWritable(path: hasLogIndex ? path + "-shm" : directory) else {
             throw CofferError(.busy, of: subject, "its log has to be read first, and the directory can't be written")
         }
     }
 
     /// - Throws: `readOnly` (403) where the file or its directory can't be written. SQLite would open it for reading then.
     func checkWritable() throws(CofferError) {
-        for path in [path, directory] where !FileManager.default.isWritableFile(atPath: path) {
+        guard isWritable else {
             throw CofferError(.readOnly, of: subject, "its file or directory can't be written")
         }
     }
 
-    private var directory: String { (path as NSString).deletingLastPathComponent }
+    private var isWritable: Bool { FileStatus.isWritable(path: path) && FileStatus.isWritable(path: directory) }
 
-    private func byteCount(of path: String) -> Int? {
-        // Attributes are those of the link itself where there is one, so nothing is followed.
-        guard let attributes = try? FileManager.default.attributesOfItem(atPath: path) else { return nil }
-        return (attributes[.size] as? NSNumber)?.intValue
-    }
+    /// Whether a connection that can write may be the first that looks into the file: with no log beside it, there is
+    /// nothing that it could copy into a damaged one as it closes.
+    var canBeInspectedByWriter: Bool { logByteCount == 0 && isWritable }
+
+    private var directory: String { String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)]) }
+
+    private func byteCount(of path: String) -> Int? { FileStatus(path: path)?.byteCount }
 }

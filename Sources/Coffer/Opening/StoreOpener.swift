@@ -14,8 +14,9 @@ struct StoreOpener {
 
     /// Opens the store at `path`.
     ///
-    /// The order: the lock, the manifest, the key, a connection that can only read and finds the binding row, the writer,
-    /// and last, if a crash left something behind, recovery. Until the writer nothing of the store changes.
+    /// The order: the lock, the manifest, the key, the binding row, and last, if a crash left something behind, recovery.
+    /// Until the binding row is found nothing of the store changes: where there is a log, a connection that can only read
+    /// looks for it, before the writer is opened.
     func open() throws(CofferError) -> Storage {
         let store = try LockedStore.open(
             path: path, access: options.readOnly ? .readOnly : .readWrite, timeout: options.lockTimeout,
@@ -55,21 +56,37 @@ struct StoreOpener {
     private func open(_ store: LockedStore, _ manifest: UnlockedManifest) throws(CofferError) -> Storage {
         let files = try store.generation(of: manifest)
         let database = DatabaseFile(path: files.databasePath, subject: subject, key: try manifest.key(for: .database))
+        if options.readOnly {
+            try check(database.inspect(), manifest)
+            return try readOnly(store, manifest, database)
+        }
+        if database.canBeInspectedByWriter {
+            let connection = try connectWriter(database)
+            let inspection = try database.inspect(through: connection)
+            try check(inspection, manifest)
+            return try writable(store, manifest, database, connection, inspection)
+        }
         let inspection = try database.inspect()
-        try inspection.binding.check(against: manifest.manifest, subject: subject)
-        return options.readOnly
-            ? try readOnly(store, manifest, database)
-            : try writable(store, manifest, database, inspection)
+        try check(inspection, manifest)
+        try database.checkWritable()
+        return try writable(store, manifest, database, connectWriter(database), inspection)
     }
 
-    private func writable(
-        _ store: LockedStore, _ manifest: UnlockedManifest, _ database: DatabaseFile,
-        _ inspection: DatabaseFile.Inspection
-    ) throws(CofferError) -> Storage {
-        try database.checkWritable()
+    private func check(_ inspection: DatabaseFile.Inspection, _ manifest: UnlockedManifest) throws(CofferError) {
+        try inspection.binding.check(against: manifest.manifest, subject: subject)
+    }
+
+    private func connectWriter(_ database: DatabaseFile) throws(CofferError) -> Connection {
         let connection = try database.connect(.readWrite, cacheByteCount: settings.cacheByteCount / 2)
         // Recovery, if any, is durable step by step, whatever is asked for afterwards.
         try connection.execute("PRAGMA synchronous = FULL")
+        return connection
+    }
+
+    private func writable(
+        _ store: LockedStore, _ manifest: UnlockedManifest, _ database: DatabaseFile, _ connection: Connection,
+        _ inspection: DatabaseFile.Inspection
+    ) throws(CofferError) -> Storage {
         var manifest = manifest
         if try store.isStale(manifest, bindingSequence: inspection.binding.sequence) {
             let tables = DocumentTables(connection)

@@ -4,7 +4,7 @@ extension SymmetricKey {
     /// The key as SQLCipher takes a raw one: `x'` and 64 lower-case hex digits and `'`, in memory that is wiped.
     func hexSpecification() -> SecretBytes {
         let digits: StaticString = "0123456789abcdef"
-        return unsafe SecretBytes(byteCount: 67) { text in
+        return unsafe SecretBytes(byteCount: 67, lifetime: .momentary) { text in
             unsafe withBytes { key in
                 precondition(key.count == 32, "only a derived key opens a database file")
                 unsafe text[0] = UInt8(ascii: "x")

@@ -59,3 +59,15 @@ package struct FileStatus: Sendable, Equatable {
         permissions = UInt16(truncatingIfNeeded: status.st_mode & 0o7777)
     }
 }
+
+extension FileStatus {
+    /// What is at `path`, not followed; nil where that can't be told.
+    package init?(path: String) {
+        var status = stat()
+        guard unsafe lstat(path, &status) == 0 else { return nil }
+        self.init(status)
+    }
+
+    /// Whether this process may write to what is at `path`.
+    package static func isWritable(path: String) -> Bool { unsafe access(path, W_OK) == 0 }
+}
