@@ -1,8 +1,8 @@
 internal import Foundation
 
 /// The digest property of an attachment, as Couchbase and CouchDB write it: `sha1-` and base64 of 20 bytes.
-enum SHA1Digest {
-    static func text(of bytes: [UInt8]) -> String { "sha1-" + Data(bytes).base64EncodedString() }
+package enum SHA1Digest {
+    package static func text(of bytes: [UInt8]) -> String { "sha1-" + Data(bytes).base64EncodedString() }
 
     /// The 20 bytes, or nil for another kind of digest.
     static func bytes(of text: String) -> [UInt8]? {

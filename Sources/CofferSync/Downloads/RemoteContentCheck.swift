@@ -66,7 +66,7 @@ struct RemoteContentCheck {
                 let body = isPacked ? response.body.stream.gunzipped() : response.body.stream
                 var digest = StreamingDigest(.sha1)
                 while let piece = try await body.next() { digest.update(piece) }
-                return "sha1-" + Data(digest.finalize()).base64EncodedString()
+                return SHA1Digest.text(of: digest.finalize())
             }
             guard found == digest else { throw SyncError(412, of: location.subject, "the server has another content") }
         } catch let error as SyncError where [404, 410].contains(error.status) {

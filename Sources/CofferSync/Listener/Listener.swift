@@ -27,7 +27,7 @@ public final class Listener: Sendable {
     ///   that is none; 503 where the address can't be listened at.
     public init(_ manager: Manager, options: ListenerOptions) async throws {
         if case .unauthenticatedLoopback = options.access {
-            guard ["127.0.0.1", "::1", "localhost"].contains(options.host) else {
+            guard ListenerOptions.loopbackHosts.contains(options.host) else {
                 throw SyncError(400, "without passwords only loopback is served")
             }
         }

@@ -26,6 +26,9 @@ public struct ListenerOptions: Sendable {
         }
     }
 
+    /// What only this machine reaches.
+    static let loopbackHosts = ["127.0.0.1", "::1", "localhost"]
+
     /// The address that is listened at. Default: `127.0.0.1`, which only this machine reaches. What is sent elsewhere is
     /// encrypted only where there is ``tls``, or a proxy that has it stands before this.
     public var host = "127.0.0.1"

@@ -80,8 +80,8 @@ package final class Service: Sendable {
             else { throw SyncError(403, "pages of other origins are not served") }
         }
         guard case .unauthenticatedLoopback = options.access, let host else { return }
-        let name = host.hasPrefix("[") ? host.prefix { $0 != "]" } + "]" : host.prefix { $0 != ":" }
-        guard ["127.0.0.1", "[::1]", "localhost"].contains(where: { HTTPFields.isSame($0, name) }) else {
+        let name = host.hasPrefix("[") ? host.dropFirst().prefix { $0 != "]" } : host.prefix { $0 != ":" }
+        guard ListenerOptions.loopbackHosts.contains(where: { HTTPFields.isSame($0, name) }) else {
             throw SyncError(403, "without passwords only loopback is served, by no other name")
         }
     }

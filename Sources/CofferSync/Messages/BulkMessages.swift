@@ -58,15 +58,21 @@ package enum RevisionAnswer: Sendable {
     /// Why it didn't come.
     case failure(id: String, revision: String?, SyncError)
 
-    /// Whether it says what became of what was asked for: the revision itself, a later one that has it among its ancestors, or
+    /// The document that it is about; empty where it doesn't say.
+    package var id: String {
+        switch self {
+        case .revision(let json): json["_id"]?.stringValue ?? ""
+        case .failure(let id, _, _): id
+        }
+    }
+
+    /// Whether it says what became of what was asked for of its document: the revision itself, a later one that has it among its ancestors, or
     /// may have, where it doesn't know that far back, or why it didn't come.
     package func settles(_ request: RevisionRequest) -> Bool {
         switch self {
-        case .failure(let id, let revision, _):
-            return id.utf8.elementsEqual(request.id.utf8)
-                && (revision == nil || revision == request.revision?.description)
+        case .failure(_, let revision, _):
+            return revision == nil || revision == request.revision?.description
         case .revision(let json):
-            guard let id = json["_id"]?.stringValue, id.utf8.elementsEqual(request.id.utf8) else { return false }
             if json["_removed"] == true { return true }
             guard let revision = request.revision, let text = json["_rev"]?.stringValue,
                 let found = RevisionID(text), found != revision

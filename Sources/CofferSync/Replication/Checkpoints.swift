@@ -13,7 +13,9 @@ struct Checkpoints {
     private var theirRevision: String?
     private(set) var position: FeedPosition?
     /// What did not come across, and is to be tried again. Kept here only.
-    var postponed = PostponedRevisions()
+    private(set) var postponed = PostponedRevisions()
+    /// What too many documents failed by that are to be tried again: nothing is recorded any more then.
+    private(set) var heldBack: SyncError?
     private var recordedPostponed: [PostponedRevisions.Entry] = []
 
     static let postponedKey = "postponed"
@@ -38,8 +40,17 @@ struct Checkpoints {
         recordedPostponed = postponed.entries
     }
 
+    /// Notes that a revision failed for a reason that may pass.
+    mutating func postpone(_ id: String, _ revision: RevisionID, _ error: SyncError) {
+        if !postponed.add(id, revision) { heldBack = error }
+    }
+
+    /// Takes out what is to be tried again now: all of it, or what is worth it before the next run.
+    mutating func takePostponed(all: Bool) -> [PostponedRevisions.Entry] { postponed.take(all: all) }
+
     /// Notes that everything up to `position` was exchanged, and is on the disk of the target: there first.
     mutating func record(_ position: FeedPosition) async throws {
+        guard heldBack == nil else { return }
         guard position != self.position || postponed.entries != recordedPostponed else { return }
         // A name of its own for each: where one of them is put back to an earlier state, the latest that both have is a moment
         // at which they agreed.

@@ -7,14 +7,8 @@ struct PullRun {
     let remote: RemoteDatabase
     let options: ReplicationOptions
     let monitor: ReplicationMonitor
-    var checkpoints: Checkpoints
-    /// What too many documents failed by that are to be tried again: nothing is recorded any more then.
-    private(set) var heldBack: SyncError?
-    private var refusalCount = 0
-
-    /// Whether something is to be tried again before the next run.
-    var hasDue: Bool { checkpoints.postponed.hasDue }
-
+    private(set) var checkpoints: Checkpoints
+    private var refusals = RefusalStreak()
     /// The average of what came so far, to ask for about as much as a batch may have.
     private var averageByteCount = 1000
     private var knowsBulkGet = true
@@ -55,7 +49,7 @@ struct PullRun {
             if !page.rows.isEmpty { monitor.change { $0.activity = .active } }
             try await take(page)
             position = page.last
-            if heldBack == nil { try await checkpoints.record(position) }
+            try await checkpoints.record(position)
             if page.rows.count < Self.pageRowCount { return position }
         }
     }
@@ -63,7 +57,7 @@ struct PullRun {
     /// Tries again what did not come across: all of it, or what is worth it before the next run.
     mutating func retry(all: Bool) async throws {
         guard let position = checkpoints.position else { return }
-        let due = checkpoints.postponed.take(all: all)
+        let due = checkpoints.takePostponed(all: all)
         guard !due.isEmpty else { return }
         var wanted: [RevisionRequest] = []
         for entry in due { wanted += try missing(entry.revisions, of: entry.id) }
@@ -114,7 +108,7 @@ struct PullRun {
         let answers: [RevisionAnswer]
         do {
             answers = try await answersInBulk(requests)
-            refusalCount = 0
+            refusals.end()
         } catch let error as SyncError where !error.isAboutServer && Self.mayBeAboutOne(error) {
             // Together they are too large, or one of them is what can't be read.
             guard let request = requests.first, requests.count == 1 else {
@@ -126,31 +120,30 @@ struct PullRun {
                 try await fetch(Array(requests[(requests.count / 2)...]))
                 return
             }
-            refusalCount += 1
-            if refusalCount == Self.refusalLimit { throw error }
+            try refusals.add(error)
             note(error, request.id, request.revision)
             return
         }
-        var unanswered = requests
+        let asked = Dictionary(grouping: requests) { ByteKey($0.id) }
+        var unanswered = asked
         var incoming: [IncomingRevision] = []
         for answer in answers {
-            unanswered.removeAll(where: answer.settles)
+            let id = ByteKey(answer.id)
+            unanswered[id]?.removeAll(where: answer.settles)
             switch answer {
             case .failure(let id, let revision, let error):
                 note(error, id, revision.flatMap(RevisionID.init))
             case .revision(let json):
-                let id = json["_id"]?.stringValue ?? ""
-                let request = requests.first { $0.id.utf8.elementsEqual(id.utf8) }
                 // Sync Gateway's way to say that the document left the channels that one may read.
-                if json["_removed"] == true || request == nil { continue }
+                guard let request = asked[id]?.first, json["_removed"] != true else { continue }
                 do {
                     incoming.append(try IncomingRevision(json))
                 } catch {
-                    note(error, id, request?.revision)
+                    note(error, request.id, request.revision)
                 }
             }
         }
-        for request in unanswered {
+        for request in requests where unanswered[ByteKey(request.id)]?.contains(request) == true {
             note(
                 SyncError.garbage("the server does not say what became of it", of: "document \(request.id)"),
                 request.id, request.revision)
@@ -163,9 +156,6 @@ struct PullRun {
     private static func mayBeAboutOne(_ error: SyncError) -> Bool {
         error.status == 413 || (error.status >= 500 && error.status != 503 && error.status != 504)
     }
-
-    /// Where that many in a row are refused one by one, it is not about them.
-    private static let refusalLimit = 20
 
     private mutating func answersInBulk(_ requests: [RevisionRequest]) async throws -> [RevisionAnswer] {
         if knowsBulkGet {
@@ -217,7 +207,7 @@ struct PullRun {
         var isTriedAgain = false
         if let error = error as? SyncError, error.mayPass || error.status == 401, let revision {
             isTriedAgain = true
-            if !checkpoints.postponed.add(id, revision) { heldBack = error }
+            checkpoints.postpone(id, revision, error)
         }
         monitor.fail(DocumentFailure(documentID: id, revisionID: revision, error: error, isTriedAgain: isTriedAgain))
     }

@@ -7,13 +7,8 @@ struct PushRun {
     let remote: RemoteDatabase
     let options: ReplicationOptions
     let monitor: ReplicationMonitor
-    var checkpoints: Checkpoints
-    /// What too many documents failed by that are to be tried again: nothing is recorded any more then.
-    private(set) var heldBack: SyncError?
-    private var refusalCount = 0
-
-    /// Whether something is to be tried again before the next run.
-    var hasDue: Bool { checkpoints.postponed.hasDue }
+    private(set) var checkpoints: Checkpoints
+    private var refusals = RefusalStreak()
 
     init(
         _ database: Database, _ remote: RemoteDatabase, _ options: ReplicationOptions, _ monitor: ReplicationMonitor,
@@ -49,7 +44,7 @@ struct PushRun {
             monitor.change { $0.completedCount += wanted.count }
             if reader.position > position {
                 position = reader.position
-                if heldBack == nil { try await checkpoints.record(FeedPosition(.number(JSONNumber(Int64(position))))) }
+                try await checkpoints.record(FeedPosition(.number(JSONNumber(Int64(position)))))
             }
             if changed.isEmpty { return position }
         }
@@ -58,7 +53,7 @@ struct PushRun {
     /// Tries again what did not come across: all of it, or what is worth it before the next run.
     mutating func retry(all: Bool) async throws {
         guard let position = checkpoints.position else { return }
-        var rest = checkpoints.postponed.take(all: all)[...]
+        var rest = checkpoints.takePostponed(all: all)[...]
         guard !rest.isEmpty else { return }
         while !rest.isEmpty {
             try Task.checkCancellation()
@@ -160,7 +155,7 @@ struct PushRun {
                 let revision = failure.revision ?? entries.first { $0.id == failure.id }?.revision
                 try note(failure.error, failure.id, revision, mayPass: failure.error.mayPass)
             }
-            refusalCount = 0
+            refusals.end()
         } catch let error as SyncError where !error.isAboutServer {
             guard let entry = entries.first, entries.count == 1 else {
                 let middle = entries.startIndex + entries.count / 2
@@ -168,16 +163,12 @@ struct PushRun {
                 try await save(entries[middle...])
                 return
             }
-            refusalCount += 1
-            if refusalCount == Self.refusalLimit { throw error }
+            try refusals.add(error)
             // These are about what was sent. Others may be said by what stands between, or by who doesn't know better.
             let isFinal = [400, 409, 412, 413, 415].contains(error.status)
             try note(error, entry.id, entry.revision, mayPass: !isFinal)
         }
     }
-
-    /// Where that many in a row are refused one by one, it is not about them.
-    private static let refusalLimit = 20
 
     /// Sends a revision with its contents: those alone that are new since an ancestor that the server has.
     private func send(_ revision: OutgoingRevision, _ history: [RevisionID], known: [RevisionID]) async throws {
@@ -236,7 +227,7 @@ struct PushRun {
     private mutating func note(_ error: SyncError, _ id: String, _ revision: RevisionID?, mayPass: Bool) throws {
         if error.isAboutServer { throw error }
         let isTriedAgain = mayPass && revision != nil
-        if isTriedAgain, let revision, !checkpoints.postponed.add(id, revision) { heldBack = error }
+        if isTriedAgain, let revision { checkpoints.postpone(id, revision, error) }
         monitor.fail(DocumentFailure(documentID: id, revisionID: revision, error: error, isTriedAgain: isTriedAgain))
     }
 }

@@ -264,11 +264,11 @@ public final class Replication: Sendable {
         var attemptCount = 0
         while true {
             position = try await run.run(from: position, waits: waits)
-            if let error = run.heldBack { throw error }
+            if let error = run.checkpoints.heldBack { throw error }
             progress()
             guard options.isContinuous else { return }
             monitor.change { $0.activity = .idle }
-            waits = !run.hasDue
+            waits = !run.checkpoints.postponed.hasDue
             if waits {
                 attemptCount = 0
             } else {
@@ -288,11 +288,11 @@ public final class Replication: Sendable {
         var attemptCount = 0
         while true {
             position = try await run.run(from: position)
-            if let error = run.heldBack { throw error }
+            if let error = run.checkpoints.heldBack { throw error }
             progress()
             guard options.isContinuous else { return }
             monitor.change { $0.activity = .idle }
-            if run.hasDue {
+            if run.checkpoints.postponed.hasDue {
                 attemptCount += 1
                 try await sleep(options.retry.pause(after: attemptCount, chance: Double.random(in: 0...1)))
                 try await run.retry(all: false)

@@ -66,10 +66,19 @@ struct Memory {
         return true
     }
 
+    /// Attaches a file of so many bytes.
     private static func write(_ byteCount: Int, into database: Database) async throws {
+        let file = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
+        defer { try? FileManager.default.removeItem(at: file) }
+        try Data().write(to: file)
+        let handle = try FileHandle(forWritingTo: file)
+        let piece = Data((0..<(1 << 20)).map { UInt8(truncatingIfNeeded: $0 &* 31) })
+        for offset in stride(from: 0, to: byteCount, by: piece.count) {
+            try handle.write(contentsOf: piece.prefix(byteCount - offset))
+        }
+        try handle.close()
         let draft = try database.document(withID: "large").newRevision()
-        try draft.setAttachment(
-            named: "a", contentType: "application/octet-stream", contentsOf: RepeatedStream(byteCount: byteCount))
+        try draft.setAttachment(named: "a", contentType: "application/octet-stream", contentsOf: file)
         try await draft.save()
     }
 
@@ -110,33 +119,4 @@ private final class Child {
     }
 
     func closeInput() { try? input.fileHandleForWriting.close() }
-}
-
-/// Bytes that are made when they are read.
-private final class RepeatedStream: InputStream {
-    private let byteCount: Int
-    private var offset = 0
-    private var status = Stream.Status.notOpen
-
-    init(byteCount: Int) {
-        self.byteCount = byteCount
-        super.init(data: Data())
-    }
-
-    override var streamStatus: Stream.Status { status }
-    override var streamError: (any Error)? { nil }
-    override var hasBytesAvailable: Bool { offset < byteCount }
-    override func open() { status = .open }
-    override func close() { status = .closed }
-
-    override func read(_ buffer: UnsafeMutablePointer<UInt8>, maxLength: Int) -> Int {
-        let count = min(maxLength, byteCount - offset)
-        for place in 0..<count { buffer[place] = UInt8(truncatingIfNeeded: (offset + place) &* 31) }
-        offset += count
-        return count
-    }
-
-    override func getBuffer(
-        _ buffer: UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>, length: UnsafeMutablePointer<Int>
-    ) -> Bool { false }
 }

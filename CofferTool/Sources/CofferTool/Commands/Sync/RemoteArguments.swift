@@ -99,13 +99,7 @@ struct RemoteArguments: ParsableArguments {
     ) throws(Failure) -> (password: KeySource?, headers: [(String, KeySource)]) {
         var ofPassword: KeySource?
         if userName != nil {
-            if let password {
-                ofPassword = try KeySource(password)
-            } else if Terminal.isPresent {
-                ofPassword = KeySource(origin: .prompt)
-            } else {
-                throw .usage("--user needs a password", hint: "--password SOURCE, as for --key")
-            }
+            ofPassword = try KeySource.ofPassword(password)
         } else if password != nil || session {
             throw .usage("--password and --session need a --user")
         }

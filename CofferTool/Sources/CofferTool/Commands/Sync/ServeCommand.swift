@@ -181,11 +181,7 @@ struct ServeCommand: ParsableCommand {
         }
         guard !noAuthentication else { throw .usage("--user and --no-authentication exclude each other") }
         guard !user.isEmpty, !user.contains(":") else { throw .usage("--user is a name without a colon") }
-        if let password { return try KeySource(password) }
-        guard Terminal.isPresent else {
-            throw .usage("--user needs a password", hint: "--password SOURCE, as for --key")
-        }
-        return KeySource(origin: .prompt)
+        return try KeySource.ofPassword(password)
     }
 
     private func access(_ source: KeySource?) throws(Failure) -> ListenerOptions.Access {
