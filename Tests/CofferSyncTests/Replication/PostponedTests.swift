@@ -79,6 +79,51 @@ import Testing
         #expect(try Contents(database) == Contents(peers.remote))
     }
 
+    @Test("a branch that a server leaves out is asked for again, though the other has come") func unansweredBranch()
+        async throws
+    {
+        let root = try peers.remote.write("forked", ["n": 1])
+        for number in [2, 3] {
+            let draft = try root.createRevision()
+            draft.properties = ["n": .number(.init(Int64(number)))]
+            try await draft.saveAllowingConflict()
+        }
+        let forgetful = InterceptingTransport(peers.server) { request, _, inner in
+            let answer = try await inner.send(request)
+            guard request.target.contains("_bulk_get") else { return answer }
+            let json = try JSONValue(json: try await answer.body.stream.collect(upTo: 1 << 20))
+            let results = json["results"]?.arrayValue ?? []
+            #expect(results.count == 2)
+            let rest = JSONValue.object(["results": .array(Array(results.prefix(1)))])
+            return HTTPResponse(200, body: .bytes(try rest.canonicalJSON()))
+        }
+        let pull = try peers.replication(.pull, database, through: forgetful)
+        try await pull.run()
+        #expect(pull.failures.map(\.documentID) == ["forked"] && pull.failures.allSatisfy(\.isTriedAgain))
+        #expect(try database["forked"]?.leafRevisions.count == 1)
+        try await peers.pull(database)
+        #expect(try Contents(database) == Contents(peers.remote))
+    }
+
+    @Test("where more fail than can be kept for later, the run ends, and a later one gets them all") func tooMany()
+        async throws
+    {
+        let count = PostponedRevisions.limit + 100
+        let remote = try peers.remote
+        try await remote.inTransaction {
+            for number in 0..<count { try remote.write("doc-\(number)", [:]) }
+        }
+        let forgetful = InterceptingTransport(peers.server) { request, _, inner in
+            guard request.target.contains("_bulk_get") else { return try await inner.send(request) }
+            return HTTPResponse(200, body: .bytes(Array(#"{"results":[]}"#.utf8)))
+        }
+        let pull = try peers.replication(.pull, database, through: forgetful)
+        let error = await #expect(throws: SyncError.self) { try await pull.run() }
+        #expect(error?.status == 502)
+        try await peers.pull(database)
+        #expect(try database.documentCount == count)
+    }
+
     @Test("a document that can't be read keeps no other from coming", arguments: [false, true])
     func unreadable(inParts: Bool) async throws {
         try fill(peers.remote, count: 30, byteCount: 10)
