@@ -86,6 +86,7 @@ extension [UInt8] {
 
     /// Appends a string of canonical JSON, quotation marks included.
     mutating func append(quoting text: Span<UInt8>) {
+        guard text.skipUnescaped(from: 0) < text.count else { return append(quotingPlain: text) }
         append(UInt8(ascii: "\""))
         var start = 0
         while true {
@@ -96,6 +97,15 @@ extension [UInt8] {
             start = at + 1
         }
         append(UInt8(ascii: "\""))
+    }
+
+    /// The same for a string in which nothing is escaped, as in most: room is made once for all of it.
+    private mutating func append(quotingPlain text: Span<UInt8>) {
+        append(addingCapacity: text.count + 2) { output in
+            output.append(UInt8(ascii: "\""))
+            output.append(copying: text)
+            output.append(UInt8(ascii: "\""))
+        }
     }
 
     /// Appends the bytes of a string whose escapes are known to be valid.

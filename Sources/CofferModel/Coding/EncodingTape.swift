@@ -30,6 +30,17 @@ struct EncodingTape {
         /// Where the node is, for coding paths.
         let parent: Int
         let key: (any CodingKey)?
+
+        /// Notes its next entry.
+        ///
+        /// - Returns: the one before, or -1.
+        fileprivate mutating func noteEntry(_ place: Int) -> Int {
+            let previous = last
+            if previous < 0 { first = place }
+            last = place
+            count += 1
+            return previous
+        }
     }
 
     /// A member of an object or an element of an array.
@@ -107,9 +118,8 @@ struct EncodingTape {
     private mutating func link(_ entry: Entry, to parent: Int) {
         entries.append(entry)
         let place = entries.count - 1
-        if nodes[parent].last < 0 { nodes[parent].first = place } else { entries[nodes[parent].last].next = place }
-        nodes[parent].last = place
-        nodes[parent].count += 1
+        let previous = nodes[parent].noteEntry(place)
+        if previous >= 0 { entries[previous].next = place }
     }
 
     /// Writes a member's key, and a colon.

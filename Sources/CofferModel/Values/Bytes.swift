@@ -109,6 +109,22 @@ extension [UInt8] {
     }
 }
 
+extension OutputSpan<UInt8> {
+    /// Appends a copy of `bytes`, for which there must be room.
+    @inline(__always)
+    mutating func append(copying bytes: Span<UInt8>) {
+        precondition(bytes.count <= freeCapacity, "no room for \(bytes.count) bytes")
+        unsafe withUnsafeMutableBufferPointer { output, count in
+            unsafe bytes.withUnsafeBufferPointer { bytes in
+                // An empty buffer may have no address.
+                guard let start = bytes.baseAddress, let room = output.baseAddress else { return }
+                unsafe (room + count).initialize(from: start, count: bytes.count)
+            }
+            count += bytes.count
+        }
+    }
+}
+
 /// Whether the ASCII of `literal` stands anywhere in `text`.
 func containsBytes(of literal: StaticString, in text: [UInt8]) -> Bool {
     let (first, span) = unsafe (Int32(literal.utf8Start.pointee), text.span)
