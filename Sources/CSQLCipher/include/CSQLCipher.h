@@ -43,7 +43,6 @@ typedef struct sqlite3_stmt sqlite3_stmt;
     X(int, column_type, (sqlite3_stmt * statement, int column), (statement, column)) \
     X(long long, column_int64, (sqlite3_stmt * statement, int column), (statement, column)) \
     X(double, column_double, (sqlite3_stmt * statement, int column), (statement, column)) \
-    X(const unsigned char *, column_text, (sqlite3_stmt * statement, int column), (statement, column)) \
     X(const void *, column_blob, (sqlite3_stmt * statement, int column), (statement, column)) \
     X(int, column_bytes, (sqlite3_stmt * statement, int column), (statement, column)) \
     X(int, changes, (sqlite3 * db), (db)) \

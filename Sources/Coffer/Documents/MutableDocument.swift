@@ -35,10 +35,10 @@ public final class MutableDocument {
     }
 
     init(_ revision: SavedRevision) throws(CofferError) {
-        id = revision.document.documentID
+        id = revision.documentID
         properties = try revision.properties
         revisionID = revision.revisionID
-        database = revision.document.database
+        database = revision.database
     }
 
     /// One property. Setting nil removes it; setting `.null` keeps it as JSON's null.
@@ -62,12 +62,12 @@ public final class MutableDocument {
     }
 
     func noteSaved(_ revision: SavedRevision) -> SavedRevision {
-        revision.document.database.storage.whenRolledBack { [weak self, weak own = database, revisionID] in
+        revision.database.storage.whenRolledBack { [weak self, weak own = database, revisionID] in
             self?.revisionID = revisionID
             self?.database = own
         }
         revisionID = revision.isDeletion ? nil : revision.revisionID
-        database = revision.document.database
+        database = revision.database
         return revision
     }
 }

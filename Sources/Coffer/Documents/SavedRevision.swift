@@ -6,10 +6,10 @@ internal import Synchronization
 /// One revision of a document, as it was saved. It never changes. Safe from any thread.
 public final class SavedRevision: Sendable {
     /// The document that this is a revision of.
-    public let document: Document
+    public var document: Document { database.document(withID: documentID) }
 
     /// The document's id.
-    public var documentID: String { document.documentID }
+    public let documentID: String
 
     /// The revision's id: its generation, and a digest of its parent and content. The same edit has the same id anywhere.
     public var revisionID: RevisionID { stored.id }
@@ -20,6 +20,7 @@ public final class SavedRevision: Sendable {
     /// The revision's number in the order in which the database got them.
     public var sequence: Int { Int(stored.sequence) }
 
+    let database: Database
     let stored: StoredRevision
 
     /// The properties, once they were asked for: reading them out of their bytes costs more than anything else here.
@@ -30,9 +31,15 @@ public final class SavedRevision: Sendable {
         var attachments: [(name: String, stub: AttachmentStub)]
     }
 
-    init(document: Document, _ stored: StoredRevision) {
-        self.document = document
+    /// Made of the parts of a ``Document``, since listing would make one for each revision that nobody asks for.
+    init(of documentID: String, in database: Database, _ stored: consuming StoredRevision) {
+        self.documentID = documentID
+        self.database = database
         self.stored = stored
+    }
+
+    convenience init(document: Document, _ stored: consuming StoredRevision) {
+        self.init(of: document.documentID, in: document.database, stored)
     }
 
     // MARK: Content
@@ -143,7 +150,7 @@ public final class SavedRevision: Sendable {
     private func read<Value>(
         _ body: (DocumentTables) throws(CofferError) -> Value
     ) throws(CofferError) -> Value {
-        try document.database.storage.read { (tables) throws(CofferError) in
+        try database.storage.read { (tables) throws(CofferError) in
             guard try tables.hasRevision(sequence: stored.sequence) else {
                 throw CofferError(
                     .revisionNotFound, of: document.subject,
@@ -171,7 +178,7 @@ public final class SavedRevision: Sendable {
             let attachments = try object.attachmentStubs()
             object["_attachments"] = nil
             if CanonicalBody.mayHoldBlobs(body) {
-                let storage = document.database.storage
+                let storage = database.storage
                 object = object.replacingReferences { Blob($0, in: storage) }
             }
             return Decoded(properties: object, attachments: attachments)
@@ -195,7 +202,7 @@ public final class SavedRevision: Sendable {
 extension SavedRevision: Equatable {
     /// Whether both are the same revision of the same document.
     public static func == (left: SavedRevision, right: SavedRevision) -> Bool {
-        left.revisionID == right.revisionID && left.document.database === right.document.database
-            && left.document.documentID.utf8.elementsEqual(right.document.documentID.utf8)
+        left.revisionID == right.revisionID && left.database === right.database
+            && left.documentID.utf8.elementsEqual(right.documentID.utf8)
     }
 }

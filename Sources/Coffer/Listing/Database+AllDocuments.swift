@@ -156,12 +156,12 @@ private struct AllDocumentsReader {
         try tables.documents(
             from: first, to: last, descending: options.isDescending, includesDeleted: options.includesDeleted,
             loadsBodies: options.loadsProperties
-        ) { (document) throws(CofferError) in
-            let id = document.id.text
-            if let passed = passedID.take(), haveSameText(id, passed) { return true }
-            if !options.includesEnd, let end = options.endID, haveSameText(id, end) { return true }
-            let hasRoom = isMeant(document) ? batch.take(document) : batch.passOver()
-            if !hasRoom { lastID = id }
+        ) { (winner, id, row) throws(CofferError) in
+            if let passed = passedID.take(), haveSameText(id.text, passed) { return true }
+            if !options.includesEnd, let end = options.endID, haveSameText(id.text, end) { return true }
+            let isMeant = isMeant(id, row, isDeletion: winner.isDeletion)
+            let hasRoom = isMeant ? batch.take(winner, of: id) : batch.passOver()
+            if !hasRoom { lastID = id.text }
             return hasRoom
         }
         isOver = !batch.isFull
@@ -180,8 +180,9 @@ private struct AllDocumentsReader {
         ) { (revision, id, row) throws(CofferError) in
             lastSequence = revision.sequence
             visitCount += 1
-            let document = ListedDocument(id: id, row: row, winner: revision)
-            if row.winner == revision.sequence && isMeant(document) { _ = batch.take(document) }
+            if row.winner == revision.sequence && isMeant(id, row, isDeletion: revision.isDeletion) {
+                _ = batch.take(revision, of: id)
+            }
             // Replaced revisions cost time, too.
             if visitCount >= 20 * limit.rowCount { batch.isFull = true }
             return !batch.isFull
@@ -191,11 +192,11 @@ private struct AllDocumentsReader {
     }
 
     /// Whether the document is one that is asked for, wherever it stands.
-    private func isMeant(_ document: ListedDocument) -> Bool {
-        if document.winner.isDeletion && !options.includesDeleted { return false }
-        if options.onlyConflicts && !document.row.flags.contains(.isInConflict) { return false }
+    private func isMeant(_ id: DocumentID, _ row: DocumentRow, isDeletion: Bool) -> Bool {
+        if isDeletion && !options.includesDeleted { return false }
+        if options.onlyConflicts && !row.flags.contains(.isInConflict) { return false }
         guard let prefix = options.idPrefix, options.ids == nil else { return true }
-        return document.id.text.utf8.starts(with: prefix.utf8)
+        return id.text.utf8.starts(with: prefix.utf8)
     }
 
     private mutating func readKeys(_ tables: DocumentTables, _ batch: inout Batch) throws(CofferError) {
@@ -204,8 +205,7 @@ private struct AllDocumentsReader {
             let id = try database.document(withID: ids[keyCount]).checkedID
             keyCount += 1
             guard let (row, winner) = try tables.winner(of: id) else { continue }
-            let document = ListedDocument(id: id, row: row, winner: winner)
-            if isMeant(document) { _ = batch.take(document) }
+            if isMeant(id, row, isDeletion: winner.isDeletion) { _ = batch.take(winner, of: id) }
         }
         isOver = keyCount == ids.count
     }
@@ -239,15 +239,14 @@ private struct Batch {
     }
 
     /// - Returns: whether there is room for another one.
-    mutating func take(_ document: ListedDocument) -> Bool {
+    mutating func take(_ winner: consuming StoredRevision, of id: DocumentID) -> Bool {
         visitCount += 1
         if skipCount > 0 {
             skipCount -= 1
         } else {
-            revisions.append(
-                SavedRevision(document: database.document(withID: document.id.text), document.winner))
+            byteCount += winner.body?.count ?? 0
             remainingCount -= 1
-            byteCount += document.winner.body?.count ?? 0
+            revisions.append(SavedRevision(of: id.text, in: database, winner))
         }
         isFull =
             revisions.count >= limit.rowCount || byteCount >= limit.byteCount || remainingCount == 0

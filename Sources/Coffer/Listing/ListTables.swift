@@ -2,12 +2,8 @@ internal import CofferModel
 internal import CofferSealing
 internal import CofferSQLite
 
-/// A document's row with its winning revision.
-struct ListedDocument: Sendable {
-    var id: DocumentID
-    var row: DocumentRow
-    var winner: StoredRevision
-}
+/// Takes a revision with its document's id and row, and says whether to go on.
+typealias VisitRevision = (consuming StoredRevision, DocumentID, DocumentRow) throws(CofferError) -> Bool
 
 /// How far a batch goes.
 struct BatchLimit {
@@ -67,7 +63,7 @@ final class ListTables {
     /// Documents from `first` to `last`, both included, in the order of their ids' bytes; nil is no bound.
     fileprivate func documents(
         from first: String?, to last: String?, descending: Bool, includesDeleted: Bool, loadsBodies: Bool,
-        _ tables: DocumentTables, _ visit: (ListedDocument) throws(CofferError) -> Bool
+        _ tables: DocumentTables, _ visit: VisitRevision
     ) throws(CofferError) {
         let statement = descending ? byIDDescending : byID
         defer { statement.reset() }
@@ -82,8 +78,8 @@ final class ListTables {
                 throw CofferError(.damaged, of: subject, "the current revision of document \(id.text) is missing")
             }
             let winner = try tables.revision(statement, bodyColumns: (6, 7))
-            guard try visit(ListedDocument(id: id, row: DocumentRow(of: winner, flags(statement)), winner: winner))
-            else { return }
+            let row = DocumentRow(of: winner, flags(statement))
+            guard try visit(winner, id, row) else { return }
         }
     }
 
@@ -91,7 +87,7 @@ final class ListTables {
     /// where it is the winner's.
     fileprivate func revisions(
         from first: Int64, to last: Int64, descending: Bool, loadsBodies: Bool, _ tables: DocumentTables,
-        _ visit: (StoredRevision, DocumentID, DocumentRow) throws(CofferError) -> Bool
+        _ visit: VisitRevision
     ) throws(CofferError) {
         let statement = descending ? bySequenceDescending : bySequence
         defer { statement.reset() }
@@ -124,7 +120,7 @@ extension DocumentTables {
     /// Documents from `first` to `last`, both included, in the order of their ids' bytes; nil is no bound.
     func documents(
         from first: String?, to last: String?, descending: Bool, includesDeleted: Bool, loadsBodies: Bool,
-        visit: (ListedDocument) throws(CofferError) -> Bool
+        visit: VisitRevision
     ) throws(CofferError) {
         try lists.documents(
             from: first, to: last, descending: descending, includesDeleted: includesDeleted, loadsBodies: loadsBodies,
@@ -134,7 +130,7 @@ extension DocumentTables {
     /// Revisions in the order of their sequences: see above.
     func revisions(
         from first: Int64, to last: Int64, descending: Bool, loadsBodies: Bool,
-        visit: (StoredRevision, DocumentID, DocumentRow) throws(CofferError) -> Bool
+        visit: VisitRevision
     ) throws(CofferError) {
         try lists.revisions(
             from: first, to: last, descending: descending, loadsBodies: loadsBodies, self, visit)

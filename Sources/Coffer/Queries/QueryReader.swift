@@ -54,7 +54,7 @@ struct QueryReader {
         let limit = wanted > .max / 2 - 1_000 ? Int.max : 2 * wanted + 1_000
         var keys: [(key: [UInt8], id: String)] = []
         while case let batch = try source.nextBatch(.max), !batch.isEmpty {
-            for revision in batch { keys.append((try query.sortKey(of: revision), revision.document.documentID)) }
+            for revision in batch { keys.append((try query.sortKey(of: revision), revision.documentID)) }
             // What is certainly beyond the limit isn't kept.
             if keys.count > limit {
                 keys.sort { $0.key.lexicographicallyPrecedes($1.key) }
@@ -145,12 +145,12 @@ extension DocumentQuery {
     /// Whether the revision is what its document is asked for.
     fileprivate func matches(_ revision: SavedRevision) throws(CofferError) -> Bool {
         guard let predicate else { return true }
-        return predicate.matches(try revision.properties, id: revision.document.documentID)
+        return predicate.matches(try revision.properties, id: revision.documentID)
     }
 
     /// Bytes that sort as documents are to.
     fileprivate func sortKey(of revision: SavedRevision) throws(CofferError) -> [UInt8] {
-        let (properties, id) = (try revision.properties, revision.document.documentID)
+        let (properties, id) = (try revision.properties, revision.documentID)
         var key: [UInt8] = []
         for order in self.order {
             let part = try CollationKey(of: [order.path.value(in: properties, id: id)]).bytes

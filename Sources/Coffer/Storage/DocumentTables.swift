@@ -233,14 +233,12 @@ final class DocumentTables {
     func revision(
         _ statement: Statement, bodyColumns: (digest: Int32, body: Int32)
     ) throws(CofferError) -> StoredRevision {
-        let sequence = statement.integer(0)
         var found = try StoredRevision(bodiless: statement, subject: connection.subject)
-        if !statement.isNull(bodyColumns.body) {
-            let body = statement.bytes(bodyColumns.body)
+        if let body = statement.bytesIfAny(bodyColumns.body) {
             let digest = statement.isNull(bodyColumns.digest) ? nil : statement.bytes(bodyColumns.digest)
             guard BodyDigest.matches(digest, of: body) else {
                 throw CofferError(
-                    .damaged, of: connection.subject, "the body of revision \(sequence) is not what was written")
+                    .damaged, of: connection.subject, "the body of revision \(found.sequence) is not what was written")
             }
             found.body = body
         }

@@ -146,26 +146,30 @@ package import CofferSealing
     }
 
     /// The text in `column`, empty for null.
-    package func text(_ column: Int32) -> String {
-        let characters = unsafe sqlcipher_column_text(handle, column)
-        let count = unsafe Int(sqlcipher_column_bytes(handle, column))
-        return unsafe String(decoding: UnsafeBufferPointer(start: characters, count: count), as: UTF8.self)
-    }
+    package func text(_ column: Int32) -> String { unsafe String(decoding: content(column), as: UTF8.self) }
 
     /// A copy of the blob or text in `column`, empty for null.
-    package func bytes(_ column: Int32) -> [UInt8] {
-        let start = unsafe sqlcipher_column_blob(handle, column)
-        let count = unsafe Int(sqlcipher_column_bytes(handle, column))
-        return unsafe [UInt8](UnsafeRawBufferPointer(start: start, count: count))
+    package func bytes(_ column: Int32) -> [UInt8] { unsafe [UInt8](content(column)) }
+
+    /// A copy of the blob or text in `column`; nil for null.
+    package func bytesIfAny(_ column: Int32) -> [UInt8]? {
+        let content = unsafe content(column)
+        return unsafe content.isEmpty && isNull(column) ? nil : [UInt8](content)
     }
 
     /// The blob of 16 bytes in `column` as two numbers, big-endian; nil for anything else. Allocates nothing.
     package func words(_ column: Int32) -> (high: UInt64, low: UInt64)? {
-        guard isBlob(column), let start = unsafe sqlcipher_column_blob(handle, column),
-            unsafe sqlcipher_column_bytes(handle, column) == 16
-        else { return nil }
-        let words = unsafe start.loadUnaligned(as: (UInt64, UInt64).self)
+        guard isBlob(column), case let content = unsafe content(column), content.count == 16 else { return nil }
+        let words = unsafe content.loadUnaligned(as: (UInt64, UInt64).self)
         return (UInt64(bigEndian: words.0), UInt64(bigEndian: words.1))
+    }
+
+    /// A blob, or text as UTF-8, in which Coffer's files have all of it: until the next step. Asked for as text, SQLite would
+    /// copy it to put a zero behind it.
+    private func content(_ column: Int32) -> UnsafeRawBufferPointer {
+        // It has the bytes before it has their number.
+        let start = unsafe sqlcipher_column_blob(handle, column)
+        return unsafe UnsafeRawBufferPointer(start: start, count: Int(sqlcipher_column_bytes(handle, column)))
     }
 }
 

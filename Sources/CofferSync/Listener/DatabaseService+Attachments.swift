@@ -108,7 +108,7 @@ extension DatabaseService {
         try .json(
             status,
             [
-                "ok": true, "id": .string(revision.document.documentID),
+                "ok": true, "id": .string(revision.documentID),
                 "rev": .string(revision.revisionID.description),
             ], fields: ["ETag": Self.tag(revision.revisionID)])
     }

@@ -40,7 +40,7 @@ extension DatabaseService {
                     return nil
                 }
                 let revision = try saveEdit(object, id: object["_id"]?.stringValue, replacing: nil, contents: [:])
-                id = .string(revision.document.documentID)
+                id = .string(revision.documentID)
                 return ["ok": true, "id": id, "rev": .string(revision.revisionID.description)]
             }
         } catch {

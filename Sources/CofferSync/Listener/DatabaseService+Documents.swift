@@ -117,7 +117,7 @@ extension DatabaseService {
     }
 
     private func saved(_ status: Int, _ revision: SavedRevision) throws -> HTTPResponse {
-        let id = revision.document.documentID
+        let id = revision.documentID
         return try .json(
             status, ["ok": true, "id": .string(id), "rev": .string(revision.revisionID.description)],
             fields: [

@@ -147,7 +147,7 @@ struct DatabaseService {
     }
 
     private func row(_ revision: SavedRevision, _ includesDocuments: Bool) throws -> JSONValue {
-        let id = JSONValue.string(revision.document.documentID)
+        let id = JSONValue.string(revision.documentID)
         var row: JSONObject = ["id": id, "key": id, "value": ["rev": .string(revision.revisionID.description)]]
         if includesDocuments {
             row["doc"] = .object(try OutgoingRevision(revision).json(history: nil) { _ in .stub })

@@ -66,7 +66,7 @@ extension DatabaseService {
             let byteCount = outgoing.contents.filter { $0.generation > since }.reduce(0) { $0 + $1.length }
             guard byteCount <= service.options.documentByteLimit else {
                 throw SyncError(
-                    413, of: "document \(revision.document.documentID)",
+                    413, of: "document \(revision.documentID)",
                     "its attachments are too large to stand in JSON: they are to be had as multipart")
             }
         }

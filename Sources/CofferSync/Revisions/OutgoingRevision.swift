@@ -53,7 +53,7 @@ package struct OutgoingRevision: Sendable {
             body = try JSONValue(json: Array(text)).objectValue ?? [:]
         } catch {
             throw CofferError(
-                .damaged, of: "document \(revision.document.documentID)", "its body is not what was written",
+                .damaged, of: "document \(revision.documentID)", "its body is not what was written",
                 cause: error)
         }
         var contents: [Content] = []
@@ -86,7 +86,7 @@ package struct OutgoingRevision: Sendable {
     ///   - form: how each content is told of.
     package func json(history: [RevisionID]?, _ form: (Content) throws -> Form) rethrows -> JSONObject {
         var json = properties
-        json["_id"] = .string(revision.document.documentID)
+        json["_id"] = .string(revision.documentID)
         json["_rev"] = .string(revision.revisionID.description)
         if revision.isDeletion { json["_deleted"] = true }
         json["_revisions"] = history.map(Self.revisions)

@@ -217,7 +217,8 @@ func replicate(
     for id in try source.storage.read({ (tables) throws(CofferError) in
         var ids: [String] = []
         try tables.documents(from: nil, to: nil, descending: false, includesDeleted: true, loadsBodies: false) {
-            ids.append($0.id.text)
+            (_, id, _) in
+            ids.append(id.text)
             return true
         }
         return ids
