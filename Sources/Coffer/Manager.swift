@@ -29,6 +29,7 @@ public final class Manager: Sendable {
     let background = DispatchQueue(label: "coffer.background", qos: .utility)
     let fileSystem: any FileSystem
     let passwordCost: PasswordCost
+    private let attachmentBatchCount: Int
     private let adjustDigest: @Sendable (ContentDigest) -> ContentDigest
 
     /// A manager for the databases in `directory`, which need not exist.
@@ -41,15 +42,17 @@ public final class Manager: Sendable {
         self.init(unchecked: directory)
     }
 
-    /// A manager whose files, password costs and digests a test chooses: two contents with one SHA-1 are not to be had
-    /// otherwise.
+    /// A manager whose files, password costs, batches and digests a test chooses: two contents with one SHA-1 are not to be
+    /// had otherwise.
     package init(
         directory: URL, fileSystem: any FileSystem, passwordCost: PasswordCost,
+        attachmentBatchCount: Int = Installation.batchCount,
         adjustDigest: @escaping @Sendable (ContentDigest) -> ContentDigest = { $0 }
     ) {
         self.directory = directory.standardizedFileURL
         self.fileSystem = fileSystem
         self.passwordCost = passwordCost
+        self.attachmentBatchCount = attachmentBatchCount
         self.adjustDigest = adjustDigest
     }
 
@@ -145,7 +148,7 @@ public final class Manager: Sendable {
         return try Registry.shared.withExclusiveUse(of: place) { () throws(CofferError) in
             let opener = StoreOpener(
                 path: path, subject: Self.subject(name), options: options, fileSystem: fileSystem,
-                passwordCost: passwordCost, adjustDigest: adjustDigest)
+                passwordCost: passwordCost, attachmentBatchCount: attachmentBatchCount, adjustDigest: adjustDigest)
             while true {
                 if let identity = try orNilWhenMissing({ () throws(CofferError) in try StoreIdentity(path: path) }) {
                     if let database = Registry.shared.database(identity) {

@@ -19,7 +19,8 @@ package struct PowerCutDisk {
 
     /// Names that change in one step, when and if the change arrives.
     private struct Pending {
-        let directories: Set<Int>
+        let places: Set<DiskOperation.Place>
+        var directories: Set<Int> { Set(places.map(\.directory)) }
         let change: (inout [DiskOperation.Place: Int]) -> Void
     }
 
@@ -70,7 +71,7 @@ package struct PowerCutDisk {
         _ places: [DiskOperation.Place], _ change: @escaping (inout [DiskOperation.Place: Int]) -> Void
     ) {
         change(&current.names)
-        pending.append(Pending(directories: Set(places.map(\.directory)), change: change))
+        pending.append(Pending(places: Set(places), change: change))
     }
 
     private mutating func settleFile(_ file: Int) {
@@ -79,8 +80,15 @@ package struct PowerCutDisk {
     }
 
     private mutating func settleNames(_ isSettled: (Set<Int>) -> Bool) {
-        for one in pending where isSettled(one.directories) { one.change(&durable.names) }
-        pending.removeAll { isSettled($0.directories) }
+        // What a name was before a change that is durable can't come after it.
+        var settled = pending.map { isSettled($0.directories) }
+        var places: Set<DiskOperation.Place> = []
+        for index in pending.indices.reversed() {
+            if !settled[index] { settled[index] = !places.isDisjoint(with: pending[index].places) }
+            if settled[index] { places.formUnion(pending[index].places) }
+        }
+        for (one, isSettled) in zip(pending, settled) where isSettled { one.change(&durable.names) }
+        pending = zip(pending, settled).filter { !$0.1 }.map(\.0)
     }
 
     private mutating func writeDatabaseFile(_ place: DiskOperation.Place, _ content: Data?) {

@@ -87,7 +87,7 @@ final class Content: BlobContent {
         case .staged(let staged, let home) where home === storage:
             return try storage.current(staged)
         case .memory(let data):
-            return noteStaged(try storage.stage(DataSource(data)), storage)
+            return noteStaged(try storage.stage(data), storage)
         case .source(let source):
             return noteStaged(try storage.stage(source), storage)
         case .staged, .saved:

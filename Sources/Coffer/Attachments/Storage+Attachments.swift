@@ -1,8 +1,23 @@
 internal import CofferModel
 internal import CofferSealing
 internal import CofferVault
+internal import Foundation
 
 extension Storage {
+    /// Makes bytes content that can be saved.
+    ///
+    /// Few bytes inside a transaction of the calling thread stay in memory, as ciphertext where the store is encrypted. They
+    /// get a file when the transaction needs one, and by its end.
+    func stage(_ data: Data) throws(CofferError) -> StagedAttachment {
+        guard let writer = writerIfHeld, writer.depth > 0, writer.attachments.canSeal(data.count) else {
+            return try stage(DataSource(data))
+        }
+        try checkUsable()
+        return unsafe try writer.attachments.seal(data.count) { (body) throws(CofferError) in
+            try unsafe DataSource(data).read(body)
+        }
+    }
+
     /// Writes content into the store's `incoming/`, as ciphertext where the store is encrypted.
     func stage(_ source: any ContentSource) throws(CofferError) -> StagedAttachment {
         let writer = try beginStaging()

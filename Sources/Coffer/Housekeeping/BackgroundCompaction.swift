@@ -60,7 +60,7 @@ extension Writer {
     func noteReclaimable() throws(CofferError) {
         let new = changes.reclaimableByteCount
         guard new > 0 else { return }
-        let installed = filesToInstall.reduce(0) { $0 + $1.digest.byteCount }
+        let installed = installation.files.reduce(0) { $0 + $1.digest.byteCount }
         reclaimableByteCount += new + installed
         guard reclaimableByteCount >> 20 != notedReclaimableByteCount >> 20 else { return }
         try compacting.note(reclaimable: reclaimableByteCount)

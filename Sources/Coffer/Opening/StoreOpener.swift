@@ -10,6 +10,7 @@ struct StoreOpener {
     var options: DatabaseOptions
     var fileSystem: any FileSystem
     var passwordCost: PasswordCost
+    var attachmentBatchCount: Int
     var adjustDigest: @Sendable (ContentDigest) -> ContentDigest
 
     /// Opens the store at `path`.
@@ -138,6 +139,7 @@ struct StoreOpener {
 
     private var settings: StorageSettings {
         StorageSettings(
-            options, passwordCost: passwordCost, fileSystem: fileSystem, adjustDigest: adjustDigest)
+            options, passwordCost: passwordCost, fileSystem: fileSystem, attachmentBatchCount: attachmentBatchCount,
+            adjustDigest: adjustDigest)
     }
 }

@@ -150,7 +150,7 @@ final class Storage: Sendable {
     /// The content file that the calling thread's transaction is about to install.
     func staged(_ sha1: [UInt8]) -> StagedAttachment? {
         guard writerLock.isHeldByCaller else { return nil }
-        return unsafe writer?.stagedFiles[sha1]
+        return unsafe writer?.readableFile(sha1)
     }
 
     /// Begins to write content into the store's `incoming/`, beside any transaction.
@@ -269,24 +269,23 @@ final class Storage: Sendable {
     private func commitOutermost(_ writer: Writer) throws(CofferError) {
         clock.willCommit()
         defer { clock.didCommit() }
-        let files = writer.filesToInstall
-        let attachments = attachments
+        let installation = writer.installation
         do throws(CofferError) {
             // Durable before the rows that name them are.
-            if !files.isEmpty { try attachments.install(files) }
+            try installation.install()
             try writer.commit()
         } catch {
             noteFailure(error)
             if writer.depth > 0 { try? writer.rollback() }
             // Whether a commit that failed as it was written was made shows when the store is opened again.
-            if error.code != .ioFailed { attachments.didRollBack(files) }
+            if error.code != .ioFailed { installation.didRollBack() } else { installation.abandon() }
             writer.forgetFiles()
             throw error
         }
         counter.note(
             documentDelta: writer.changes.documentDelta, lastSequence: writer.lastSequence,
             hasPurged: writer.changes.hasPurged)
-        attachments.didCommit(files)
+        installation.didCommit()
         writer.forgetFiles()
         if let commit = writer.changes.takeCommit() { hub.publish(commit) }
         if writer.hasChangedExpirations {
@@ -328,7 +327,13 @@ final class Storage: Sendable {
     /// Rolls back the innermost transaction, after a failure in it.
     private func abandon(_ writer: Writer) throws(CofferError) {
         if writer.hasFailedIO { isFailed.store(true, ordering: .relaxed) }
-        defer { if writer.depth == 0 { writer.forgetFiles() } }
+        defer {
+            if writer.depth == 0 {
+                // Nothing was committed.
+                writer.installation.didRollBack()
+                writer.forgetFiles()
+            }
+        }
         do throws(CofferError) {
             try writer.rollback()
         } catch {

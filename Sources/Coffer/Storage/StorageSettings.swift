@@ -13,10 +13,11 @@ struct StorageSettings: Sendable {
     var compaction: CompactionPolicy?
     var passwordCost: PasswordCost
     var fileSystem: any FileSystem
+    var attachmentBatchCount: Int
     var adjustDigest: @Sendable (ContentDigest) -> ContentDigest
 
     init(
-        _ options: DatabaseOptions, passwordCost: PasswordCost, fileSystem: any FileSystem,
+        _ options: DatabaseOptions, passwordCost: PasswordCost, fileSystem: any FileSystem, attachmentBatchCount: Int,
         adjustDigest: @escaping @Sendable (ContentDigest) -> ContentDigest
     ) {
         durability = options.durability
@@ -25,6 +26,7 @@ struct StorageSettings: Sendable {
         compaction = options.compactsInBackground ? options.compactionPolicy : nil
         self.passwordCost = passwordCost
         self.fileSystem = fileSystem
+        self.attachmentBatchCount = attachmentBatchCount
         self.adjustDigest = adjustDigest
     }
 }
@@ -44,7 +46,8 @@ extension OpenGeneration {
         cacheByteCount: Int, _ clock: CommitClock, _ settings: StorageSettings
     ) throws(CofferError) {
         self.init(
-            attachments: try AttachmentStore(store, manifest, adjustDigest: settings.adjustDigest),
+            attachments: try AttachmentStore(
+                store, manifest, batchCount: settings.attachmentBatchCount, adjustDigest: settings.adjustDigest),
             readers: ReaderPool(subject: database.subject, clock: clock, cacheByteCount: cacheByteCount) {
                 (share) throws(CofferError) in try database.connect(access, cacheByteCount: share)
             })

@@ -76,6 +76,7 @@ extension Writer {
                 throw CofferError(.invalidAttachment, of: subject(), "it gives a content another length than it has")
             }
             if let file, let known = row?.content, known != file.digest {
+                forget(file)
                 throw CofferError(
                     .digestCollision, of: subject(), "another content with the same SHA-1 is in this database")
             }
@@ -105,7 +106,7 @@ extension Writer {
     }
 
     func stagedFile(_ key: AttachmentKey) -> StagedAttachment? {
-        guard case .sha1(let sha1) = key, let file = stagedFiles[sha1] else { return nil }
+        guard case .sha1(let sha1) = key, let file = stagedFile(sha1) else { return nil }
         // One that another transaction saved meanwhile is the store's: only its row counts.
         return file.isSaved ? nil : file
     }
@@ -116,18 +117,23 @@ extension Writer {
             try insertAttachment.bind(1, file.digest.sha1)
             try bind(file, to: insertAttachment)
             try insertAttachment.run()
-            install(file)
-            return connection.lastInsertedRowID
+            let number = connection.lastInsertedRowID
+            try install(file)
+            return number
         }
         // The same content is there, unless its file was lost or damaged: then this is its chance to come back.
         if let proof = row.proof {
-            if willInstall(file) { return row.number }
-            if try contentIsThere(file.digest, header: proof.header) { return row.number }
+            var isThere = installation.file(of: file.digest.sha1) != nil
+            if !isThere { isThere = try contentIsThere(file.digest, header: proof.header) }
+            if isThere {
+                forget(file)
+                return row.number
+            }
         }
         try updateAttachment.bind(1, row.number)
         try bind(file, to: updateAttachment)
         try updateAttachment.run()
-        install(file)
+        try install(file)
         return row.number
     }
 
@@ -148,10 +154,5 @@ extension Writer {
         try statement.bind(2, Int64(file.digest.byteCount))
         try statement.bind(3, file.digest.sha256)
         try statement.bind(4, file.header)
-    }
-
-    /// Whether the transaction installs a file of this content already.
-    private func willInstall(_ file: StagedAttachment) -> Bool {
-        filesToInstall.contains { $0.digest.sha1 == file.digest.sha1 }
     }
 }

@@ -32,8 +32,8 @@ final class Writer {
     let attachments: AttachmentStore
 
     /// Content files that the transaction under way may install, by their SHA-1, and those that it will.
-    private(set) var stagedFiles: [[UInt8]: StagedAttachment] = [:]
-    private(set) var filesToInstall: [StagedAttachment] = []
+    private var stagedFiles: [[UInt8]: StagedAttachment] = [:]
+    let installation: Installation
     /// How many were to be installed as each nested transaction began.
     private var installCounts: [Int] = []
 
@@ -100,6 +100,7 @@ final class Writer {
             connection, "INSERT OR IGNORE INTO attachment_uses (revision, attachment) VALUES (?1, ?2)")
         self.lastSequence = lastSequence
         self.attachments = attachments
+        installation = Installation(attachments)
     }
 
     // MARK: Transactions
@@ -112,7 +113,7 @@ final class Writer {
             try checkIntact()
             try saving.run()
         }
-        installCounts.append(filesToInstall.count)
+        installCounts.append(installation.files.count)
         undoingCounts.append(undoing.count)
         changes.begin(lastSequence: lastSequence)
         depth += 1
@@ -145,7 +146,7 @@ final class Writer {
     func rollback() throws(CofferError) {
         precondition(depth > 0, "nothing to roll back")
         depth -= 1
-        filesToInstall.removeSubrange(installCounts.removeLast()...)
+        installation.rollBack(to: installCounts.removeLast())
         changes.rollBack()
         let undone = undoing[undoingCounts.removeLast()...]
         undoing.removeLast(undone.count)
@@ -196,10 +197,7 @@ final class Writer {
     }
 
     /// Forgets all content files, once the outermost transaction has ended.
-    func forgetFiles() {
-        stagedFiles = [:]
-        filesToInstall = []
-    }
+    func forgetFiles() { stagedFiles = [:] }
 
     /// Goes on counting what a compaction would give back where the writer of the generation before ended.
     func takeOverReclaimable(from other: Writer) {
@@ -211,6 +209,18 @@ final class Writer {
     /// Notes that the transaction may install this file. One that was staged before the key was changed is encrypted again.
     func stage(_ file: StagedAttachment) throws(CofferError) {
         stagedFiles[file.digest.sha1] = try file.moved(to: attachments)
+    }
+
+    /// The file of this SHA-1 that came last of those that the transaction may install.
+    func stagedFile(_ sha1: [UInt8]) -> StagedAttachment? { stagedFiles[sha1] }
+
+    /// The file that has the content of this SHA-1 until the transaction has ended.
+    func readableFile(_ sha1: [UInt8]) -> StagedAttachment? { installation.file(of: sha1) ?? stagedFiles[sha1] }
+
+    /// Forgets a file that the transaction doesn't install, since the content is there or another file has it.
+    func forget(_ file: StagedAttachment) {
+        let sha1 = file.digest.sha1
+        stagedFiles[sha1] = installation.file(of: sha1)
     }
 
     /// Whether a content's file is there, and the one that its row means, as far as that shows without reading it.
@@ -225,8 +235,8 @@ final class Writer {
         }
     }
 
-    /// Has the file installed when the outermost transaction commits.
-    func install(_ file: StagedAttachment) { filesToInstall.append(file) }
+    /// Has the file installed by the time when the outermost transaction commits.
+    func install(_ file: StagedAttachment) throws(CofferError) { try installation.add(file) }
 
     /// Runs `change`; should it fail, the innermost transaction around it can only be rolled back.
     func change<Value>(_ change: () throws(CofferError) -> Value) throws(CofferError) -> Value {

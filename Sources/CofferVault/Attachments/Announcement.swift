@@ -1,4 +1,5 @@
 internal import CofferSealing
+internal import Synchronization
 
 /// What tells the next open which files of `attachments/` may have no row: files in `incoming/` that are durable before
 /// the first of those has its place there, and go when the transaction has ended.
@@ -8,6 +9,7 @@ internal import CofferSealing
 final class Announcement: Sendable {
     /// The names in `incoming/` that it is made of.
     fileprivate let names: [String]
+    fileprivate let isWithdrawn = Atomic(false)
 
     fileprivate init(_ names: [String]) { self.names = names }
 }
@@ -44,8 +46,10 @@ extension AttachmentStore {
 
     /// Removes what announces files: only when each of them has a row, or is gone from `attachments/` for good.
     ///
-    /// If it comes back in a power cut, or can't be removed, the next open finds that out and removes it.
+    /// If it comes back in a power cut, or can't be removed, the next open finds that out and removes it. Once more has no
+    /// effect.
     func withdraw(_ announcement: Announcement, from incoming: Directory) {
+        guard !announcement.isWithdrawn.exchange(true, ordering: .relaxed) else { return }
         for name in announcement.names { try? fileSystem.unlink(name, in: incoming) }
     }
 

@@ -17,39 +17,58 @@ extension AttachmentStore {
     ///
     /// To be called within the transaction that inserts those rows, once for each content, and only for content that has
     /// no row yet: a file that is there without one is replaced. The files are announced in `incoming/` first, so that
-    /// whatever happens the next open knows which of them may have no row; then they move to `attachments/`. After the
-    /// transaction, ``didCommit(_:)`` or ``didRollBack(_:)`` has to be called with all of them; when it is open whether
-    /// the commit was made, neither, and the store be opened again.
+    /// whatever happens the next open knows which of them may have no row; then they get their places in `attachments/`.
+    /// After the transaction, ``didCommit(_:)`` or ``didRollBack(_:)`` has to be called with all of them; when it is open
+    /// whether the commit was made, neither, and the store be opened again.
     ///
     /// On an error nothing is installed. Throws `noSpace` (507), `ioFailed` (500), `damaged` (500) for content that is
     /// lost since an earlier call failed, and `reopenRequired` (500) after a sync that failed, here or earlier.
     package func install(_ staged: [StagedAttachment]) throws(CofferError) {
-        guard !staged.isEmpty else { return }
-        let attachments = try writable(attachments)
-        let incoming = try writable(incoming)
-        precondition(staged.allSatisfy { $0.store === self }, "staged in another generation")
-        precondition(Set(staged.map(\.digest.sha1)).count == staged.count, "one content, installed twice")
-        var names: [String] = []
-        for attachment in staged {
-            try attachment.checkInstallable()
-            names.append(try naming.name(of: attachment.digest.sha1))
-        }
+        if !staged.isEmpty { try install(staged, hasChanged: false) }
+    }
 
-        let announcement = try announce(names, in: incoming)
+    /// The same, where some have their places already, by ``place(_:didAnnounce:)``, or nothing is left of what had.
+    func install(_ staged: [StagedAttachment], hasChanged: Bool) throws(CofferError) {
+        let attachments = try writable(attachments)
+        precondition(Set(staged.map(\.digest.sha1)).count == staged.count, "one content, installed twice")
+        var announced: [Announcement] = []
         do throws(CofferError) {
-            for (attachment, name) in zip(staged, names) {
-                try place(attachment, from: incoming, to: attachments, as: name, announcement)
+            try place(staged) { announced.append($0) }
+            if hasChanged || !staged.isEmpty {
+                try synchronizing { () throws(CofferError) in try makeDurable(staged, in: attachments) }
             }
-            try synchronizing { () throws(CofferError) in try makeDurable(staged, in: attachments) }
         } catch {
-            takeBack(staged, [announcement])
+            takeBack(staged, announcements(of: staged) + announced)
             throw error
         }
     }
 
+    /// Announces those of `staged` that don't have their places yet, durably, and then gives them these.
+    ///
+    /// On an error some of them may have theirs.
+    func place(
+        _ staged: [StagedAttachment], didAnnounce: (Announcement) -> Void
+    ) throws(CofferError) {
+        let attachments = try writable(attachments)
+        let incoming = try writable(incoming)
+        var waiting: [(attachment: StagedAttachment, name: String)] = []
+        for attachment in staged where try attachment.isWaiting() {
+            precondition(attachment.store === self, "staged in another generation")
+            waiting.append((attachment, try naming.name(of: attachment.digest.sha1)))
+        }
+        guard !waiting.isEmpty else { return }
+        let announcement = try announce(waiting.map(\.name), in: incoming)
+        didAnnounce(announcement)
+        for (attachment, name) in waiting {
+            try place(attachment, from: incoming, to: attachments, as: name, announcement)
+        }
+    }
+
     /// The transaction of ``install(_:)`` was committed.
-    package func didCommit(_ staged: [StagedAttachment]) {
-        let announcements = announcements(of: staged)
+    package func didCommit(_ staged: [StagedAttachment]) { didCommit(staged, announcements(of: staged)) }
+
+    /// The same, where `announcements` announce them and perhaps others, which are gone.
+    func didCommit(_ staged: [StagedAttachment], _ announcements: [Announcement]) {
         for attachment in staged {
             attachment.state.withLock { state in
                 guard case .installed = state.stage else { return }
@@ -68,11 +87,14 @@ extension AttachmentStore {
     /// full for a file to come back, it is lost.
     package func didRollBack(_ staged: [StagedAttachment]) { takeBack(staged, announcements(of: staged)) }
 
-    private func announcements(of staged: [StagedAttachment]) -> [Announcement] {
+    func announcements(of staged: [StagedAttachment]) -> [Announcement] {
         var announcements: [Announcement] = []
         for attachment in staged {
-            guard case .installed(_, let announcement) = attachment.state.withLock(\.stage) else { continue }
-            if announcements.last !== announcement { announcements.append(announcement) }
+            switch attachment.state.withLock(\.stage) {
+            case .installed(_, let announcement), .placing(_, _, let announcement):
+                if announcements.last !== announcement { announcements.append(announcement) }
+            case .sealed, .staged, .saved, .left, .moved: break
+            }
         }
         return announcements
     }
@@ -83,12 +105,16 @@ extension AttachmentStore {
         _ announcement: Announcement
     ) throws(CofferError) {
         try attachment.state.withLock { (state) throws(CofferError) in
+            if case .sealed(let bytes) = state.stage {
+                return try attachment.write(bytes, to: attachments, as: name, announcement, &state)
+            }
+            guard case .staged = state.stage, let oldName = state.name else { return }
             do throws(CofferError) {
-                try fileSystem.rename(state.name, in: incoming, to: name, in: attachments)
+                try fileSystem.rename(oldName, in: incoming, to: name, in: attachments)
             } catch {
                 // It may have had its effect. If it hadn't, what is in the file's place is something else.
                 do throws(CofferError) {
-                    let isStillThere = try fileSystem.status(of: state.name, in: incoming) != nil
+                    let isStillThere = try fileSystem.status(of: oldName, in: incoming) != nil
                     if !isStillThere { state.stage = .installed(as: name, announcement) }
                 } catch {
                     isUncertain.store(true, ordering: .releasing)
@@ -115,10 +141,31 @@ extension AttachmentStore {
         try fileSystem.synchronize(attachments)
     }
 
+    /// Creates a file, in the place of one that has no row.
+    func createFile(replacing name: String, in attachments: Directory) throws(CofferError) -> File {
+        do throws(CofferError) {
+            return try fileSystem.createFile(name, in: attachments)
+        } catch  where error.systemErrorNumber == EEXIST {
+            try fileSystem.unlink(name, in: attachments)
+            return try fileSystem.createFile(name, in: attachments)
+        }
+    }
+
+    /// Moves what of `staged` is installed back to `incoming/`, while the transaction goes on: what announces it stays, and
+    /// has to until `attachments/` was synced.
+    func takeBackEarly(_ staged: [StagedAttachment]) throws(CofferError) {
+        let attachments = try writable(attachments)
+        let incoming = try writable(incoming)
+        for attachment in staged { _ = takeBack(attachment, from: attachments, to: incoming) }
+        _ = try writable(attachments)
+    }
+
     /// Moves what of `staged` is installed back to `incoming/`, and removes what announces it.
-    private func takeBack(_ staged: [StagedAttachment], _ announcements: [Announcement]) {
+    ///
+    /// - Parameter hasChanged: whether more is to be durable in `attachments/` before that.
+    func takeBack(_ staged: [StagedAttachment], _ announcements: [Announcement], hasChanged: Bool = false) {
         guard let attachments, let incoming else { return }
-        var isChanged = false
+        var isChanged = hasChanged
         for attachment in staged { if takeBack(attachment, from: attachments, to: incoming) { isChanged = true } }
         // The announcement must not go for good before the files in `attachments/` have.
         if isChanged { try? synchronizing { () throws(CofferError) in try fileSystem.synchronize(attachments) } }
@@ -136,24 +183,39 @@ extension AttachmentStore {
         _ attachment: StagedAttachment, from attachments: Directory, to incoming: Directory
     ) -> Bool {
         attachment.state.withLock { state in
-            guard case .installed(let name, _) = state.stage else { return false }
-            state.stage = .staged
-            do throws(CofferError) {
-                try fileSystem.rename(name, in: attachments, to: state.name, in: incoming)
-            } catch {
-                // It may have had its effect, too.
-                if let status = try? fileSystem.status(of: state.name, in: incoming), status.kind == .file {
-                    return true
-                }
-                state.stage = .left
+            switch state.stage {
+            case .placing(let bytes, let name, _):
+                state.stage = .sealed(bytes)
+                unlinkPlaced(name, in: attachments)
+                return true
+            case .installed(let name, _):
+                state.stage = .staged
                 do throws(CofferError) {
-                    // That takes no space.
-                    try fileSystem.unlink(name, in: attachments)
+                    let oldName = if let name = state.name { name } else { try IncomingName.random() }
+                    state.name = oldName
+                    try fileSystem.rename(name, in: attachments, to: oldName, in: incoming)
                 } catch {
-                    if error.systemErrorNumber != ENOENT { isUncertain.store(true, ordering: .releasing) }
+                    // It may have had its effect, too.
+                    if let oldName = state.name, let status = try? fileSystem.status(of: oldName, in: incoming),
+                        status.kind == .file
+                    {
+                        return true
+                    }
+                    state.stage = .left
+                    unlinkPlaced(name, in: attachments)
                 }
+                return true
+            case .sealed, .staged, .saved, .left, .moved: return false
             }
-            return true
+        }
+    }
+
+    /// Removes a file that can't be taken back otherwise, which takes no space.
+    private func unlinkPlaced(_ name: String, in attachments: Directory) {
+        do throws(CofferError) {
+            try fileSystem.unlink(name, in: attachments)
+        } catch {
+            if error.systemErrorNumber != ENOENT { isUncertain.store(true, ordering: .releasing) }
         }
     }
 }

@@ -1,4 +1,5 @@
 package import CofferSealing
+internal import Dispatch
 internal import Synchronization
 
 #if canImport(Glibc)
@@ -30,6 +31,8 @@ package final class AttachmentStore: Sendable {
     private let attachmentsPath: String
     /// Who the store belongs to.
     let owner: FileOwner
+    /// How many contents in memory make a batch of an ``Installation``.
+    let batchCount: Int
     let adjustDigest: @Sendable (ContentDigest) -> ContentDigest
 
     /// Set when it is unknown what is on the disk: by a sync that failed, or a file that couldn't be taken back.
@@ -38,22 +41,28 @@ package final class AttachmentStore: Sendable {
     private let lease: Lock<GenerationLease?>
     /// How many staged attachments have their file still open.
     let openStagedCount = Atomic(0)
+    /// How many bytes of staged attachments are in memory.
+    let sealedByteCount = Atomic(0)
+    /// Where contents get their places beside the transaction that saves them.
+    let placing = DispatchQueue(label: "coffer.attachments", qos: .userInitiated)
 
     /// The attachment files of the generation that `manifest` names, of an open and proven store.
     ///
     /// Throws `damaged` (500), naming the part, when the generation's directories aren't what they must be.
     package convenience init(_ store: LockedStore, _ manifest: UnlockedManifest) throws(CofferError) {
-        try self.init(store, manifest) { $0 }
+        try self.init(store, manifest, batchCount: Installation.batchCount) { $0 }
     }
 
-    /// The same, where `adjustDigest` has the last word on the digest of what is staged: for tests, which can't make two
-    /// contents with one SHA-1 otherwise.
+    /// The same, where `batchCount` contents in memory make a batch, and `adjustDigest` has the last word on the digest of
+    /// what is staged: for tests, which need short batches, and can't make two contents with one SHA-1 otherwise.
     package convenience init(
-        _ store: LockedStore, _ manifest: UnlockedManifest,
+        _ store: LockedStore, _ manifest: UnlockedManifest, batchCount: Int,
         adjustDigest: @escaping @Sendable (ContentDigest) -> ContentDigest
     ) throws(CofferError) {
         let owner = try Manifest.owner(in: store.directory, store.fileSystem)
-        try self.init(store, manifest, store.generation(of: manifest), owner: owner, adjustDigest: adjustDigest)
+        try self.init(
+            store, manifest, store.generation(of: manifest), owner: owner, batchCount: batchCount,
+            adjustDigest: adjustDigest)
     }
 
     /// The attachment files that are left of a damaged store, in what ``LockedStore/remains(of:)`` says; nil where its
@@ -72,10 +81,12 @@ package final class AttachmentStore: Sendable {
     /// The same for a generation that MANIFEST need not name yet.
     init(
         _ store: LockedStore, _ manifest: UnlockedManifest, _ generation: Generation, owner: FileOwner,
+        batchCount: Int = Installation.batchCount,
         adjustDigest: @escaping @Sendable (ContentDigest) -> ContentDigest
     ) throws(CofferError) {
         self.store = store
         lease = Lock(GenerationLease(store, manifest))
+        self.batchCount = batchCount
         self.adjustDigest = adjustDigest
         naming = try AttachmentNaming(manifest)
         encryption = try AttachmentEncryption(manifest)

@@ -7,14 +7,30 @@ extension AttachmentStore {
     /// Throws `readOnly` (403) for a store that is locked for reading, `reopenRequired` (500) after a sync that failed,
     /// `noSpace` (507) and `ioFailed` (500).
     package func beginStaging() throws(CofferError) -> AttachmentWriter {
+        let (incoming, lease) = try mayStage()
+        let encryptor = try newEncryptor()
+        let (file, name) = try createIncomingFile(in: incoming)
+        return AttachmentWriter(self, lease, file, name, in: incoming, encryptor)
+    }
+
+    /// Where staged content goes, and what keeps that in its place.
+    func mayStage() throws(CofferError) -> (Directory, GenerationLease) {
         let incoming = try writable(incoming)
         guard let lease = takeLease() else {
             throw CofferError(.busy, of: store.path, "its key was changed at this moment")
         }
+        return (incoming, lease)
+    }
+
+    /// What encrypts one content; nil where the store isn't encrypted.
+    func newEncryptor() throws(CofferError) -> CobblestoneEncryptor? {
+        guard let encryption else { return nil }
+        return try CobblestoneEncryptor(key: encryption.key, context: encryption.context)
+    }
+
+    /// Makes a file of a name that nobody else uses.
+    func createIncomingFile(in incoming: Directory) throws(CofferError) -> (File, name: String) {
         let name = try IncomingName.random()
-        let encryptor = try encryption.map { (encryption) throws(CofferError) in
-            try CobblestoneEncryptor(key: encryption.key, context: encryption.context)
-        }
         let file = try fileSystem.createFile(name, in: incoming)
         do throws(CofferError) {
             try fileSystem.hand(file, called: name, in: incoming, to: owner)
@@ -22,7 +38,7 @@ extension AttachmentStore {
             try? fileSystem.unlink(name, in: incoming)
             throw error
         }
-        return AttachmentWriter(self, lease, file, name, in: incoming, encryptor)
+        return (file, name)
     }
 }
 

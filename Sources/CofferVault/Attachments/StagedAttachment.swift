@@ -1,7 +1,7 @@
 package import CofferSealing
 internal import Synchronization
 
-/// Content that is whole and in `incoming/`, but not yet the store's.
+/// Content that is whole, in `incoming/` or sealed in memory, but not yet the store's.
 ///
 /// It becomes that by ``AttachmentStore/install(_:)``. Until then it can be read like any other, and its file is removed
 /// with the last reference. Calls may come from any thread.
@@ -20,7 +20,7 @@ package final class StagedAttachment: Sendable {
             switch state.stage {
             case .saved: true
             case .moved(let other): other.isSaved
-            case .staged, .installed, .left: false
+            case .sealed, .placing, .staged, .installed, .left: false
             }
         }
     }
@@ -29,9 +29,9 @@ package final class StagedAttachment: Sendable {
     let state: Lock<State>
 
     struct State {
-        var stage = Stage.staged
-        /// Its name in `incoming/`.
-        var name: String
+        var stage: Stage
+        /// Its name in `incoming/`, as soon as it has one there.
+        var name: String?
         /// Open as long as there are few, so that a sync reports what became of each write.
         var file: File?
         /// Keeps the generation that it is in; nil when it has no file of its own there any more.
@@ -39,7 +39,11 @@ package final class StagedAttachment: Sendable {
     }
 
     enum Stage {
-        /// Nobody but this value knows it.
+        /// The bytes of its file are in memory, and there is none yet.
+        case sealed([UInt8])
+        /// The same, and its file is being written in its place, where some of it may be.
+        case placing([UInt8], as: String, Announcement)
+        /// In `incoming/`, and nobody but this value knows it.
         case staged
         /// In `attachments/` by now. Only the database knows whether it stays, even if this value goes.
         case installed(as: String, Announcement)
@@ -52,10 +56,6 @@ package final class StagedAttachment: Sendable {
         case moved(StagedAttachment)
     }
 
-    /// How many staged attachments of a store keep their file open. A process may have open 256 files on macOS and 1,024
-    /// on Linux, unless somebody raised that.
-    private static let openFileLimit = 64
-
     package static let unsavedSubject = "an attachment that is not saved yet"
 
     init(
@@ -66,15 +66,30 @@ package final class StagedAttachment: Sendable {
         self.incoming = incoming
         self.digest = digest
         self.header = header
-        let isKept = store.openStagedCount.add(1, ordering: .relaxed).newValue <= Self.openFileLimit
-        if !isKept { store.openStagedCount.subtract(1, ordering: .relaxed) }
-        state = Lock(State(name: name, file: isKept ? file : nil, lease: lease))
+        state = Lock(State(stage: .staged, name: name, file: store.isKeptOpen() ? file : nil, lease: lease))
+    }
+
+    /// Content whose file's bytes are in memory.
+    init(
+        _ store: AttachmentStore, _ lease: GenerationLease, sealed: [UInt8], in incoming: Directory,
+        digest: ContentDigest, header: [UInt8]
+    ) {
+        self.store = store
+        self.incoming = incoming
+        self.digest = digest
+        self.header = header
+        store.sealedByteCount.add(sealed.count, ordering: .relaxed)
+        state = Lock(State(stage: .sealed(sealed), name: nil, file: nil, lease: lease))
     }
 
     deinit {
         state.withLock { state in
             closeFile(&state)
-            if case .staged = state.stage { try? store.fileSystem.unlink(state.name, in: incoming) }
+            switch state.stage {
+            case .staged: unlinkIncoming(state)
+            case .sealed(let bytes), .placing(let bytes, _, _): forget(bytes)
+            case .installed, .saved, .left, .moved: break
+            }
         }
     }
 
@@ -102,22 +117,40 @@ package final class StagedAttachment: Sendable {
     }
 
     private func openInPlace(_ state: inout State, subject: String) throws(CofferError) -> File? {
-        if case .saved = state.stage { return nil }
+        switch state.stage {
+        case .saved: return nil
+        case .sealed(let bytes): return try write(bytes, &state)
+        case .placing: throw CofferError(.ioFailed, of: subject, "its file could not be written")
+        case .installed, .staged, .left, .moved: break
+        }
         if let file = state.file { return file }
         if case .installed(let name, _) = state.stage, let attachments = store.attachments {
             return try store.openFile(name, in: attachments, subject: subject)
         }
-        return try store.openFile(state.name, in: incoming, subject: subject)
+        guard let name = state.name else { throw Self.lost }
+        return try store.openFile(name, in: incoming, subject: subject)
     }
 
+    static var lost: CofferError {
+        CofferError(.damaged, of: unsavedSubject, "its file was lost on a full disk; attach it again")
+    }
+
+    /// Whether it has no place yet.
+    ///
     /// Throws `damaged` (500) when the file was lost in an earlier attempt.
-    func checkInstallable() throws(CofferError) {
+    func isWaiting() throws(CofferError) -> Bool {
         switch state.withLock(\.stage) {
-        case .staged: break
-        case .left:
-            throw CofferError(.damaged, of: Self.unsavedSubject, "its file was lost on a full disk; attach it again")
-        case .installed, .saved, .moved: preconditionFailure("installed already")
+        case .sealed, .staged: return true
+        case .installed: return false
+        case .left: throw Self.lost
+        case .placing, .saved, .moved: preconditionFailure("installed already")
         }
+    }
+
+    /// How many bytes of it are in memory; nil when it has a file.
+    var sealedByteCount: Int? {
+        if case .sealed(let bytes) = state.withLock(\.stage) { return bytes.count }
+        return nil
     }
 
     /// This content where `current` keeps its own, which may be another generation of the store by now: then it is
@@ -131,15 +164,15 @@ package final class StagedAttachment: Sendable {
             switch state.stage {
             case .moved(let other): return try other.moved(to: current)
             case .saved: return self
-            case .installed, .left:
+            case .placing, .installed, .left:
                 throw CofferError(.reopenRequired, of: store.store.path, "an earlier change of its attachments failed")
-            case .staged: break
+            case .sealed, .staged: break
             }
             guard let file = try openInPlace(&state, subject: Self.unsavedSubject) else { return self }
             let new = try current.stage(reader(of: file, subject: Self.unsavedSubject))
             closeFile(&state)
             state.stage = .moved(new)
-            try? store.fileSystem.unlink(state.name, in: incoming)
+            unlinkIncoming(state)
             state.lease = nil
             return new
         }
@@ -150,9 +183,24 @@ package final class StagedAttachment: Sendable {
         state.file = nil
         store.openStagedCount.subtract(1, ordering: .relaxed)
     }
+
+    private func unlinkIncoming(_ state: borrowing State) {
+        if let name = state.name { try? store.fileSystem.unlink(name, in: incoming) }
+    }
 }
 
 extension AttachmentStore {
+    /// How many staged attachments of a store keep their file open. A process may have open 256 files on macOS and 1,024
+    /// on Linux, unless somebody raised that.
+    private static let openFileLimit = 64
+
+    /// Whether one more staged attachment keeps its file open: then it is counted.
+    func isKeptOpen() -> Bool {
+        if openStagedCount.add(1, ordering: .relaxed).newValue <= Self.openFileLimit { return true }
+        openStagedCount.subtract(1, ordering: .relaxed)
+        return false
+    }
+
     /// Writes the content that `reader` reads, checked on the way, into `incoming/`.
     fileprivate func stage(_ reader: AttachmentReader) throws(CofferError) -> StagedAttachment {
         let writer = try beginStaging()

@@ -8,7 +8,7 @@ import Foundation
 private func content(_ count: Int, _ seed: UInt64) -> Data { AttachmentTests.bytes(count, seed: seed) }
 
 /// A document with an attachment, whose content is its own.
-private func save(_ id: String, _ content: Data, in database: Database) throws {
+private func saveDocument(_ id: String, _ content: Data, in database: Database) throws {
     let draft = try database.document(withID: id).newRevision()
     draft["id"] = .string(id)
     draft.setAttachment(named: "content", contentType: "application/octet-stream", content: content)
@@ -22,7 +22,7 @@ struct SavingAttachments: StoreChange {
 
     func prepare(_ stores: TestStores) throws {
         let database = try stores.open(key: key)
-        try save("before", content(20_000, 1), in: database)
+        try saveDocument("before", content(20_000, 1), in: database)
         try database.close()
     }
 
@@ -30,7 +30,7 @@ struct SavingAttachments: StoreChange {
         let database = try stores.open(key: key)
         defer { try? database.close() }
         // More than is written at once, so that a file can be half written.
-        try save("new", content(270_000, 2), in: database)
+        try saveDocument("new", content(270_000, 2), in: database)
         try acknowledge()
         guard let draft = try database.document(withID: "new").currentRevision?.createRevision() else {
             throw CofferError(.documentNotFound)
@@ -55,13 +55,50 @@ struct SavingManyAttachments: StoreChange {
         defer { try? database.close() }
         try database.inTransaction {
             for number in 0..<9 {
-                try save("new \(number)", content(number * 2_000, UInt64(10 + number)), in: database)
+                try saveDocument("new \(number)", content(number * 2_000, UInt64(10 + number)), in: database)
             }
             // A content that is there, and one that is on its way.
-            try save("again", content(20_000, 1), in: database)
-            try save("twice", content(8_000, 14), in: database)
+            try saveDocument("again", content(20_000, 1), in: database)
+            try saveDocument("twice", content(8_000, 14), in: database)
         }
         try acknowledge()
+    }
+}
+
+/// Saves so many in one transaction that some get their places before it ends, while nested ones save others and are rolled
+/// back.
+struct SavingBatches: StoreChange {
+    let key: SymmetricKey?
+    var keys: [SymmetricKey?] { [key] }
+
+    func prepare(_ stores: TestStores) throws { try SavingAttachments(key: key).prepare(stores) }
+
+    func run(_ stores: TestStores, acknowledge: () throws -> Void) throws {
+        let small = TestStores(
+            sharing: stores.directory.path, fileSystem: stores.fileSystem, attachmentBatchCount: 8)
+        let database = try small.open(key: key)
+        defer { try? database.close() }
+        func save(_ numbers: ClosedRange<Int>) throws {
+            for number in numbers { try Self.save(number, in: database) }
+        }
+        try database.inTransaction {
+            try save(1...5)
+            do {
+                try database.inTransaction {
+                    try save(6...8)
+                    throw CancellationError()
+                }
+            } catch is CancellationError {}
+            // One that the other would have saved, one that is there, and one that is on its way.
+            try save(8...10)
+            try Self.save(9, as: "twice", in: database)
+            try saveDocument("again", content(20_000, 1), in: database)
+        }
+        try acknowledge()
+    }
+
+    private static func save(_ number: Int, as id: String? = nil, in database: Database) throws {
+        try saveDocument(id ?? "new \(number)", content(1_000 + number, UInt64(30 + number)), in: database)
     }
 }
 
@@ -72,8 +109,8 @@ struct Compacting: StoreChange {
 
     func prepare(_ stores: TestStores) throws {
         let database = try stores.open(key: key)
-        for number in 0..<4 { try save("\(number)", content(3_000, UInt64(number)), in: database) }
-        try save("shared", content(3_000, 2), in: database)
+        for number in 0..<4 { try saveDocument("\(number)", content(3_000, UInt64(number)), in: database) }
+        try saveDocument("shared", content(3_000, 2), in: database)
         guard let draft = try database.document(withID: "0").currentRevision?.createRevision() else {
             throw CofferError(.documentNotFound)
         }
@@ -107,7 +144,7 @@ struct Creating: StoreChange {
         let database = try stores.open(key: key)
         defer { try? database.close() }
         try acknowledge()
-        try save("first", content(100, 1), in: database)
+        try saveDocument("first", content(100, 1), in: database)
         try acknowledge()
     }
 }

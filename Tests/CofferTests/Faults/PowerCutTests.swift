@@ -33,6 +33,9 @@ struct PowerCutTests {
         .savingMany: [
             4: ("fsync directory attachments", "syncfs was before it, and says all but that the journal failed")
         ],
+        .savingBatches: [
+            5: ("fsync directory attachments", "syncfs was before it, and says all but that the journal failed")
+        ],
         .creating: [
             2: ("fsync directory attachments", "it is empty, so no name in it can be lost"),
             3: ("fsync directory incoming", "it is empty, so no name in it can be lost"),

@@ -46,7 +46,7 @@ extension StoreChange {
 /// The changes to be proven, by a name that a process of its own can be given.
 struct NamedChange: Codable, Sendable, Hashable, CustomStringConvertible {
     enum Name: String, Codable, CaseIterable {
-        case saving, savingMany, compacting, creating, deleting, recovering, changingKey, removingKey
+        case saving, savingMany, savingBatches, compacting, creating, deleting, recovering, changingKey, removingKey
         /// On a file system of which no sync of all files can be trusted.
         case changingKeyFileByFile
         case replacingKey, changingSlots, restoringKeys
@@ -58,7 +58,7 @@ struct NamedChange: Codable, Sendable, Hashable, CustomStringConvertible {
 
     /// Each, encrypted and not; the longest one only where there is time.
     static let all = Name.allCases.flatMap { name in
-        let isLong = name == .savingMany && !DamageTests.isExhaustive
+        let isLong = [.savingMany, .savingBatches].contains(name) && !DamageTests.isExhaustive
         let needsKey = [
             .removingKey, .changingKeyFileByFile, .replacingKey, .changingSlots, .restoringKeys, .backingUp,
             .installingFirst,
@@ -71,6 +71,7 @@ struct NamedChange: Codable, Sendable, Hashable, CustomStringConvertible {
         return switch name {
         case .saving: SavingAttachments(key: key)
         case .savingMany: SavingManyAttachments(key: key)
+        case .savingBatches: SavingBatches(key: key)
         case .compacting: Compacting(key: key)
         case .creating: Creating(key: key)
         case .deleting: Deleting(key: key)

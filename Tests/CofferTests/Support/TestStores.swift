@@ -8,24 +8,32 @@ import Testing
 final class TestStores: Sendable {
     let directory: URL
     let manager: Manager
+    let fileSystem: any FileSystem
     private let isOwner: Bool
 
     init(
-        fileSystem: any FileSystem = SystemFileSystem(),
+        fileSystem: any FileSystem = SystemFileSystem(), attachmentBatchCount: Int = Installation.batchCount,
         adjustDigest: @escaping @Sendable (ContentDigest) -> ContentDigest = { $0 }
     ) {
         directory = URL.temporaryDirectory.appending(
             path: "coffer-tests-\(UUID().uuidString)", directoryHint: .isDirectory)
         manager = Manager(
             directory: directory, fileSystem: fileSystem, passwordCost: .scrypt(log2N: 10, p: 1),
-            adjustDigest: adjustDigest)
+            attachmentBatchCount: attachmentBatchCount, adjustDigest: adjustDigest)
+        self.fileSystem = fileSystem
         isOwner = true
     }
 
     /// The directory of another test, seen from a process of its own.
-    init(sharing path: String, fileSystem: any FileSystem = SystemFileSystem()) {
+    init(
+        sharing path: String, fileSystem: any FileSystem = SystemFileSystem(),
+        attachmentBatchCount: Int = Installation.batchCount
+    ) {
         directory = URL(filePath: path, directoryHint: .isDirectory)
-        manager = Manager(directory: directory, fileSystem: fileSystem, passwordCost: .scrypt(log2N: 10, p: 1))
+        manager = Manager(
+            directory: directory, fileSystem: fileSystem, passwordCost: .scrypt(log2N: 10, p: 1),
+            attachmentBatchCount: attachmentBatchCount)
+        self.fileSystem = fileSystem
         isOwner = false
     }
 

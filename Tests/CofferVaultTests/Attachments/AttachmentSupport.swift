@@ -12,14 +12,14 @@ final class AttachmentFixture {
 
     init(
         isEncrypted: Bool = true, names: Manifest.AttachmentNames = .sha1, in scratch: Scratch = Scratch(),
-        fileSystem: any FileSystem = SystemFileSystem(),
+        fileSystem: any FileSystem = SystemFileSystem(), batchCount: Int = Installation.batchCount,
         adjustDigest: @escaping @Sendable (ContentDigest) -> ContentDigest = { $0 }
     ) throws {
         self.scratch = scratch
         (store, manifest) = try LockedStore.create(
             path: scratch.store, key: isEncrypted ? rawKey() : nil, attachmentNames: names, fileSystem: fileSystem,
             buildDatabase: buildStandIn)
-        attachments = try AttachmentStore(store, manifest, adjustDigest: adjustDigest)
+        attachments = try AttachmentStore(store, manifest, batchCount: batchCount, adjustDigest: adjustDigest)
     }
 
     deinit { store.close() }
@@ -108,11 +108,12 @@ func fill(_ buffer: inout [UInt8], _ reading: WholeRead) throws(CofferError) -> 
 /// Opens an existing store and its attachment files. Whoever calls it closes the store.
 func openAttachments(
     at path: String, access: LockedStore.Access = .readWrite, key: SymmetricKey? = rawKey(),
-    fileSystem: any FileSystem = SystemFileSystem()
+    fileSystem: any FileSystem = SystemFileSystem(), batchCount: Int = Installation.batchCount
 ) throws(CofferError) -> (LockedStore, AttachmentStore) {
     let store = try LockedStore.open(path: path, access: access, fileSystem: fileSystem)
     do throws(CofferError) {
-        return (store, try AttachmentStore(store, store.readManifest().unlock(with: key)))
+        let manifest = try store.readManifest().unlock(with: key)
+        return (store, try AttachmentStore(store, manifest, batchCount: batchCount) { $0 })
     } catch {
         store.close()
         throw error

@@ -20,6 +20,15 @@ struct AttachmentTransaction: Codable, Sendable, CustomStringConvertible {
         let sha1, sha256, header: [UInt8]
         let byteCount: Int
         let seed: UInt64
+
+        init(_ staged: StagedAttachment, _ attachments: AttachmentStore, seed: UInt64) throws {
+            name = try attachments.naming.name(of: staged.digest.sha1)
+            sha1 = staged.digest.sha1
+            sha256 = staged.digest.sha256
+            header = staged.header
+            byteCount = staged.digest.byteCount
+            self.seed = seed
+        }
     }
 
     var description: String { "\(isEncrypted ? "encrypted" : "plain"), \(count), \(ending)" }
@@ -27,13 +36,15 @@ struct AttachmentTransaction: Codable, Sendable, CustomStringConvertible {
     private var key: SymmetricKey? { isEncrypted ? rawKey() : nil }
 
     /// Longer than what is written at once, so that a file can be half written.
-    private static func bytes(seed: UInt64) -> [UInt8] { content(seed == 1 ? 270_000 : 100, seed: seed) }
+    static func bytes(seed: UInt64) -> [UInt8] { content(seed == 1 ? 270_000 : 100, seed: seed) }
 
     /// Makes the store, with one attachment that has nothing to do with the transaction.
     func prepare(_ path: String) throws {
         try makeStore(at: path, key: key)
-        try run(path, SystemFileSystem(), seeds: [100], ending: .commit)
+        try saveFirst(path)
     }
+
+    func saveFirst(_ path: String) throws { try run(path, SystemFileSystem(), seeds: [100], ending: .commit) }
 
     func run(_ path: String, _ fileSystem: any FileSystem) throws {
         try run(path, fileSystem, seeds: Array(1...UInt64(count)), ending: ending)
@@ -58,19 +69,19 @@ struct AttachmentTransaction: Codable, Sendable, CustomStringConvertible {
         defer { store.close() }
         let staged = try seeds.map { try attachments.stage(Self.bytes(seed: $0), pieces: 100_000) }
         var rows = try Self.rows(of: path)
-        rows += try zip(staged, seeds).map { staged, seed in
-            Row(
-                name: try attachments.naming.name(of: staged.digest.sha1), sha1: staged.digest.sha1,
-                sha256: staged.digest.sha256, header: staged.header, byteCount: staged.digest.byteCount, seed: seed)
-        }
+        rows += try zip(staged, seeds).map { try Row($0, attachments, seed: $1) }
         try attachments.install(staged)
         switch ending {
         case .commit:
-            // In one step, as a database does.
-            try JSONEncoder().encode(rows).write(to: Self.rowsFile(of: path), options: .atomic)
+            try Self.write(rows, of: path)
             attachments.didCommit(staged)
         case .rollBack: attachments.didRollBack(staged)
         }
+    }
+
+    /// In one step, as a database does.
+    static func write(_ rows: [Row], of path: String) throws {
+        try JSONEncoder().encode(rows).write(to: rowsFile(of: path), options: .atomic)
     }
 
     private static func rowsFile(of path: String) -> URL { URL(fileURLWithPath: path + ".rows") }

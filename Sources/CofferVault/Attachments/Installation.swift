@@ -1,0 +1,164 @@
+package import CofferSealing
+internal import Dispatch
+internal import Synchronization
+
+/// What one transaction makes the store's.
+///
+/// Files get their places when it commits. Of many contents that are in memory, batches get theirs before that, on another
+/// thread while the transaction goes on: so no more than two batches are in memory, and the disk is at work meanwhile. Each
+/// batch is announced as everything is that gets a place before its rows are committed.
+///
+/// Belongs to whoever has the transaction: calls come one after another.
+package final class Installation {
+    /// What is to be installed, each content once.
+    package private(set) var files: [StagedAttachment] = []
+    private var filesBySHA1: [[UInt8]: StagedAttachment] = [:]
+
+    private let store: AttachmentStore
+    private var batches: [Batch] = []
+    /// How many of `files` are in a batch: the first ones.
+    private var batchedCount = 0
+    /// Of the others, how many are in memory and how many bytes they are.
+    private var sealed = (count: 0, byteCount: 0)
+    /// What nested transactions took back after it was in a batch, by its SHA-1. It may be in `attachments/`.
+    private var dropped: [[UInt8]: StagedAttachment] = [:]
+
+    /// How many bytes of contents that are in memory make a batch, and how many contents.
+    package static let batchByteCount = 1 << 22
+    package static let batchCount = 256
+
+    package init(_ store: AttachmentStore) { self.store = store }
+
+    /// The file that is to be installed as the content of this SHA-1.
+    package func file(of sha1: [UInt8]) -> StagedAttachment? { filesBySHA1[sha1] }
+
+    /// Has `file` installed with the others; there is none of its SHA-1 among them.
+    ///
+    /// Throws what placing earlier ones met, as ``install()``: the transaction can only be rolled back then.
+    package func add(_ file: StagedAttachment) throws(CofferError) {
+        let sha1 = file.digest.sha1
+        precondition(filesBySHA1[sha1] == nil, "one content, installed twice")
+        if let other = dropped[sha1] {
+            if other !== file {
+                try finishBatches()
+                try store.takeBackEarly([other])
+            }
+            dropped[sha1] = nil
+        }
+        filesBySHA1[sha1] = file
+        files.append(file)
+        count(file)
+        if sealed.count >= store.batchCount || sealed.byteCount >= Self.batchByteCount { try beginBatch() }
+    }
+
+    private func count(_ file: StagedAttachment) {
+        guard let byteCount = file.sealedByteCount else { return }
+        sealed.count += 1
+        sealed.byteCount += byteCount
+    }
+
+    private func beginBatch() throws(CofferError) {
+        // No more than one is under way.
+        try finishBatches()
+        let batch = Batch(Array(files[batchedCount...]), store)
+        batches.append(batch)
+        batchedCount = files.count
+        sealed = (0, 0)
+        store.placing.async { batch.finish() }
+    }
+
+    private func finishBatches() throws(CofferError) {
+        // Of those before it, ``beginBatch()`` said it.
+        if let error = batches.last?.finish() { throw error }
+    }
+
+    /// A nested transaction was rolled back, before which there were `count` files.
+    package func rollBack(to count: Int) {
+        for file in files[count...] { filesBySHA1[file.digest.sha1] = nil }
+        if count < batchedCount {
+            for file in files[count..<batchedCount] { dropped[file.digest.sha1] = file }
+        }
+        files.removeSubrange(count...)
+        batchedCount = min(batchedCount, count)
+        sealed = (0, 0)
+        for file in files[batchedCount...] { self.count(file) }
+    }
+
+    /// Makes the contents the store's, durably: see ``AttachmentStore/install(_:)``. On an error nothing is installed.
+    package func install() throws(CofferError) {
+        do throws(CofferError) {
+            try finishBatches()
+            if !dropped.isEmpty { try store.takeBackEarly(Array(dropped.values)) }
+            if !files.isEmpty || !batches.isEmpty { try store.install(files, hasChanged: !batches.isEmpty) }
+        } catch {
+            didRollBack()
+            throw error
+        }
+    }
+
+    /// The transaction was committed, after ``install()``.
+    package func didCommit() {
+        store.didCommit(files, announcements + store.announcements(of: files))
+        forget()
+    }
+
+    /// The transaction was rolled back, and it is certain that it was: see ``AttachmentStore/didRollBack(_:)``.
+    package func didRollBack() {
+        for batch in batches { batch.finish() }
+        store.takeBack(files + dropped.values, announcements, hasChanged: !announcements.isEmpty)
+        forget()
+    }
+
+    /// Waits until nothing is changed any more, for when it is open whether the transaction was committed.
+    package func abandon() {
+        for batch in batches { batch.finish() }
+        forget()
+    }
+
+    private var announcements: [Announcement] { batches.compactMap(\.announcement) }
+
+    private func forget() {
+        files = []
+        filesBySHA1 = [:]
+        batches = []
+        batchedCount = 0
+        sealed = (0, 0)
+        dropped = [:]
+    }
+}
+
+/// Contents that are announced together and get their places, by whichever thread comes first.
+private final class Batch: Sendable {
+    private let store: AttachmentStore
+    private let state: Lock<State>
+
+    private struct State {
+        /// Let go of when they have their places: whoever else does so removes what is left of them.
+        var files: [StagedAttachment]
+        var announcement: Announcement?
+        var error: CofferError?
+    }
+
+    init(_ files: [StagedAttachment], _ store: AttachmentStore) {
+        self.store = store
+        state = Lock(State(files: files))
+    }
+
+    var announcement: Announcement? { state.withLock(\.announcement) }
+
+    /// Gives them their places, or waits for who does that already. Returns what was in the way; then some may have theirs.
+    @discardableResult
+    func finish() -> CofferError? {
+        state.withLock { state in
+            if state.files.isEmpty { return state.error }
+            do throws(CofferError) {
+                let files = state.files
+                state.files = []
+                try store.place(files) { state.announcement = $0 }
+            } catch {
+                state.error = error
+            }
+            return state.error
+        }
+    }
+}
