@@ -38,11 +38,10 @@ package final class Installation {
     package func add(_ file: StagedAttachment) throws(CofferError) {
         let sha1 = file.digest.sha1
         precondition(filesBySHA1[sha1] == nil, "one content, installed twice")
+        // Also where it is this one: whoever takes it back again could not tell any more that it has a place.
         if let other = dropped[sha1] {
-            if other !== file {
-                try finishBatches()
-                try store.takeBackEarly([other])
-            }
+            try finishBatches()
+            try store.takeBackEarly([other])
             dropped[sha1] = nil
         }
         filesBySHA1[sha1] = file

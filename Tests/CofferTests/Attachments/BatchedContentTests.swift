@@ -156,6 +156,34 @@ struct BatchedContentTests {
         try database.close()
     }
 
+    @Test("that two nested transactions took back, the second of which named them by a body alone, are gone")
+    func takenBackTwice() throws {
+        let stores = TestStores(attachmentBatchCount: 2)
+        let database = try open(stores)
+        try database.inTransaction {
+            var saved: Data?
+            do {
+                try database.inTransaction {
+                    for number in 0..<3 { try draft(number, in: database).save() }
+                    saved = try database.document(withID: "0").currentRevision?.json
+                    throw CancellationError()
+                }
+            } catch is CancellationError {}
+            let json = try #require(saved)
+            do {
+                try database.inTransaction {
+                    try database.save(json: json, withID: "named")
+                    throw CancellationError()
+                }
+            } catch is CancellationError {}
+            try draft(4, in: database).save()
+        }
+        #expect(try content("4", in: database) == bytes(4))
+        #expect(try names("attachments", stores).count == 1)
+        #expect(try names("incoming", stores).isEmpty)
+        try database.close()
+    }
+
     @Test("take bounded memory, however many there are")
     func memory() throws {
         let stores = TestStores()
