@@ -8,6 +8,13 @@ extension Storage {
         try inCurrentGeneration { (attachments) throws(CofferError) in try staged.moved(to: attachments) }
     }
 
+    /// Begins to write content into the store's `incoming/`, beside any transaction.
+    func beginStaging() throws(CofferError) -> AttachmentWriter {
+        try checkUsable()
+        guard !isReadOnly else { throw CofferError(.readOnly, of: subject) }
+        return try inCurrentGeneration { (attachments) throws(CofferError) in try attachments.beginStaging() }
+    }
+
     /// Runs `body`, once more if the key was changed just then: a generation that was retired takes nothing any more.
     func inCurrentGeneration<Value>(
         _ body: (AttachmentStore) throws(CofferError) -> Value

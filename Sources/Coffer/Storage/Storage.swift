@@ -153,13 +153,6 @@ final class Storage: Sendable {
         return unsafe writer?.readableFile(sha1)
     }
 
-    /// Begins to write content into the store's `incoming/`, beside any transaction.
-    func beginStaging() throws(CofferError) -> AttachmentWriter {
-        try checkUsable()
-        guard !isReadOnly else { throw CofferError(.readOnly, of: subject) }
-        return try inCurrentGeneration { (attachments) throws(CofferError) in try attachments.beginStaging() }
-    }
-
     // MARK: Writing
 
     /// Runs `body` in a transaction, or as part of the one that the calling thread is in.

@@ -22,6 +22,8 @@ package final class Installation {
     private var sealed = (count: 0, byteCount: 0)
     /// What nested transactions took back after it was in a batch, by its SHA-1. It may be in `attachments/`.
     private var dropped: [[UInt8]: StagedAttachment] = [:]
+    /// What is to be installed again after that: it may be in `attachments/`, too, wherever it stands in `files`.
+    private var returned: Set<[UInt8]> = []
 
     /// How many bytes of contents that are in memory make a batch, and how many contents.
     package static let batchByteCount = 1 << 22
@@ -38,10 +40,13 @@ package final class Installation {
     package func add(_ file: StagedAttachment) throws(CofferError) {
         let sha1 = file.digest.sha1
         precondition(filesBySHA1[sha1] == nil, "one content, installed twice")
-        // Also where it is this one: whoever takes it back again could not tell any more that it has a place.
         if let other = dropped[sha1] {
-            try finishBatches()
-            try store.takeBackEarly([other])
+            if other === file {
+                returned.insert(sha1)
+            } else {
+                try finishBatches()
+                try store.takeBackEarly([other])
+            }
             dropped[sha1] = nil
         }
         filesBySHA1[sha1] = file
@@ -73,9 +78,11 @@ package final class Installation {
 
     /// A nested transaction was rolled back, before which there were `count` files.
     package func rollBack(to count: Int) {
-        for file in files[count...] { filesBySHA1[file.digest.sha1] = nil }
-        if count < batchedCount {
-            for file in files[count..<batchedCount] { dropped[file.digest.sha1] = file }
+        for index in count..<files.count {
+            let sha1 = files[index].digest.sha1
+            filesBySHA1[sha1] = nil
+            let isReturned = returned.remove(sha1) != nil
+            if isReturned || index < batchedCount { dropped[sha1] = files[index] }
         }
         files.removeSubrange(count...)
         batchedCount = min(batchedCount, count)
@@ -123,6 +130,7 @@ package final class Installation {
         batchedCount = 0
         sealed = (0, 0)
         dropped = [:]
+        returned = []
     }
 }
 
