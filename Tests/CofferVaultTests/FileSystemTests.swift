@@ -83,7 +83,7 @@ struct FileSystemTests {
         }
     }
 
-    @Test("opens what is no file without waiting for it", .timeLimit(.minutes(1)))
+    @Test("opens what is no file without waiting for it", .timeLimit(.minutes(5)))
     func fifo() throws {
         #expect(mkfifo(scratch.path + "/fifo", 0o600) == 0)
         #expect(try system.status(of: system.openFile("fifo", in: directory)).kind == .other)
@@ -180,7 +180,7 @@ struct FileSystemTests {
     }
 
     /// A pipe takes 64 KiB at once, and a signal ends a write that waits, with what was written until then.
-    @Test("writes everything when signals cut its writes short", .timeLimit(.minutes(1)))
+    @Test("writes everything when signals cut its writes short", .timeLimit(.minutes(5)))
     func shortWrites() async {
         await #expect(processExitsWith: .success) {
             // A write that never ends would keep the test for ever.

@@ -70,14 +70,14 @@ struct LockTests {
         writer.close()
     }
 
-    @Test("is had as soon as the other ends, however long one would wait", .timeLimit(.minutes(1)))
+    @Test("is had as soon as the other ends, however long one would wait", .timeLimit(.minutes(5)))
     func waiting() throws {
         let writer = try open(.readWrite)
         let fileSystem = RecordingFileSystem(beforeLock: { if $0 == 5 { writer.close() } })
         try open(.readWrite, timeout: .seconds(Int64.max), fileSystem: fileSystem).close()
     }
 
-    @Test("is another process's too: the second is busy, until the first is killed", .timeLimit(.minutes(1)))
+    @Test("is another process's too: the second is busy, until the first is killed", .timeLimit(.minutes(5)))
     func processes() async throws {
         let ready = scratch.path + "/ready"
         let (path, readyPath) = (scratch.store, ready)
@@ -210,7 +210,7 @@ struct NotAStoreTests {
         "a FIFO",
     ]
 
-    @Test("is a 404 and stays as it was", .timeLimit(.minutes(1)), arguments: kinds, ["", "/", "//"])
+    @Test("is a 404 and stays as it was", .timeLimit(.minutes(5)), arguments: kinds, ["", "/", "//"])
     func opening(kind: String, slashes: String) throws {
         try put(kind)
         let before = scratch.snapshot

@@ -98,7 +98,7 @@ struct StoreTests {
     }
 
     @Test(
-        "has a MANIFEST that is a file and nothing else", .timeLimit(.minutes(1)),
+        "has a MANIFEST that is a file and nothing else", .timeLimit(.minutes(5)),
         arguments: ["link", "directory", "fifo"])
     func manifestKinds(kind: String) throws {
         try makeStore(at: scratch.store)
