@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 /// A change of a store on disk that a fault may come into.
-enum Change: String, Codable, Sendable, CaseIterable {
+enum Change: String, Codable, SteppedChange, CaseIterable {
     case creating, creatingUnencrypted, deleting, recovering
 
     var key: SymmetricKey? { self == .creatingUnencrypted ? nil : rawKey() }
@@ -28,15 +28,6 @@ enum Change: String, Codable, Sendable, CaseIterable {
             try store.delete()
         case .recovering: try openStore(at: path, fileSystem: fileSystem)
         }
-    }
-
-    /// How many steps it takes, and what they are.
-    func steps() throws -> [String] {
-        let scratch = Scratch.inMemory
-        try prepare(scratch.store)
-        let recording = RecordingFileSystem()
-        try run(scratch.store, recording)
-        return recording.stepNames
     }
 }
 

@@ -4,8 +4,8 @@ import CofferVault
 import Foundation
 import Testing
 
-/// A change of a store's keys that a fault may come into.
-enum SlotChange: String, Codable, Sendable, CaseIterable {
+/// A change of a store's keys that a fault may come into. Its steps up to the rename can be taken back.
+enum SlotChange: String, Codable, SteppedChange, CaseIterable {
     case adding, removing, removingTheOneInUse, replacing
 
     /// Those that open the store before, by their bytes; the first is the one that it is opened by.
@@ -41,15 +41,6 @@ enum SlotChange: String, Codable, Sendable, CaseIterable {
         case .removingTheOneInUse: try old.removing(slots[0].id)
         case .replacing: try old.replacing(slots[0].id, with: old.slot(for: 2), openedBy: rawKey(2))
         }
-    }
-
-    /// What steps it takes; those up to the rename can be taken back.
-    func steps() throws -> [String] {
-        let scratch = Scratch.inMemory
-        try prepare(scratch.store)
-        let recording = RecordingFileSystem()
-        try run(scratch.store, recording)
-        return recording.stepNames
     }
 
     /// Those of three keys that open the store at `path`. Every other one is a 401.

@@ -1,3 +1,4 @@
+import CofferFaults
 import CofferSealing
 import CofferVault
 import Foundation
@@ -95,5 +96,23 @@ func code(of body: () throws -> Void) -> CofferError.Code? {
     } catch {
         Issue.record(error)
         return nil
+    }
+}
+
+/// What is done to the store at a path, in steps that a fault may come into.
+protocol SteppedChange: Sendable {
+    /// Makes what is there before the change.
+    func prepare(_ path: String) throws
+    func run(_ path: String, _ fileSystem: any FileSystem) throws
+}
+
+extension SteppedChange {
+    /// How many steps it takes, and what they are.
+    func steps() throws -> [String] {
+        let scratch = Scratch.inMemory
+        try prepare(scratch.store)
+        let recording = RecordingFileSystem()
+        try run(scratch.store, recording)
+        return recording.stepNames
     }
 }

@@ -118,7 +118,7 @@ extension Writer {
             try bind(file, to: insertAttachment)
             try insertAttachment.run()
             let number = connection.lastInsertedRowID
-            try install(file)
+            try installation.add(file)
             return number
         }
         // The same content is there, unless its file was lost or damaged: then this is its chance to come back.
@@ -133,7 +133,7 @@ extension Writer {
         try updateAttachment.bind(1, row.number)
         try bind(file, to: updateAttachment)
         try updateAttachment.run()
-        try install(file)
+        try installation.add(file)
         return row.number
     }
 

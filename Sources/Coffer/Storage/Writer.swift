@@ -31,8 +31,9 @@ final class Writer {
     /// Where content files belong that it has rows for.
     let attachments: AttachmentStore
 
-    /// Content files that the transaction under way may install, by their SHA-1, and those that it will.
+    /// Content files that the transaction under way may install, by their SHA-1.
     private var stagedFiles: [[UInt8]: StagedAttachment] = [:]
+    /// Those that it will.
     let installation: Installation
     /// How many were to be installed as each nested transaction began.
     private var installCounts: [Int] = []
@@ -234,9 +235,6 @@ final class Writer {
             return false
         }
     }
-
-    /// Has the file installed by the time when the outermost transaction commits.
-    func install(_ file: StagedAttachment) throws(CofferError) { try installation.add(file) }
 
     /// Runs `change`; should it fail, the innermost transaction around it can only be rolled back.
     func change<Value>(_ change: () throws(CofferError) -> Value) throws(CofferError) -> Value {

@@ -86,15 +86,16 @@ extension [UInt8] {
 
     /// Appends a string of canonical JSON, quotation marks included.
     mutating func append(quoting text: Span<UInt8>) {
-        guard text.skipUnescaped(from: 0) < text.count else { return append(quotingPlain: text) }
+        var at = text.skipUnescaped(from: 0)
+        guard at < text.count else { return append(quotingPlain: text) }
         append(UInt8(ascii: "\""))
         var start = 0
         while true {
-            let at = text.skipUnescaped(from: start)
             append(copying: text.extracting(start..<at))
             guard at < text.count else { break }
             append(escaping: Unicode.Scalar(text[at]))
             start = at + 1
+            at = text.skipUnescaped(from: start)
         }
         append(UInt8(ascii: "\""))
     }

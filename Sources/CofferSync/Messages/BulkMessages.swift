@@ -66,8 +66,8 @@ package enum RevisionAnswer: Sendable {
         }
     }
 
-    /// Whether it says what became of what was asked for of its document: the revision itself, a later one that has it among its ancestors, or
-    /// may have, where it doesn't know that far back, or why it didn't come.
+    /// Whether it says what became of what was asked for of its document: the revision itself, a later one that has it among
+    /// its ancestors, or may have, where it doesn't know that far back, or why it didn't come.
     package func settles(_ request: RevisionRequest) -> Bool {
         switch self {
         case .failure(_, let revision, _):

@@ -135,20 +135,34 @@ struct BatchedContentTests {
         try database.close()
     }
 
+    /// Runs `body` in a transaction that is rolled back.
+    private func takeBack(in database: Database, _ body: () throws -> Void) throws {
+        do {
+            try database.inTransaction {
+                try body()
+                throw CancellationError()
+            }
+        } catch is CancellationError {}
+    }
+
+    /// Saves three and takes them back.
+    ///
+    /// - Returns: the body of the first one's document.
+    private func saveAndTakeBack(in database: Database) throws -> Data {
+        var saved: Data?
+        try takeBack(in: database) {
+            for number in 0..<3 { try draft(number, in: database).save() }
+            saved = try database.document(withID: "0").currentRevision?.json
+        }
+        return try #require(saved)
+    }
+
     @Test("that a nested transaction took back can be named by a body alone, as they are still on their way")
     func namedAgain() throws {
         let stores = TestStores(attachmentBatchCount: 2)
         let database = try open(stores)
         try database.inTransaction {
-            var saved: Data?
-            do {
-                try database.inTransaction {
-                    for number in 0..<3 { try draft(number, in: database).save() }
-                    saved = try database.document(withID: "0").currentRevision?.json
-                    throw CancellationError()
-                }
-            } catch is CancellationError {}
-            let json = try #require(saved)
+            let json = try saveAndTakeBack(in: database)
             try database.save(json: json, withID: "named")
         }
         #expect(try content("named", in: database) == bytes(0))
@@ -161,21 +175,8 @@ struct BatchedContentTests {
         let stores = TestStores(attachmentBatchCount: 2)
         let database = try open(stores)
         try database.inTransaction {
-            var saved: Data?
-            do {
-                try database.inTransaction {
-                    for number in 0..<3 { try draft(number, in: database).save() }
-                    saved = try database.document(withID: "0").currentRevision?.json
-                    throw CancellationError()
-                }
-            } catch is CancellationError {}
-            let json = try #require(saved)
-            do {
-                try database.inTransaction {
-                    try database.save(json: json, withID: "named")
-                    throw CancellationError()
-                }
-            } catch is CancellationError {}
+            let json = try saveAndTakeBack(in: database)
+            try takeBack(in: database) { try database.save(json: json, withID: "named") }
             try draft(4, in: database).save()
         }
         #expect(try content("4", in: database) == bytes(4))

@@ -31,12 +31,8 @@ struct AttachmentCrashTests {
             }
             saved.append(try transaction.check(scratch.store, "\(fault): \(step)"))
         }
-        // None before the commit, all from it on.
-        let turn = saved.firstIndex { $0 != 0 } ?? saved.count
-        #expect(saved[turn...].allSatisfy { $0 == transaction.count })
-        #expect((turn < saved.count) == (transaction.ending == .commit))
-        print(
-            "\(transaction): killed \(saved.count) times at \(steps.count) steps, \(saved.count - turn) had committed")
+        let committed = AttachmentTransaction.expectAllOrNone(saved, count: transaction.count, transaction.ending)
+        print("\(transaction): killed \(saved.count) times at \(steps.count) steps, \(committed) had committed")
     }
 }
 

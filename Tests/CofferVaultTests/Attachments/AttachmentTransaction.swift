@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 /// A transaction that saves some attachments, with a file beside the store in the place of their rows.
-struct AttachmentTransaction: Codable, Sendable, CustomStringConvertible {
+struct AttachmentTransaction: Codable, SteppedChange, CustomStringConvertible {
     var isEncrypted = true
     var count = 1
     var ending = Ending.commit
@@ -50,17 +50,18 @@ struct AttachmentTransaction: Codable, Sendable, CustomStringConvertible {
         try run(path, fileSystem, seeds: Array(1...UInt64(count)), ending: ending)
     }
 
-    /// How many steps it takes, and what they are.
-    func steps() throws -> [String] {
-        let scratch = Scratch.inMemory
-        try prepare(scratch.store)
-        let recording = RecordingFileSystem()
-        try run(scratch.store, recording)
-        return recording.stepNames
-    }
-
     /// Between which of the steps the commit is, which is none of them: how many come before it.
     static func commit(in steps: [String]) -> Int? { steps.lastIndex(of: "fsync directory attachments").map { $0 + 1 } }
+
+    /// Expects that of kills in the order of steps none before the commit saved anything, and each from it on all `count`.
+    ///
+    /// - Returns: how many had committed.
+    static func expectAllOrNone(_ saved: [Int], count: Int, _ ending: Ending) -> Int {
+        let turn = saved.firstIndex { $0 != 0 } ?? saved.count
+        #expect(saved[turn...].allSatisfy { $0 == count })
+        #expect((turn < saved.count) == (ending == .commit))
+        return saved.count - turn
+    }
 
     private func run(
         _ path: String, _ fileSystem: any FileSystem, seeds: [UInt64], ending: Ending

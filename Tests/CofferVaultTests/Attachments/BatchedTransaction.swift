@@ -6,7 +6,7 @@ import Testing
 
 /// A transaction that saves short contents from memory, in batches of eight: with a nested one that is rolled back after
 /// its contents are in a batch, of which one is brought anew, one is used again as it is, and one stays away.
-struct BatchedTransaction: Codable, Sendable, CustomStringConvertible {
+struct BatchedTransaction: Codable, SteppedChange, CustomStringConvertible {
     var isEncrypted = true
     var names = Names.sha1
     var ending = AttachmentTransaction.Ending.commit
@@ -65,14 +65,6 @@ struct BatchedTransaction: Codable, Sendable, CustomStringConvertible {
         }
     }
 
-    func steps() throws -> [String] {
-        let scratch = Scratch.inMemory
-        try prepare(scratch.store)
-        let recording = RecordingFileSystem()
-        try run(scratch.store, recording)
-        return recording.stepNames
-    }
-
     /// As ``AttachmentTransaction/check(_:_:)``.
     func check(_ path: String, _ comment: Comment) throws -> Int { try transaction.check(path, comment) }
 }
@@ -120,10 +112,9 @@ struct BatchedTransactionTests {
             }
             saved.append(try transaction.check(scratch.store, "\(fault): \(step)"))
         }
-        let turn = saved.firstIndex { $0 != 0 } ?? saved.count
-        #expect(saved[turn...].allSatisfy { $0 == BatchedTransaction.count })
-        #expect((turn < saved.count) == (transaction.ending == .commit))
-        print("\(transaction): killed \(saved.count) times at \(steps.count) steps")
+        let committed = AttachmentTransaction.expectAllOrNone(
+            saved, count: BatchedTransaction.count, transaction.ending)
+        print("\(transaction): killed \(saved.count) times at \(steps.count) steps, \(committed) had committed")
     }
 
     @Test("of which a step fails saves all or throws and saves none, and leaves nothing", arguments: all)
