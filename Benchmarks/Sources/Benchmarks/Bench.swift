@@ -10,8 +10,8 @@ internal import Darwin
 
 /// What all rows have in common: the settings, the machine, and a directory to write in.
 ///
-/// Nothing is removed before the end. ext4 looks for an inode that was not freed in the last minutes, one by one, so that
-/// after many removals creating a file costs ten times what it should, on either side.
+/// Nothing is removed before the end. Without a journal, ext4 looks for an inode that was not freed in the last minutes, one by
+/// one, so that after many removals creating a file costs ten times what it should, on either side.
 final class Bench {
     let settings: Settings
     let machine: Machine

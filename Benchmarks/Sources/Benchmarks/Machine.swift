@@ -19,6 +19,8 @@ struct Machine: Encodable {
     /// In microseconds, of 4 KiB appended to a file in the directory of the run.
     let fsyncMicroseconds: Double
     let fsyncMicrosecondsSpread: [Double]
+    /// In microseconds, of an empty file in a new directory there.
+    let fileCreationMicroseconds: Double
 
     init(measuringIn directory: URL) throws {
         let processors = Self.lines(of: "/proc/cpuinfo").filter { $0.hasPrefix("model name") }
@@ -35,6 +37,7 @@ struct Machine: Encodable {
         let latencies = try Self.fsyncLatencies(in: directory)
         fsyncMicroseconds = latencies.median
         fsyncMicrosecondsSpread = [latencies.min() ?? 0, latencies.max() ?? 0]
+        fileCreationMicroseconds = try Self.creationLatencies(in: directory.appending(path: "created")).median
     }
 
     /// From here on an fsync costs enough for rows that save them.
@@ -44,10 +47,14 @@ struct Machine: Encodable {
         let (least, greatest) = (fsyncMicrosecondsSpread[0], fsyncMicrosecondsSpread[1])
         var lines = [
             "\(processor), \(processorCount) processors, load \(loadAtStart) at the start; \(openSSL); \(fileSystem)",
-            String(format: "fsync of 4 KiB: %.0f µs (%.0f … %.0f)", fsyncMicroseconds, least, greatest),
+            String(format: "fsync of 4 KiB: %.0f µs (%.0f … %.0f)", fsyncMicroseconds, least, greatest)
+                + String(format: "; creating a file: %.0f µs", fileCreationMicroseconds),
         ]
         if loadAtStart > 0.5 * Double(processorCount) {
             lines.append("WARNING: this machine is busy with something else; times are noisy, ratios less so")
+        }
+        if fileCreationMicroseconds > 40 {
+            lines.append("WARNING: files were removed here minutes ago; rows that write many files are slower by that")
         }
         if fileSystem.hasSuffix("tmpfs") { lines.append("WARNING: in memory: nothing is made durable here") }
         if !isOptimized { lines.append("WARNING: a debug build: no figure means anything") }
@@ -64,6 +71,19 @@ struct Machine: Encodable {
             var result: Int32 = 0
             let cost = measure { result = fsync(file) }
             try expect(result == 0, "fsync failed")
+            return cost.time.seconds * 1e6
+        }
+    }
+
+    private static func creationLatencies(in directory: URL) throws -> [Double] {
+        let folder = try Folder(directory)
+        return try (0..<200).map { number in
+            var file: Int32 = -1
+            let cost = measure {
+                file = unsafe openat(folder.descriptor, "\(number)", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+            }
+            try expect(file >= 0, "can't write in \(directory.path)")
+            close(file)
             return cost.time.seconds * 1e6
         }
     }

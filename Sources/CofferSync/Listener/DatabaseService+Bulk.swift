@@ -34,11 +34,13 @@ extension DatabaseService {
         var id: JSONValue = json["_id"] ?? nil
         do {
             guard let object = json.objectValue else { throw SyncError(400, "a document is an object") }
+            if isReplicated {
+                // One that is refused has changed nothing: it needs no nested transaction, which would have each page that it
+                // changes encrypted once more.
+                try saveReplicated(object, contents: [:])
+                return nil
+            }
             return try database.inTransaction {
-                if isReplicated {
-                    try saveReplicated(object, contents: [:])
-                    return nil
-                }
                 let revision = try saveEdit(object, id: object["_id"]?.stringValue, replacing: nil, contents: [:])
                 id = .string(revision.documentID)
                 return ["ok": true, "id": id, "rev": .string(revision.revisionID.description)]

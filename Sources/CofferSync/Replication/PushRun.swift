@@ -1,7 +1,12 @@
 internal import CofferModel
 internal import Coffer
+internal import CofferSealing
+internal import Synchronization
 
 /// Sends what the server doesn't have, from a checkpoint to the end. For one task.
+///
+/// Two batches are on their way at a time, so that the server can read one while it saves the other, and the next is read
+/// meanwhile. What is recorded as done was answered before, in the order of the feed.
 struct PushRun {
     let database: Database
     let remote: RemoteDatabase
@@ -9,6 +14,13 @@ struct PushRun {
     let monitor: ReplicationMonitor
     private(set) var checkpoints: Checkpoints
     private var refusals = RefusalStreak()
+    /// What was sent and not looked at yet, the first one first.
+    private var underWay: [UnderWay] = []
+
+    private enum UnderWay {
+        case together([OutgoingDocument], Task<[BulkFailure], any Error>)
+        case reached(position: Int, documentCount: Int)
+    }
 
     init(
         _ database: Database, _ remote: RemoteDatabase, _ options: ReplicationOptions, _ monitor: ReplicationMonitor,
@@ -24,134 +36,92 @@ struct PushRun {
     /// - Parameter start: where the last run of the same session has come to.
     /// - Returns: where it has come to.
     mutating func run(from start: Int) async throws -> Int {
-        var feed = FeedOptions()
-        feed.includesAllLeaves = true
-        feed.filter = options.filter
-        feed.filterParameters = options.filterParameters
-        feed.limit = options.batchDocumentCount
-        let ids = options.documentIDs.map { Set($0.map(ByteKey.init)) }
-        var position = start
-        while true {
-            try Task.checkCancellation()
-            var reader = try FeedReader(database, since: position, feed, passesOverFailedFilters: true)
-            let changed = try reader.nextBatch()
-            for (id, error) in reader.failedFilters {
-                monitor.fail(DocumentFailure(documentID: id, revisionID: nil, error: error, isTriedAgain: false))
-            }
-            let wanted = changed.filter { document in ids.map { $0.contains(ByteKey(document.documentID)) } ?? true }
-            monitor.change { $0.totalCount += wanted.count }
-            try await send(wanted.map { ($0.documentID, $0.leafRevisionIDs) })
-            monitor.change { $0.completedCount += wanted.count }
-            if reader.position > position {
-                position = reader.position
-                try await checkpoints.record(FeedPosition(.number(JSONNumber(Int64(position)))))
-            }
-            if changed.isEmpty { return position }
-        }
+        let pages = ChangedPages(database, options, monitor, from: start)
+        return try await send(from: start) { try await pages.next() }
     }
 
     /// Tries again what did not come across: all of it, or what is worth it before the next run.
     mutating func retry(all: Bool) async throws {
         guard let position = checkpoints.position else { return }
-        var rest = checkpoints.takePostponed(all: all)[...]
-        guard !rest.isEmpty else { return }
-        while !rest.isEmpty {
-            try Task.checkCancellation()
-            try await send(rest.prefix(options.batchDocumentCount).map { ($0.id, $0.revisions) })
-            rest = rest.dropFirst(options.batchDocumentCount)
+        let due = checkpoints.takePostponed(all: all)
+        guard !due.isEmpty else { return }
+        let count = options.batchDocumentCount
+        let rest = Lock(due[...])
+        _ = try await send(from: 0) {
+            rest.withLock { rest in
+                defer { rest = rest.dropFirst(count) }
+                return rest.isEmpty ? nil : OutgoingPage(documents: rest.prefix(count).map { ($0.id, $0.revisions) })
+            }
         }
         try await checkpoints.record(position)
     }
 
-    private mutating func send(_ documents: [(id: String, revisions: [RevisionID])]) async throws {
-        guard !documents.isEmpty else { return }
-        var question = RevisionsQuestion()
-        question.documents = documents
-        var batch = Batch()
-        for (id, difference) in try await remote.difference(question) {
-            let document = database.document(withID: id)
-            for missing in difference.missing {
+    /// Sends everything of these pages.
+    ///
+    /// - Returns: where the last page ends.
+    private mutating func send(
+        from start: Int, _ pages: @escaping @Sendable () async throws -> OutgoingPage?
+    ) async throws -> Int {
+        let source = OutgoingBatches(database, remote, options, pages)
+        let batches = ReadAhead { try await source.next() }
+        var position = start
+        do {
+            while let batch = try await batches.next() {
                 try Task.checkCancellation()
-                var json: [UInt8]?
-                var sent: OutgoingRevision?
-                do {
-                    // What was purged or compacted away meanwhile is nobody's any more.
-                    guard let revision = try document.revision(withID: missing), try revision.propertiesAvailable else {
-                        continue
-                    }
-                    let outgoing = try OutgoingRevision(revision)
-                    sent = outgoing
-                    let history = try revision.history.reversed().map(\.revisionID)
-                    json = try Self.alone(outgoing, history, known: difference.possibleAncestors)
-                    if json == nil { try await send(outgoing, history, known: difference.possibleAncestors) }
-                } catch let error as SyncError {
-                    let mayPass = error.mayPass || error.status == 401 || Self.isForWantOfContents(error, sent)
-                    try note(error, id, missing, mayPass: mayPass)
-                } catch let error as CofferError where Self.isAboutDocument(error) {
+                switch batch {
+                case .together(let documents):
+                    underWay.append(
+                        .together(documents, Task { [remote] in try await remote.save(documents.map(\.json)) }))
+                case .alone(let revision, let history, let known): try await save(revision, history, known: known)
+                case .failure(let failure):
                     monitor.fail(
-                        DocumentFailure(documentID: id, revisionID: missing, error: error, isTriedAgain: false))
+                        DocumentFailure(
+                            documentID: failure.id, revisionID: failure.revision, error: failure.error,
+                            isTriedAgain: false))
+                case .reached(let reached, let documentCount):
+                    underWay.append(.reached(position: reached, documentCount: documentCount))
                 }
-                guard let json else { continue }
-                if !batch.entries.isEmpty, batch.byteCount + json.count > options.batchByteCount {
-                    try await flush(&batch)
+                try await settle(downTo: 1, &position)
+            }
+            try await settle(downTo: 0, &position)
+            return position
+        } catch {
+            await batches.end()
+            for case .together(_, let answer) in underWay { answer.cancel() }
+            for case .together(_, let answer) in underWay { _ = await answer.result }
+            underWay = []
+            throw error
+        }
+    }
+
+    /// Looks at what became of the first ones under way, until no more than `count` batches are, and notes how far it has come.
+    private mutating func settle(downTo count: Int, _ position: inout Int) async throws {
+        var batchCount = underWay.count { if case .together = $0 { true } else { false } }
+        while let first = underWay.first {
+            switch first {
+            case .together(let documents, let answer):
+                guard batchCount > count else { return }
+                try await save(documents[...]) { try await answer.ownValue }
+                batchCount -= 1
+            case .reached(let reached, let documentCount):
+                monitor.change { $0.completedCount += documentCount }
+                if reached > position {
+                    position = reached
+                    try await checkpoints.record(FeedPosition(.number(JSONNumber(Int64(position)))))
                 }
-                batch.add(Batch.Entry(id: id, revision: missing, json: json))
             }
+            underWay.removeFirst()
         }
-        try await flush(&batch)
-    }
-
-    /// Contents up to that many bytes in all stand in the JSON: a request for each of many small ones would cost more.
-    private static let inlineByteLimit = 16 << 10
-
-    /// The revision as JSON that says all of it; nil where contents have to follow, or stay where the server has them.
-    private static func alone(
-        _ revision: OutgoingRevision, _ history: [RevisionID], known: [RevisionID]
-    ) throws -> [UInt8]? {
-        let since = DatabaseService.commonGeneration(known, history)
-        var contents: [ByteKey: [UInt8]] = [:]
-        if !revision.contents.isEmpty {
-            guard revision.contents.reduce(0, { $0 + $1.length }) <= inlineByteLimit,
-                revision.contents.allSatisfy({ $0.generation > since })
-            else { return nil }
-            for content in revision.contents {
-                guard let bytes = try revision.read(content, in: 0..<content.length) else { return nil }
-                contents[ByteKey(content.name)] = bytes
-            }
-        }
-        let json = revision.json(history: history) { content in
-            contents[ByteKey(content.name)].map { .inline($0) } ?? .stub
-        }
-        return try JSONValue.object(json).canonicalJSON()
-    }
-
-    private struct Batch {
-        struct Entry {
-            var id: String
-            var revision: RevisionID
-            var json: [UInt8]
-        }
-
-        var entries: [Entry] = []
-        var byteCount = 0
-
-        mutating func add(_ entry: Entry) {
-            entries.append(entry)
-            byteCount += entry.json.count
-        }
-    }
-
-    /// Sends what was gathered.
-    private mutating func flush(_ batch: inout Batch) async throws {
-        let entries = batch.entries
-        batch = Batch()
-        if !entries.isEmpty { try await save(entries[...]) }
     }
 
     /// Sends revisions together; in halves, where all together are refused.
-    private mutating func save(_ entries: ArraySlice<Batch.Entry>) async throws {
+    ///
+    /// - Parameter answer: what the server says of them.
+    private mutating func save(
+        _ entries: ArraySlice<OutgoingDocument>, _ answer: () async throws -> [BulkFailure]
+    ) async throws {
         do {
-            for failure in try await remote.save(entries.map(\.json)) {
+            for failure in try await answer() {
                 let revision = failure.revision ?? entries.first { $0.id == failure.id }?.revision
                 try note(failure.error, failure.id, revision, mayPass: failure.error.mayPass)
             }
@@ -159,14 +129,31 @@ struct PushRun {
         } catch let error as SyncError where !error.isAboutServer {
             guard let entry = entries.first, entries.count == 1 else {
                 let middle = entries.startIndex + entries.count / 2
-                try await save(entries[..<middle])
-                try await save(entries[middle...])
+                for half in [entries[..<middle], entries[middle...]] {
+                    try await save(half) { [remote] in try await remote.save(half.map(\.json)) }
+                }
                 return
             }
             try refusals.add(error)
             // These are about what was sent. Others may be said by what stands between, or by who doesn't know better.
             let isFinal = [400, 409, 412, 413, 415].contains(error.status)
             try note(error, entry.id, entry.revision, mayPass: !isFinal)
+        }
+    }
+
+    /// Sends a revision with contents that follow it.
+    private mutating func save(
+        _ revision: OutgoingRevision, _ history: [RevisionID], known: [RevisionID]
+    ) async throws {
+        let (id, revisionID) = (revision.revision.documentID, revision.revision.revisionID)
+        do {
+            try await send(revision, history, known: known)
+        } catch let error as SyncError {
+            let mayPass = error.mayPass || error.status == 401 || Self.isForWantOfContents(error, revision)
+            try note(error, id, revisionID, mayPass: mayPass)
+        } catch let error as CofferError where OutgoingBatches.isAboutDocument(error) {
+            monitor.fail(
+                DocumentFailure(documentID: id, revisionID: revisionID, error: error, isTriedAgain: false))
         }
     }
 
@@ -213,11 +200,6 @@ struct PushRun {
     private static func isForWantOfContents(_ error: SyncError, _ revision: OutgoingRevision?) -> Bool {
         guard [400, 412].contains(error.status), let revision else { return false }
         return !revision.contents.allSatisfy(revision.isAvailable)
-    }
-
-    /// Whether an error of the database is about one document: the others can be sent.
-    private static func isAboutDocument(_ error: CofferError) -> Bool {
-        [.damaged, .revisionNotFound, .attachmentNotFound].contains(error.code)
     }
 
     /// Notes that a document was refused.

@@ -66,8 +66,8 @@ public struct ReplicationOptions: Sendable {
     /// A server that sends nothing for that time doesn't answer. Default: 120 seconds.
     public var idleTimeout: Duration = .seconds(120)
 
-    /// At most that many documents are exchanged at once. Default: 200.
-    public var batchDocumentCount = 200
+    /// At most that many documents are exchanged at once. Default: 1,000.
+    public var batchDocumentCount = 1000
 
     /// About that many bytes of documents are exchanged at once; one that is larger goes alone. Default: 2 MiB.
     public var batchByteCount = 2 << 20

@@ -133,11 +133,11 @@ final class CouchDialect: HTTPTransport {
         let id = try #require(peers.wire.all.first { $0.contains("_local") }?.split(separator: "/").last)
         #expect(
             peers.wire.all == [
-                "GET /db", "GET /db/_local/\(id)", "GET /db/_changes?style=all_docs&limit=500&since=0",
+                "GET /db", "GET /db/_local/\(id)", "GET /db/_changes?style=all_docs&limit=1000&since=0",
                 "POST /db/_bulk_get?revs=true&latest=true",
                 "GET /db/a/x?rev=\(try #require(try database["a"]?.currentRevisionID))",
                 "PUT /db/_local/\(id)",
-                "GET /db/_changes?style=all_docs&limit=500&since=1&feed=longpoll&heartbeat=30000",
+                "GET /db/_changes?style=all_docs&limit=1000&since=1&feed=longpoll&heartbeat=30000",
             ])
     }
 

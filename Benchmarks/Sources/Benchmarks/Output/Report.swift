@@ -18,7 +18,7 @@ struct Report {
         "opening by a password: that is one derivation more, a quarter of a second, as it should be",
         "replication",
         "a quiet disk: a sync waits for what others write to the same file system, and syncfs for all of it",
-        "a file system where many files were just removed: ext4 is slow to create files for some minutes then",
+        "a file system where many files were just removed: without a journal, ext4 is slow to create files for minutes then",
     ]
 
     // MARK: JSON

@@ -1,0 +1,149 @@
+internal import CofferModel
+internal import Coffer
+
+/// What is sent next.
+enum OutgoingBatch: Sendable {
+    /// Revisions that one request takes.
+    case together([OutgoingDocument])
+    /// A revision with contents that follow it.
+    case alone(OutgoingRevision, history: [RevisionID], known: [RevisionID])
+    /// A revision that can't be read.
+    case failure(FailedRevision)
+    /// All of it, up to this position, in so many documents.
+    case reached(position: Int, documentCount: Int)
+}
+
+/// A revision as JSON that says all of it.
+struct OutgoingDocument: Sendable {
+    var id: String
+    var revision: RevisionID
+    var json: [UInt8]
+}
+
+/// Documents to send, with the revisions that may be missing.
+struct OutgoingPage: Sendable {
+    var documents: [(id: String, revisions: [RevisionID])]
+    /// Where they end; nil where they are no part of the feed.
+    var position: Int?
+}
+
+/// Finds out what a server doesn't have of pages, and reads it, a batch at a time. For one task at a time.
+actor OutgoingBatches {
+    private let database: Database
+    private let remote: RemoteDatabase
+    private let options: ReplicationOptions
+    private let pages: @Sendable () async throws -> OutgoingPage?
+
+    /// What the server misses of a page, as far as it was not read yet.
+    private var missing: ArraySlice<Missing> = []
+    private var reached: OutgoingBatch?
+    private var gathered: [OutgoingDocument] = []
+    private var gatheredByteCount = 0
+    /// What is sent before anything else is read, the first one first.
+    private var ready: [OutgoingBatch] = []
+
+    private struct Missing {
+        var id: String
+        var revision: RevisionID
+        /// The document's revisions that the server has.
+        var known: [RevisionID]
+    }
+
+    init(
+        _ database: Database, _ remote: RemoteDatabase, _ options: ReplicationOptions,
+        _ pages: @escaping @Sendable () async throws -> OutgoingPage?
+    ) {
+        self.database = database
+        self.remote = remote
+        self.options = options
+        self.pages = pages
+    }
+
+    /// The next batch; nil after the last page.
+    func next() async throws -> OutgoingBatch? {
+        while ready.isEmpty {
+            try Task.checkCancellation()
+            if let next = missing.popFirst() {
+                do {
+                    try read(next)
+                } catch let error as CofferError where Self.isAboutDocument(error) {
+                    ready.append(.failure(FailedRevision(id: next.id, revision: next.revision, error: error)))
+                }
+            } else if !gathered.isEmpty {
+                handOut()
+            } else if let reached = reached.take() {
+                ready.append(reached)
+            } else {
+                guard let page = try await pages() else { return nil }
+                try await ask(page)
+            }
+        }
+        return ready.removeFirst()
+    }
+
+    private func ask(_ page: OutgoingPage) async throws {
+        if let position = page.position {
+            reached = .reached(position: position, documentCount: page.documents.count)
+        }
+        guard !page.documents.isEmpty else { return }
+        var question = RevisionsQuestion()
+        question.documents = page.documents
+        for (id, difference) in try await remote.difference(question) {
+            missing += difference.missing.map {
+                Missing(id: id, revision: $0, known: difference.possibleAncestors)
+            }
+        }
+    }
+
+    private func read(_ next: Missing) throws {
+        // What was purged or compacted away meanwhile is nobody's any more.
+        guard let revision = try database.document(withID: next.id).revision(withID: next.revision),
+            try revision.propertiesAvailable
+        else { return }
+        let outgoing = try OutgoingRevision(revision)
+        let history = try revision.history.reversed().map(\.revisionID)
+        guard let json = try Self.json(outgoing, history, known: next.known) else {
+            ready.append(.alone(outgoing, history: history, known: next.known))
+            return
+        }
+        if gatheredByteCount + json.count > options.batchByteCount { handOut() }
+        gathered.append(OutgoingDocument(id: next.id, revision: next.revision, json: json))
+        gatheredByteCount += json.count
+    }
+
+    private func handOut() {
+        guard !gathered.isEmpty else { return }
+        ready.append(.together(gathered))
+        gathered = []
+        gatheredByteCount = 0
+    }
+
+    /// Contents up to that many bytes in all stand in the JSON: a request for each of many small ones would cost more.
+    private static let inlineByteLimit = 16 << 10
+
+    /// The revision as JSON that says all of it; nil where contents have to follow, or stay where the server has them.
+    private static func json(
+        _ revision: OutgoingRevision, _ history: [RevisionID], known: [RevisionID]
+    ) throws -> [UInt8]? {
+        let since = DatabaseService.commonGeneration(known, history)
+        var contents: [ByteKey: [UInt8]] = [:]
+        if !revision.contents.isEmpty {
+            guard revision.contents.reduce(0, { $0 + $1.length }) <= inlineByteLimit,
+                revision.contents.allSatisfy({ $0.generation > since })
+            else { return nil }
+            for content in revision.contents {
+                guard let bytes = try revision.read(content, in: 0..<content.length) else { return nil }
+                contents[ByteKey(content.name)] = bytes
+            }
+        }
+        let json = revision.json(history: history) { content in
+            contents[ByteKey(content.name)].map { .inline($0) } ?? .stub
+        }
+        return try JSONValue.object(json).canonicalJSON()
+    }
+
+    /// Whether an error of the database is about one document: the others can be sent.
+    static func isAboutDocument(_ error: CofferError) -> Bool {
+        [.damaged, .revisionNotFound, .attachmentNotFound].contains(error.code)
+    }
+}

@@ -1,0 +1,88 @@
+internal import CofferModel
+internal import Coffer
+
+/// A page of a server's changes, as far as it is not here.
+struct WantedPage: Sendable {
+    var wanted: [RevisionRequest] = []
+    var failures: [FailedRevision] = []
+    /// How many changes it has.
+    var rowCount = 0
+    /// Where its changes end.
+    var last: FeedPosition
+}
+
+/// A revision that does not come across.
+struct FailedRevision: Sendable {
+    var id: String
+    var revision: RevisionID?
+    var error: any Error
+}
+
+/// Reads a server's changes from a position to the end, and finds out what is not here.
+actor WantedPages {
+    private let database: Database
+    private let remote: RemoteDatabase
+    private let monitor: ReplicationMonitor
+    private var query: ChangesQuery
+    private var position: FeedPosition
+    private var isOver = false
+
+    /// - Parameter waits: whether it waits for a change first.
+    init(
+        _ database: Database, _ remote: RemoteDatabase, _ options: ReplicationOptions, _ monitor: ReplicationMonitor,
+        from start: FeedPosition, waits: Bool
+    ) {
+        self.database = database
+        self.remote = remote
+        self.monitor = monitor
+        position = start
+        var query = ChangesQuery(limit: Self.rowCount)
+        query.filter = options.channels == nil ? options.filter : "sync_gateway/bychannel"
+        query.parameters = options.filterParameters
+        query.parameters["channels"] =
+            options.channels.map { .string($0.joined(separator: ",")) } ?? query.parameters["channels"]
+        query.documentIDs = options.documentIDs
+        query.waits = waits
+        query.heartbeat = min(options.idleTimeout / 3, .seconds(30))
+        self.query = query
+    }
+
+    static let rowCount = 1000
+
+    /// The next page; nil after one that was not full.
+    func next() async throws -> WantedPage? {
+        guard !isOver else { return nil }
+        try Task.checkCancellation()
+        let page = try await remote.changes(since: position, query)
+        query.waits = false
+        position = page.last
+        isOver = page.rows.count < Self.rowCount
+        monitor.change { status in
+            if !page.rows.isEmpty { status.activity = .active }
+            status.totalCount += page.rows.count
+        }
+        var next = WantedPage(rowCount: page.rows.count, last: page.last)
+        for row in page.rows {
+            if row.hasForeignRevisions {
+                let error = SyncError(400, of: "document \(row.id)", "a revision id that none can have here")
+                next.failures.append(FailedRevision(id: row.id, revision: nil, error: error))
+            }
+            do throws(CofferError) {
+                next.wanted += try database.revisionsToAskFor(row.revisions, of: row.id)
+            } catch {
+                // An id that no document has here.
+                guard error.status == 400 else { throw error }
+                next.failures.append(FailedRevision(id: row.id, revision: row.revisions.first, error: error))
+            }
+        }
+        return next
+    }
+}
+
+extension Database {
+    /// Those of a document's revisions that are not here.
+    func revisionsToAskFor(_ revisions: [RevisionID], of id: String) throws(CofferError) -> [RevisionRequest] {
+        guard !revisions.isEmpty else { return [] }
+        return try missingRevisions(of: revisions, ofDocumentWithID: id).map { RevisionRequest(id: id, revision: $0) }
+    }
+}
