@@ -1,5 +1,6 @@
 internal import CofferModel
 internal import Coffer
+internal import CofferSealing
 
 /// Reads what was changed here from a position to the end, as far as it is to be sent.
 actor ChangedPages {
@@ -28,7 +29,13 @@ actor ChangedPages {
         guard !isOver else { return nil }
         try Task.checkCancellation()
         var reader = try FeedReader(database, since: position, feed, passesOverFailedFilters: true)
-        let changed = try reader.nextBatch()
+        var changed: [ChangedDocument] = []
+        do throws(CofferError) {
+            while case let more = try reader.nextBatch(), !more.isEmpty { changed += more }
+        } catch {
+            // What was read before goes first; the error is there the next time, too.
+            if changed.isEmpty { throw error }
+        }
         for (id, error) in reader.failedFilters {
             monitor.fail(DocumentFailure(documentID: id, revisionID: nil, error: error, isTriedAgain: false))
         }

@@ -60,12 +60,17 @@ struct PullRun {
             var position = start
             while let batch = try await batches.next() {
                 try Task.checkCancellation()
-                for failure in batch.failures { note(failure) }
-                try await save(batch.prepared)
-                guard let reached = batch.reached else { continue }
-                monitor.change { $0.completedCount += reached.rowCount }
-                position = reached.position
-                try await checkpoints.record(position)
+                switch batch {
+                case .failures(let failures):
+                    for failure in failures { note(failure) }
+                case .prepared(let prepared, let failures):
+                    for failure in failures { note(failure) }
+                    try await save(prepared)
+                case .reached(let reached, let rowCount):
+                    monitor.change { $0.completedCount += rowCount }
+                    position = reached
+                    try await checkpoints.record(position)
+                }
             }
             return position
         } catch {

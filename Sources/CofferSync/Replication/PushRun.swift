@@ -66,13 +66,16 @@ struct PushRun {
         let batches = ReadAhead { try await source.next() }
         var position = start
         do {
-            while let batch = try await batches.next() {
+            while let batch = try await next(batches, &position) {
                 try Task.checkCancellation()
                 switch batch {
                 case .together(let documents):
                     underWay.append(
                         .together(documents, Task { [remote] in try await remote.save(documents.map(\.json)) }))
-                case .alone(let revision, let history, let known): try await save(revision, history, known: known)
+                case .alone(let revision, let history, let known):
+                    // It may take long, and what came before it is known by then.
+                    try await settle(downTo: 0, &position)
+                    try await save(revision, history, known: known)
                 case .failure(let failure):
                     monitor.fail(
                         DocumentFailure(
@@ -90,6 +93,18 @@ struct PushRun {
             for case .together(_, let answer) in underWay { answer.cancel() }
             for case .together(_, let answer) in underWay { _ = await answer.result }
             underWay = []
+            throw error
+        }
+    }
+
+    /// The next batch. Where it can't be read, that may be so every time: what was sent is looked at all the same.
+    private mutating func next(
+        _ batches: ReadAhead<OutgoingBatch>, _ position: inout Int
+    ) async throws -> OutgoingBatch? {
+        do {
+            return try await batches.next()
+        } catch {
+            if !Task.isCancelled { try await settle(downTo: 0, &position) }
             throw error
         }
     }

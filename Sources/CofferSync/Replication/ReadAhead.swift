@@ -10,7 +10,7 @@ actor ReadAhead<Element: Sendable> {
     /// - Parameter make: the next value, nil after the last. It is called for one at a time.
     init(_ make: @escaping @Sendable () async throws -> Element?) { self.make = make }
 
-    /// The next value, nil after the last. Whoever asks is cancelled together with what makes it.
+    /// The next value, nil after the last. Who is cancelled while waiting cancels what makes it.
     func next() async throws -> Element? {
         guard !isOver else { return nil }
         let making = task ?? begin()

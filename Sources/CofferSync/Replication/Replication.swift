@@ -242,7 +242,11 @@ public final class Replication: Sendable {
     ///
     /// - Parameter progress: told when everything there was has been exchanged.
     private func exchange(with remote: RemoteDatabase, progress: () -> Void) async throws {
-        monitor.change { $0.activity = .active }
+        monitor.change { status in
+            status.activity = .active
+            // What an earlier session counted and did not get to is counted again.
+            status.totalCount = status.completedCount
+        }
         if try await !remote.exists() {
             guard options.createsTarget else { throw SyncError(404, "there is no such database on the server") }
             try await remote.create()

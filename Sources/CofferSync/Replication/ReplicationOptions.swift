@@ -66,10 +66,10 @@ public struct ReplicationOptions: Sendable {
     /// A server that sends nothing for that time doesn't answer. Default: 120 seconds.
     public var idleTimeout: Duration = .seconds(120)
 
-    /// At most that many documents are exchanged at once. Default: 1,000.
-    public var batchDocumentCount = 1000
+    /// A batch has at most that many documents. Two are under way at a time, and a push reads a third. Default: 500.
+    public var batchDocumentCount = 500
 
-    /// About that many bytes of documents are exchanged at once; one that is larger goes alone. Default: 2 MiB.
+    /// A batch has about that many bytes of documents; one that is larger goes alone. Default: 2 MiB.
     public var batchByteCount = 2 << 20
 
     /// So many contents of attachments are fetched at the same time. Default: 4.

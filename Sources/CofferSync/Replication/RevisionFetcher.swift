@@ -1,12 +1,13 @@
 internal import CofferModel
 internal import Coffer
 
-/// What one request for revisions brought, ready to be saved.
-struct FetchedRevisions: Sendable {
-    var prepared: [PreparedRevision] = []
-    var failures: [FailedRevision] = []
-    /// Where the page ends that these are the last of, and how many changes it has.
-    var reached: (position: FeedPosition, rowCount: Int)?
+/// What a pull does next, in the order of the feed.
+enum FetchedRevisions: Sendable {
+    /// Ready to be saved.
+    case prepared([PreparedRevision], [FailedRevision])
+    case failures([FailedRevision])
+    /// All of a page has been given, which ends there and has so many changes.
+    case reached(position: FeedPosition, rowCount: Int)
 }
 
 /// Fetches the revisions that pages want, and their contents, a batch at a time. For one task at a time.
@@ -16,7 +17,7 @@ actor RevisionFetcher {
     private var collector: ContentCollector
     private var refusals = RefusalStreak()
     /// The average of what came so far, to ask for about as much as a batch may have.
-    private var averageByteCount = 1000
+    private var averageByteCount = 10_000
     private var knowsBulkGet = true
 
     private var pages: ReadAhead<WantedPage>?
@@ -24,7 +25,9 @@ actor RevisionFetcher {
     private var rest: ArraySlice<RevisionRequest> = []
     /// Parts of a batch that was refused as a whole, the first one last.
     private var halves: [ArraySlice<RevisionRequest>] = []
-    private var reached: (position: FeedPosition, rowCount: Int)?
+    private var reached: FetchedRevisions?
+    /// What has come of a batch, without contents.
+    private var incoming: ArraySlice<IncomingRevision> = []
 
     init(_ database: Database, _ remote: RemoteDatabase, _ options: ReplicationOptions) {
         self.remote = remote
@@ -37,28 +40,51 @@ actor RevisionFetcher {
         self.pages = ReadAhead(pages)
         rest = []
         halves = []
+        incoming = []
         reached = nil
     }
 
     /// Waits until nothing is being read ahead.
     func end() async { await pages?.end() }
 
-    /// The next batch; nil after the last of the last page.
+    /// What comes next; nil after the last page.
     func next() async throws -> FetchedRevisions? {
         while true {
             try Task.checkCancellation()
+            if !incoming.isEmpty { return try await collectNext() }
             if let batch = halves.popLast() ?? nextBatch() {
-                // A batch that is asked for again, in halves, brings nothing by itself.
-                guard var fetched = try await fetch(batch) else { continue }
-                if halves.isEmpty && rest.isEmpty { fetched.reached = reached.take() }
-                return fetched
+                let failures = try await fetch(batch)
+                if !failures.isEmpty { return .failures(failures) }
+            } else if let reached = reached.take() {
+                return reached
+            } else {
+                guard let page = try await pages?.next() else { return nil }
+                rest = page.wanted[...]
+                reached = .reached(position: page.last, rowCount: page.rowCount)
+                if !page.failures.isEmpty { return .failures(page.failures) }
             }
-            if let reached = reached.take() { return FetchedRevisions(reached: reached) }
-            guard let page = try await pages?.next() else { return nil }
-            rest = page.wanted[...]
-            reached = (page.last, page.rowCount)
-            if !page.failures.isEmpty { return FetchedRevisions(failures: page.failures) }
         }
+    }
+
+    /// So many bytes of contents, or those of one revision, are fetched before the revisions are saved, as far as the server
+    /// says how long they are.
+    private static let contentByteLimit = 16 << 20
+
+    /// Fetches the contents of the next revisions that have come.
+    private func collectNext() async throws -> FetchedRevisions {
+        var byteCount = 0
+        let fitting = incoming.prefix { revision in
+            byteCount += revision.contents.reduce(0) { $0 + max(0, $1.length ?? 0) }
+            return byteCount <= Self.contentByteLimit
+        }
+        let part = fitting.isEmpty ? incoming.prefix(1) : fitting
+        incoming = incoming.dropFirst(part.count)
+        var collector = collector
+        let (prepared, failures) = try await collector.collect(Array(part))
+        self.collector = collector
+        return .prepared(
+            prepared,
+            failures.map { FailedRevision(id: $0.revision.id, revision: $0.revision.revisionID, error: $0.error) })
     }
 
     private func nextBatch() -> ArraySlice<RevisionRequest>? {
@@ -68,8 +94,10 @@ actor RevisionFetcher {
         return rest.prefix(count)
     }
 
-    /// - Returns: nil where the server refused all together; then `halves` has them.
-    private func fetch(_ requests: ArraySlice<RevisionRequest>) async throws -> FetchedRevisions? {
+    /// Asks for revisions. What comes is in `incoming`; what is refused as a whole, in `halves`.
+    ///
+    /// - Returns: what does not come.
+    private func fetch(_ requests: ArraySlice<RevisionRequest>) async throws -> [FailedRevision] {
         let answers: [RevisionAnswer]
         do {
             answers = try await answersInBulk(Array(requests))
@@ -83,23 +111,14 @@ actor RevisionFetcher {
                     averageByteCount = max(averageByteCount, options.batchByteCount / (requests.count / 2))
                 }
                 halves += [requests[middle...], requests[..<middle]]
-                return nil
+                return []
             }
             try refusals.add(error)
-            return FetchedRevisions(failures: [
-                FailedRevision(id: request.id, revision: request.revision, error: error)
-            ])
+            return [FailedRevision(id: request.id, revision: request.revision, error: error)]
         }
-        let (incoming, unanswered) = Self.match(answers, requests)
-        var collector = collector
-        let (prepared, withoutContents) = try await collector.collect(incoming)
-        self.collector = collector
-        let failures =
-            unanswered
-            + withoutContents.map {
-                FailedRevision(id: $0.revision.id, revision: $0.revision.revisionID, error: $0.error)
-            }
-        return FetchedRevisions(prepared: prepared, failures: failures)
+        let (incoming, failures) = Self.match(answers, requests)
+        self.incoming = incoming[...]
+        return failures
     }
 
     /// What the answers are to what was asked, which each of them has to be.

@@ -65,6 +65,44 @@ import Testing
         #expect(try Contents(peers.remote) == Contents(database))
     }
 
+    @Test("what was sent counts, though nobody can be asked about what comes behind it") func refusedBehind()
+        async throws
+    {
+        try fill(database)
+        let wall = InterceptingTransport(peers.server) { [self] request, _, inner in
+            var request = request
+            guard request.target.contains("_revs_diff") else { return try await inner.send(request) }
+            let isRefused = try await body(&request).contains("\"doc-33\"")
+            return isRefused ? HTTPResponse(400) : try await inner.send(request)
+        }
+        let push = try peers.replication(.push, database, through: wall) { $0.batchDocumentCount = 30 }
+        let error = await #expect(throws: SyncError.self) { try await push.run() }
+        #expect(error?.status == 400)
+        #expect(try peers.remote.documentCount == 30)
+        #expect(try push.pendingDocumentIDs().count == 30)
+        #expect(push.status.completedCount == 30)
+    }
+
+    @Test("revisions with many bytes of contents are saved a few at a time") func manyBytes() async throws {
+        for number in 0..<5 {
+            let draft = try peers.remote.document(withID: "doc-\(number)").newRevision()
+            draft.setAttachment(
+                named: "a", contentType: "image/png", content: Data(repeating: UInt8(number), count: 6 << 20))
+            try await draft.save()
+        }
+        let (database, seen) = (database, Counter())
+        let watching = InterceptingTransport(peers.server) { request, _, inner in
+            // By the time the fourth is asked for the first ones are saved, or about to be.
+            if request.target.contains("/doc-4/a") { seen.add(try database.documentCount) }
+            return try await inner.send(request)
+        }
+        let pull = try peers.replication(.pull, database, through: watching)
+        try await pull.run()
+        #expect(pull.failures.isEmpty)
+        #expect(try Contents(database) == Contents(peers.remote))
+        #expect(seen.value >= 2)
+    }
+
     @Test("what a server leaves out of its answer is asked for again") func unanswered() async throws {
         try fill(peers.remote, count: 5)
         let forgetful = InterceptingTransport(peers.server) { request, _, inner in

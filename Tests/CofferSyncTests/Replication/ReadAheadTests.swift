@@ -69,23 +69,23 @@ struct ReadAheadTests {
 
     @Test("whoever ends it waits for what is being made", .timeLimit(.minutes(1)))
     func end() async throws {
+        let source = Source()
         let hasEnded = Atomic(false)
         let values = ReadAhead { () throws -> Int? in
+            guard let value = await source.next(), value > 1 else { return 1 }
             do {
                 try await Task.sleep(for: .seconds(3600))
             } catch {
-                // Not heard any more: only who waits for the task sees this.
-                try? await Task { try await Task.sleep(for: .milliseconds(20)) }.value
+                // The task is cancelled, but not over yet.
+                try? await Task { try await Task.sleep(for: .milliseconds(50)) }.value
                 hasEnded.store(true, ordering: .releasing)
             }
-            return 1
+            return value
         }
-        let asking = Task { try await values.next() }
-        try await Task.sleep(for: .milliseconds(20))
-        asking.cancel()
-        _ = try? await asking.value
+        #expect(try await values.next() == 1)
+        await source.made(2)
         await values.end()
-        let heardOfIt = hasEnded.load(ordering: .acquiring)
-        #expect(heardOfIt)
+        let isOver = hasEnded.load(ordering: .acquiring)
+        #expect(isOver)
     }
 }
