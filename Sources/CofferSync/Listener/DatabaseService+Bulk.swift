@@ -35,8 +35,6 @@ extension DatabaseService {
         do {
             guard let object = json.objectValue else { throw SyncError(400, "a document is an object") }
             if isReplicated {
-                // One that is refused has changed nothing: it needs no nested transaction, which would have each page that it
-                // changes encrypted once more.
                 try saveReplicated(object, contents: [:])
                 return nil
             }

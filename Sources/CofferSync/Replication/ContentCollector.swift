@@ -31,12 +31,10 @@ struct ContentCollector {
         var byteCount: Int { contents.reduce(0) { $0 + ($1.length ?? 0) } }
     }
 
-    typealias Failure = (revision: IncomingRevision, error: SyncError)
-
     /// - Returns: the revisions that can be saved, and those whose contents can't be had.
     mutating func collect(
         _ revisions: [IncomingRevision]
-    ) async throws -> (prepared: [PreparedRevision], failures: [Failure]) {
+    ) async throws -> (prepared: [PreparedRevision], failures: [DocumentFailure]) {
         var prepared: [PreparedRevision] = []
         var (small, rest): ([Wanted], [Wanted]) = ([], [])
         for revision in revisions {
@@ -144,9 +142,11 @@ struct ContentCollector {
     // MARK: One by one
 
     /// A few fetched at the same time.
-    private func oneByOne(_ wanted: [Wanted]) async throws -> (prepared: [PreparedRevision], failures: [Failure]) {
+    private func oneByOne(_ wanted: [Wanted]) async throws -> (
+        prepared: [PreparedRevision], failures: [DocumentFailure]
+    ) {
         var prepared: [PreparedRevision] = []
-        var failures: [Failure] = []
+        var failures: [DocumentFailure] = []
         try await withThrowingTaskGroup(of: (IncomingRevision, Result<PreparedRevision, any Error>).self) { group in
             var rest = wanted[...]
             var runningCount = 0
@@ -165,7 +165,8 @@ struct ContentCollector {
                 runningCount -= 1
                 switch result {
                 case .success(let one): prepared.append(one)
-                case .failure(let error as SyncError) where !error.isAboutServer: failures.append((revision, error))
+                case .failure(let error as SyncError) where !error.isAboutServer:
+                    failures.append(DocumentFailure(fetching: revision.id, revision.revisionID, error))
                 case .failure(let error): throw error
                 }
             }

@@ -8,7 +8,7 @@ enum OutgoingBatch: Sendable {
     /// A revision with contents that follow it.
     case alone(OutgoingRevision, history: [RevisionID], known: [RevisionID])
     /// A revision that can't be read.
-    case failure(FailedRevision)
+    case failure(DocumentFailure)
     /// All of it, up to this position, in so many documents.
     case reached(position: Int, documentCount: Int)
 }
@@ -67,7 +67,10 @@ actor OutgoingBatches {
                 do {
                     try read(next)
                 } catch let error as CofferError where Self.isAboutDocument(error) {
-                    ready.append(.failure(FailedRevision(id: next.id, revision: next.revision, error: error)))
+                    ready.append(
+                        .failure(
+                            DocumentFailure(
+                                documentID: next.id, revisionID: next.revision, error: error, isTriedAgain: false)))
                 }
             } else if !gathered.isEmpty {
                 handOut()

@@ -61,9 +61,7 @@ struct PullRun {
             while let batch = try await batches.next() {
                 try Task.checkCancellation()
                 switch batch {
-                case .failures(let failures):
-                    for failure in failures { note(failure) }
-                case .prepared(let prepared, let failures):
+                case .revisions(let prepared, let failures):
                     for failure in failures { note(failure) }
                     try await save(prepared)
                 case .reached(let reached, let rowCount):
@@ -80,15 +78,13 @@ struct PullRun {
         }
     }
 
-    private mutating func save(_ prepared: [PreparedRevision]) async throws {
+    private func save(_ prepared: [PreparedRevision]) async throws {
         guard !prepared.isEmpty else { return }
         let database = database
         let failures = try await database.inTransaction { () throws -> [DocumentFailure] in
             var failures: [DocumentFailure] = []
             for one in prepared {
                 do {
-                    // One that is refused has changed nothing: it needs no nested transaction, which would have each page that
-                    // it changes encrypted once more.
                     try one.revision.save(in: database, contents: one.contents)
                 } catch let error as CofferError where error.status >= 500 {
                     throw error
@@ -104,17 +100,10 @@ struct PullRun {
         for failure in failures { monitor.fail(failure) }
     }
 
-    private mutating func note(_ failure: FailedRevision) {
-        var isTriedAgain = false
-        if let error = failure.error as? SyncError, error.mayPass || error.status == 401,
-            let revision = failure.revision
-        {
-            isTriedAgain = true
-            checkpoints.postpone(failure.id, revision, error)
+    private mutating func note(_ failure: DocumentFailure) {
+        if failure.isTriedAgain, let revision = failure.revisionID, let error = failure.error as? SyncError {
+            checkpoints.postpone(failure.documentID, revision, error)
         }
-        monitor.fail(
-            DocumentFailure(
-                documentID: failure.id, revisionID: failure.revision, error: failure.error, isTriedAgain: isTriedAgain)
-        )
+        monitor.fail(failure)
     }
 }

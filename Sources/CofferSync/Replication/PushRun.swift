@@ -76,11 +76,7 @@ struct PushRun {
                     // It may take long, and what came before it is known by then.
                     try await settle(downTo: 0, &position)
                     try await save(revision, history, known: known)
-                case .failure(let failure):
-                    monitor.fail(
-                        DocumentFailure(
-                            documentID: failure.id, revisionID: failure.revision, error: failure.error,
-                            isTriedAgain: false))
+                case .failure(let failure): monitor.fail(failure)
                 case .reached(let reached, let documentCount):
                     underWay.append(.reached(position: reached, documentCount: documentCount))
                 }

@@ -3,9 +3,8 @@ internal import Coffer
 
 /// What a pull does next, in the order of the feed.
 enum FetchedRevisions: Sendable {
-    /// Ready to be saved.
-    case prepared([PreparedRevision], [FailedRevision])
-    case failures([FailedRevision])
+    /// Those that are ready to be saved, and those that don't come.
+    case revisions([PreparedRevision], [DocumentFailure])
     /// All of a page has been given, which ends there and has so many changes.
     case reached(position: FeedPosition, rowCount: Int)
 }
@@ -54,14 +53,14 @@ actor RevisionFetcher {
             if !incoming.isEmpty { return try await collectNext() }
             if let batch = halves.popLast() ?? nextBatch() {
                 let failures = try await fetch(batch)
-                if !failures.isEmpty { return .failures(failures) }
+                if !failures.isEmpty { return .revisions([], failures) }
             } else if let reached = reached.take() {
                 return reached
             } else {
                 guard let page = try await pages?.next() else { return nil }
                 rest = page.wanted[...]
                 reached = .reached(position: page.last, rowCount: page.rowCount)
-                if !page.failures.isEmpty { return .failures(page.failures) }
+                if !page.failures.isEmpty { return .revisions([], page.failures) }
             }
         }
     }
@@ -82,9 +81,7 @@ actor RevisionFetcher {
         var collector = collector
         let (prepared, failures) = try await collector.collect(Array(part))
         self.collector = collector
-        return .prepared(
-            prepared,
-            failures.map { FailedRevision(id: $0.revision.id, revision: $0.revision.revisionID, error: $0.error) })
+        return .revisions(prepared, failures)
     }
 
     private func nextBatch() -> ArraySlice<RevisionRequest>? {
@@ -97,7 +94,7 @@ actor RevisionFetcher {
     /// Asks for revisions. What comes is in `incoming`; what is refused as a whole, in `halves`.
     ///
     /// - Returns: what does not come.
-    private func fetch(_ requests: ArraySlice<RevisionRequest>) async throws -> [FailedRevision] {
+    private func fetch(_ requests: ArraySlice<RevisionRequest>) async throws -> [DocumentFailure] {
         let answers: [RevisionAnswer]
         do {
             answers = try await answersInBulk(Array(requests))
@@ -114,7 +111,7 @@ actor RevisionFetcher {
                 return []
             }
             try refusals.add(error)
-            return [FailedRevision(id: request.id, revision: request.revision, error: error)]
+            return [DocumentFailure(fetching: request.id, request.revision, error)]
         }
         let (incoming, failures) = Self.match(answers, requests)
         self.incoming = incoming[...]
@@ -124,32 +121,31 @@ actor RevisionFetcher {
     /// What the answers are to what was asked, which each of them has to be.
     private static func match(
         _ answers: [RevisionAnswer], _ requests: ArraySlice<RevisionRequest>
-    ) -> (incoming: [IncomingRevision], failures: [FailedRevision]) {
+    ) -> (incoming: [IncomingRevision], failures: [DocumentFailure]) {
         let asked = Dictionary(grouping: requests) { ByteKey($0.id) }
         var unanswered = asked
         var incoming: [IncomingRevision] = []
-        var failures: [FailedRevision] = []
+        var failures: [DocumentFailure] = []
         for answer in answers {
             let id = ByteKey(answer.id)
             unanswered[id]?.removeAll(where: answer.settles)
             switch answer {
             case .failure(let id, let revision, let error):
-                failures.append(
-                    FailedRevision(id: id, revision: revision.flatMap(RevisionID.init), error: error))
+                failures.append(DocumentFailure(fetching: id, revision.flatMap(RevisionID.init), error))
             case .revision(let json):
                 // Sync Gateway's way to say that the document left the channels that one may read.
                 guard let request = asked[id]?.first, json["_removed"] != true else { continue }
                 do {
                     incoming.append(try IncomingRevision(json))
                 } catch {
-                    failures.append(FailedRevision(id: request.id, revision: request.revision, error: error))
+                    failures.append(DocumentFailure(fetching: request.id, request.revision, error))
                 }
             }
         }
         for request in requests where unanswered[ByteKey(request.id)]?.contains(request) == true {
             let error = SyncError.garbage(
                 "the server does not say what became of it", of: "document \(request.id)")
-            failures.append(FailedRevision(id: request.id, revision: request.revision, error: error))
+            failures.append(DocumentFailure(fetching: request.id, request.revision, error))
         }
         return (incoming, failures)
     }

@@ -4,18 +4,11 @@ internal import Coffer
 /// A page of a server's changes, as far as it is not here.
 struct WantedPage: Sendable {
     var wanted: [RevisionRequest] = []
-    var failures: [FailedRevision] = []
+    var failures: [DocumentFailure] = []
     /// How many changes it has.
     var rowCount = 0
     /// Where its changes end.
     var last: FeedPosition
-}
-
-/// A revision that does not come across.
-struct FailedRevision: Sendable {
-    var id: String
-    var revision: RevisionID?
-    var error: any Error
 }
 
 /// Reads a server's changes from a position to the end, and finds out what is not here.
@@ -65,17 +58,25 @@ actor WantedPages {
         for row in page.rows {
             if row.hasForeignRevisions {
                 let error = SyncError(400, of: "document \(row.id)", "a revision id that none can have here")
-                next.failures.append(FailedRevision(id: row.id, revision: nil, error: error))
+                next.failures.append(DocumentFailure(fetching: row.id, nil, error))
             }
             do throws(CofferError) {
                 next.wanted += try database.revisionsToAskFor(row.revisions, of: row.id)
             } catch {
                 // An id that no document has here.
                 guard error.status == 400 else { throw error }
-                next.failures.append(FailedRevision(id: row.id, revision: row.revisions.first, error: error))
+                next.failures.append(DocumentFailure(fetching: row.id, row.revisions.first, error))
             }
         }
         return next
+    }
+}
+
+extension DocumentFailure {
+    /// A revision that does not come from a server. It is asked for again where that may help.
+    init(fetching id: String, _ revision: RevisionID?, _ error: any Error) {
+        let mayPass = (error as? SyncError).map { $0.mayPass || $0.status == 401 } ?? false
+        self.init(documentID: id, revisionID: revision, error: error, isTriedAgain: mayPass && revision != nil)
     }
 }
 

@@ -123,6 +123,9 @@ package struct IncomingRevision: Sendable {
 
     /// Saves the revision in `database`, in a transaction of its own or in the one that the calling thread is in.
     ///
+    /// One that is refused has changed nothing, so that among many it needs no nested transaction, which would have each page
+    /// that it changes encrypted once more.
+    ///
     /// - Parameter brought: contents by the names of their attachments. Those that are neither here nor brought are awaited.
     /// - Throws: as `putExistingRevision`; ``SyncError`` 502 where a content is not the blob that it should be.
     @discardableResult
