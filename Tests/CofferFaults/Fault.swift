@@ -8,6 +8,8 @@ package enum Fault: Sendable, Codable, Equatable {
     case fail(Int, Int32)
     /// The step has its effect and yet reports a failure.
     case failAfter(Int, Int32)
+    /// The same for the first step of this name, whatever its number: for steps of several threads.
+    case failFirst(String, Int32)
     /// Neither this step nor any later one has an effect: a kill as seen from the disk, without a process of its own.
     case stopBefore(Int)
     /// From this step on whatever takes space fails.

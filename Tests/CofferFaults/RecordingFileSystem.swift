@@ -109,10 +109,11 @@ package final class RecordingFileSystem: FileSystem {
         _ effect: () throws(CofferError) -> (Result, DiskOperation)
     ) throws(CofferError) -> Result {
         observe()
-        let number = state.withLock {
-            $0.stepCount += 1
-            $0.stepNames.append(name)
-            return $0.stepCount
+        let (number, isFirst) = state.withLock { state in
+            let isFirst = !state.stepNames.contains(name)
+            state.stepCount += 1
+            state.stepNames.append(name)
+            return (state.stepCount, isFirst)
         }
         switch fault {
         case .killBefore(number): die()
@@ -130,6 +131,7 @@ package final class RecordingFileSystem: FileSystem {
         switch fault {
         case .killAfter(number), .killWithin(number): die()
         case .failAfter(number, let errno): throw Self.error(errno, name)
+        case .failFirst(name, let errno) where isFirst: throw Self.error(errno, name)
         default: return result
         }
     }

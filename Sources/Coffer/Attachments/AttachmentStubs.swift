@@ -41,6 +41,12 @@ struct AttachmentStub: Sendable, Equatable {
 }
 
 extension JSONObject {
+    /// The `_attachments` that say all of these.
+    init(_ stubs: [(name: String, stub: AttachmentStub)]) {
+        self.init()
+        for (name, stub) in stubs { self[name] = stub.json }
+    }
+
     /// The attachments that `_attachments` says, in order.
     func attachmentStubs() throws(CofferError) -> [(name: String, stub: AttachmentStub)] {
         guard let value = self["_attachments"] else { return [] }

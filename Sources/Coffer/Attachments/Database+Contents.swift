@@ -64,11 +64,11 @@ extension Database {
 
     /// The contents that a draft names and that are not in this database, each once.
     private func missingContents(of draft: RevisionDraft) throws(CofferError) -> [ContentReference] {
-        let references = try RevisionContent(draft.body, subject: draft.document.subject).references
+        let references = draft.content.references
         guard !references.isEmpty else { return [] }
         let known = try storage.read { (tables) throws(CofferError) in
             try references.map { (reference) throws(CofferError) in
-                try storage.attachment(AttachmentKey(reference.digest), tables)?.proof != nil
+                try storage.attachment(reference.key, tables)?.proof != nil
             }
         }
         var missing: [ContentReference] = []

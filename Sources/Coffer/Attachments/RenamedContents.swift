@@ -37,18 +37,23 @@ extension Storage {
 }
 
 extension Writer {
-    /// The body with the SHA-1s of those contents that it calls by a digest that they had before they came.
+    /// The content with the SHA-1s of those contents that it calls by a digest that they had before they came.
     ///
     /// Called before the revision gets its id.
-    func withPresentNames(_ body: CanonicalBody, _ names: RenamedContents) throws(CofferError) -> CanonicalBody {
-        guard !names.isEmpty else { return body }
-        return try body.renamingContents { (stub) throws(CofferError) in
+    func withPresentNames(
+        _ content: RevisionContent, of document: Document
+    ) throws(CofferError) -> RevisionContent {
+        let names = document.database.storage.renamedContents
+        guard !names.isEmpty else { return content }
+        let renamed = try content.body.renamingContents { (stub) throws(CofferError) in
             guard let sha1 = names.sha1(of: stub.digest),
                 try tables.attachments.attachment(.foreign(stub.digest)) == nil,
                 let row = try tables.attachments.attachment(.sha1(sha1)), row.byteCount == stub.byteCount
             else { return nil }
             return SHA1Digest.text(of: sha1)
-        } ?? body
+        }
+        guard let renamed else { return content }
+        return try RevisionContent(renamed, subject: document.subject)
     }
 }
 

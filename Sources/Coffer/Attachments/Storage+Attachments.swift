@@ -13,8 +13,8 @@ extension Storage {
             return try stage(DataSource(data))
         }
         try checkUsable()
-        return unsafe try writer.attachments.seal(data.count) { (body) throws(CofferError) in
-            try unsafe DataSource(data).read(body)
+        return try unsafe data.bytes.withUnsafeBytes { (bytes) throws(CofferError) in
+            try unsafe writer.attachments.seal(bytes)
         }
     }
 

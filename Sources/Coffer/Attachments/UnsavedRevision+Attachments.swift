@@ -46,37 +46,34 @@ struct DraftAttachments {
 
     /// Makes sure that the store has all contents.
     ///
-    /// - Returns: the `_attachments` of a revision with this generation, nil when there are none, and what is to be
-    ///   installed with it.
+    /// - Returns: what a revision with this generation says of them, and what is to be installed with it.
     func stage(
         in storage: Storage, generation: Int
-    ) throws(CofferError) -> (json: JSONObject?, staged: [StagedContent]) {
-        var json: JSONObject = [:]
+    ) throws(CofferError) -> (stubs: [(name: String, stub: AttachmentStub)], staged: [StagedContent]) {
+        var stubs: [(name: String, stub: AttachmentStub)] = []
         var staged: [StagedContent] = []
         for entry in entries {
             guard !entry.name.isEmpty else {
                 throw CofferError(.invalidAttachment, "an attachment without a name")
             }
             if let stub = entry.stub {
-                json[entry.name] = stub.json
+                stubs.append((entry.name, stub))
                 continue
             }
             staged += try StagedContent(entry.content, in: storage).map { [$0] } ?? []
             guard let digest = entry.content.digest, let byteCount = entry.content.length else {
                 throw CofferError(.invalidAttachment, of: "attachment \(entry.name)", "its content is not known")
             }
-            json[entry.name] =
-                AttachmentStub(
-                    contentType: entry.contentType, digest: digest, byteCount: byteCount,
-                    changedInGeneration: generation
-                ).json
+            let stub = AttachmentStub(
+                contentType: entry.contentType, digest: digest, byteCount: byteCount, changedInGeneration: generation)
+            stubs.append((entry.name, stub))
         }
-        return (json.isEmpty ? nil : json, staged)
+        return (stubs, staged)
     }
 
-    /// Notes that all of this was saved as the revision's attachments.
-    mutating func noteSaved(as revision: SavedRevision) throws(CofferError) {
-        for (name, stub) in try revision.attachmentStubs {
+    /// Notes that all of this was saved, and what the revision says of it.
+    mutating func noteSaved(as stubs: [(name: String, stub: AttachmentStub)]) {
+        for (name, stub) in stubs {
             guard var entry = self[name] else { continue }
             entry.stub = stub
             self[name] = entry

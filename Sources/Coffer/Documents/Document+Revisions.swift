@@ -84,7 +84,8 @@ extension Document {
             let draft = try current.createRevision()
             try merge(draft, Array(conflicting.dropFirst()))
             for other in conflicting.dropFirst() { try other.deleteDocument() }
-            let isUnchanged = try !draft.isDeletion && draft.draft(allowsConflict: false).body.bytes == current.body
+            let isUnchanged =
+                try !draft.isDeletion && draft.draft(allowsConflict: false).content.body.bytes == current.body
             return isUnchanged ? current : try draft.save()
         }
     }

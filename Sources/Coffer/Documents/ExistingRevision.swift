@@ -24,7 +24,7 @@ struct ExistingRevision: Sendable {
     let documentID: DocumentID
     let history: RevisionHistory
     let isDeletion: Bool
-    let body: CanonicalBody
+    let content: RevisionContent
     /// Contents that it brings.
     let staged: [StagedContent]
 
@@ -50,7 +50,7 @@ struct ExistingRevision: Sendable {
             history = try Self.history(parsed, ids)
             self.isDeletion = isDeletion || parsed.isDeletion
             guard parsed.attachments != nil || !contents.isEmpty else {
-                body = parsed.body
+                content = try RevisionContent(parsed.body, subject: subject)
                 staged = blobs
                 return
             }
@@ -59,7 +59,7 @@ struct ExistingRevision: Sendable {
                 in: database.storage)
             var object = try JSONObject(parsed.body)
             object["_attachments"] = attachments.json.map { .object($0) }
-            body = try DocumentBody(object).body
+            content = try RevisionContent(DocumentBody(object).body, subject: subject)
             staged = blobs + attachments.staged
         } catch {
             throw error.about(subject)
@@ -118,13 +118,12 @@ extension Writer {
             let revision = try tables.revision(sequence: known.sequence, of: document)
             return (revision, wasKnown: true, isCurrent: row.winner == known.sequence, isBranch: false)
         }
-        let body = try withPresentNames(existing.body, existing.document.database.storage.renamedContents)
-        let content = try RevisionContent(body, subject: existing.document.subject)
+        let content = try withPresentNames(existing.content, of: existing.document)
         try checkContents(
             content, staged: existing.staged, generation: history.newest.generation, missing: .awaited,
             existing.document.subject)
         try validate(
-            history.newest, body, isDeletion: existing.isDeletion, of: existing.document, number: row?.number,
+            history.newest, content.body, isDeletion: existing.isDeletion, of: existing.document, number: row?.number,
             parent: distance == 1 ? known?.sequence : nil, isFromPeer: true)
         let isBranch = try row.map { (row) throws(CofferError) in try !isLeaf(known, row) } ?? false
         let (stored, after) = try change { () throws(CofferError) in

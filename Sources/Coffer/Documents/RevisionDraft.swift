@@ -18,24 +18,26 @@ struct RevisionDraft: Sendable {
     let documentID: DocumentID
     let parent: Parent
     let isDeletion: Bool
-    let body: CanonicalBody
-    /// Whether the revision keeps its parent's attachments. Otherwise `body` says which it has.
+    let content: RevisionContent
+    /// Whether the revision keeps its parent's attachments. Otherwise `content` says which it has.
     let inheritsAttachments: Bool
-    /// Contents that the body names and that the store has not saved.
+    /// Contents that it names and that the store has not saved.
     private(set) var staged: [StagedContent]
     /// Whether the parent may have been replaced.
     let allowsConflict: Bool
 
-    /// - Throws: `invalidDocumentID` (400).
+    /// - Parameter attachments: what the body's `_attachments` hold, where that is known.
+    /// - Throws: `invalidDocumentID` (400); `invalidJSON` (400) where `_attachments` holds what is no attachment.
     init(
         _ document: Document, parent: Parent, isDeletion: Bool = false, body: CanonicalBody,
-        inheritsAttachments: Bool = false, staged: [StagedContent] = [], allowsConflict: Bool = false
+        attachments: [(name: String, stub: AttachmentStub)]? = nil, inheritsAttachments: Bool = false,
+        staged: [StagedContent] = [], allowsConflict: Bool = false
     ) throws(CofferError) {
         self.document = document
         documentID = try document.checkedID
         self.parent = parent
         self.isDeletion = isDeletion
-        self.body = body
+        content = try RevisionContent(body, attachments: attachments, subject: document.subject)
         self.inheritsAttachments = inheritsAttachments
         self.staged = staged
         self.allowsConflict = allowsConflict
@@ -86,9 +88,9 @@ extension Writer {
     /// Saves the first revision of a document that is not there; nil when it is, or when there is nothing to delete.
     private func saveFirst(_ draft: RevisionDraft) throws(CofferError) -> StoredRevision? {
         guard !draft.isDeletion else { return nil }
-        let body = try withPresentNames(draft.body, draft.document.database.storage.renamedContents)
+        let content = try withPresentNames(draft.content, of: draft.document)
+        let body = content.body
         let id = try makeRevisionID(parent: nil, draft, body)
-        let content = try RevisionContent(body, subject: draft.document.subject)
         try checkContents(content, of: draft, generation: id.generation)
         // A save that is about to be refused is nothing to look at.
         if draft.document.database.storage.functions.hasValidations, try tables.document(draft.documentID) == nil {
@@ -110,15 +112,15 @@ extension Writer {
         try RevisionID.make(parent: parent, isDeletion: draft.isDeletion, body: body, digest: &digest)
     }
 
-    /// The draft's body, with the attachments that it has from its parent.
-    private func body(of draft: RevisionDraft, parent: KnownRevision?) throws(CofferError) -> CanonicalBody {
+    /// The draft's content, with the attachments that it has from its parent.
+    private func content(of draft: RevisionDraft, parent: KnownRevision?) throws(CofferError) -> RevisionContent {
         guard draft.inheritsAttachments, let parent,
             try tables.flags(sequence: parent.sequence).contains(.hasAttachments),
             let parentBody = try tables.revision(sequence: parent.sequence, of: draft.documentID).body
-        else { return draft.body }
-        var object = try JSONObject(draft.body)
+        else { return draft.content }
+        var object = try JSONObject(draft.content.body)
         object["_attachments"] = try JSONObject(canonical: parentBody.span)["_attachments"]
-        return try DocumentBody(object).body
+        return try RevisionContent(DocumentBody(object).body, subject: draft.document.subject)
     }
 
     /// The parent, if it may have a child now: a leaf, or, where conflicts are allowed, any revision.
@@ -145,8 +147,8 @@ extension Writer {
     private func add(
         _ draft: RevisionDraft, to row: DocumentRow, parent: KnownRevision?
     ) throws(CofferError) -> StoredRevision {
-        let body = try withPresentNames(
-            try body(of: draft, parent: parent), draft.document.database.storage.renamedContents)
+        let content = try withPresentNames(try content(of: draft, parent: parent), of: draft.document)
+        let body = content.body
         let id = try makeRevisionID(parent: parent?.id, draft, body)
         let extendsWinner = parent?.sequence == row.winner && !row.flags.contains(.isBranched)
         if !extendsWinner, let twin = try tables.trees.sequence(of: id, inDocument: row.number) {
@@ -155,7 +157,6 @@ extension Writer {
             found.body = found.body ?? body.bytes
             return found
         }
-        let content = try RevisionContent(body, subject: draft.document.subject)
         try checkContents(content, of: draft, generation: id.generation)
         try validate(
             id, body, isDeletion: draft.isDeletion, of: draft.document, number: row.number, parent: parent?.sequence)

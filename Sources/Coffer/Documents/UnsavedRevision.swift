@@ -62,7 +62,8 @@ public final class UnsavedRevision {
     ///   `busy` (503), `noSpace` (507). Nothing is saved then, and the draft stays as it was.
     @discardableResult
     public func save() throws(CofferError) -> SavedRevision {
-        try noteSaved(try draft(allowsConflict: false).save())
+        let draft = try draft(allowsConflict: false)
+        return try noteSaved(draft.save(), draft)
     }
 
     /// Saves the draft even if the revision that it was made from has been replaced: then the document has a conflict.
@@ -74,7 +75,8 @@ public final class UnsavedRevision {
     ///   there any more.
     @discardableResult
     public func saveAllowingConflict() throws(CofferError) -> SavedRevision {
-        try noteSaved(try draft(allowsConflict: true).save())
+        let draft = try draft(allowsConflict: true)
+        return try noteSaved(draft.save(), draft)
     }
 
     func draft(allowsConflict: Bool) throws(CofferError) -> RevisionDraft {
@@ -84,29 +86,31 @@ public final class UnsavedRevision {
         var staged = try StagedContent.stage(properties.blobs, in: storage)
         var content = properties
         // A tombstone has no attachments.
-        if !isDeletion {
-            let attachments = try draftAttachments.stage(in: storage, generation: generation)
-            if let json = attachments.json {
-                guard content["_attachments"] == nil else {
-                    throw CofferError(.invalidJSON, of: document.subject, "_attachments is no property")
-                }
-                content["_attachments"] = .object(json)
-                staged += attachments.staged
+        var attachments: [(name: String, stub: AttachmentStub)]?
+        if !isDeletion, !draftAttachments.entries.isEmpty {
+            guard content["_attachments"] == nil else {
+                throw CofferError(.invalidJSON, of: document.subject, "_attachments is no property")
             }
+            let (stubs, contents) = try draftAttachments.stage(in: storage, generation: generation)
+            content["_attachments"] = .object(JSONObject(stubs))
+            attachments = stubs
+            staged += contents
         }
         return try RevisionDraft(
             document, parent: parentRevisionID.map { .revision($0) } ?? .none, isDeletion: isDeletion,
-            body: try document.checkedBody(content, hasAttachments: !isDeletion), staged: staged,
-            allowsConflict: allowsConflict)
+            body: try document.checkedBody(content, hasAttachments: !isDeletion), attachments: attachments,
+            staged: staged, allowsConflict: allowsConflict)
     }
 
-    func noteSaved(_ revision: SavedRevision) throws(CofferError) -> SavedRevision {
+    func noteSaved(_ revision: SavedRevision, _ draft: RevisionDraft) throws(CofferError) -> SavedRevision {
         document.database.storage.whenRolledBack { [weak self, parentRevisionID, draftAttachments] in
             self?.parentRevisionID = parentRevisionID
             self?.draftAttachments = draftAttachments
         }
         parentRevisionID = revision.revisionID
-        try draftAttachments.noteSaved(as: revision)
+        // Contents that had another name before they came have their own now.
+        let isAsDrafted = revision.stored.body == draft.content.body.bytes
+        draftAttachments.noteSaved(as: isAsDrafted ? draft.content.attachments : try revision.attachmentStubs)
         return revision
     }
 }

@@ -3,39 +3,6 @@ internal import CofferSealing
 internal import CofferSQLite
 internal import CofferVault
 
-/// A body, and what it says of contents that are kept in files.
-struct RevisionContent {
-    let body: CanonicalBody
-    /// Whether it has `_attachments`.
-    let hasAttachments: Bool
-    /// The last generation in which an attachment was changed, as the body has it; 0 without any.
-    let latestChange: Int
-    /// The digests and lengths that it names, attachments and blobs alike.
-    let references: [(digest: String, byteCount: Int)]
-
-    /// - Throws: `invalidJSON` (400) where `_attachments` holds what is no attachment.
-    init(_ body: CanonicalBody, subject: @autoclosure () -> String) throws(CofferError) {
-        self.body = body
-        guard CanonicalBody.mayHoldBlobs(body.bytes) || CanonicalBody.mayHoldAttachments(body.bytes) else {
-            hasAttachments = false
-            latestChange = 0
-            references = []
-            return
-        }
-        let object = try JSONObject(body)
-        let stubs: [(name: String, stub: AttachmentStub)]
-        do throws(CofferError) {
-            stubs = try object.attachmentStubs()
-        } catch {
-            throw error.about(subject())
-        }
-        hasAttachments = !stubs.isEmpty
-        latestChange = stubs.map(\.stub.changedInGeneration).max() ?? 0
-        references =
-            stubs.map { ($0.stub.digest, $0.stub.byteCount) } + object.blobReferences.map { ($0.digest, $0.length) }
-    }
-}
-
 extension Writer {
     /// Notes which files the draft brings, and makes sure that every content the body names is among them or is saved.
     ///
@@ -65,9 +32,8 @@ extension Writer {
             throw CofferError(.invalidJSON, of: subject(), "_attachments has a revpos that is still to come")
         }
         for reference in content.references {
-            let key = AttachmentKey(reference.digest)
-            let row = try tables.attachments.attachment(key)
-            let file = stagedFile(key)
+            let row = try tables.attachments.attachment(reference.key)
+            let file = stagedFile(reference.key)
             guard let byteCount = file?.digest.byteCount ?? row?.byteCount else {
                 if missing == .awaited { continue }
                 throw CofferError(.attachmentNotFound, of: subject(), "it names a content that is not in this database")
@@ -88,15 +54,14 @@ extension Writer {
         guard !content.references.isEmpty else { return }
         try change { () throws(CofferError) in
             for reference in content.references {
-                let key = AttachmentKey(reference.digest)
-                let row = try tables.attachments.attachment(key)
+                let row = try tables.attachments.attachment(reference.key)
                 let number: Int64
-                if let file = stagedFile(key) {
+                if let file = stagedFile(reference.key) {
                     number = try save(file, over: row)
                 } else if let row {
                     number = row.number
                 } else {
-                    number = try insertAwaited(key, byteCount: reference.byteCount)
+                    number = try insertAwaited(reference.key, byteCount: reference.byteCount)
                 }
                 try insertUse.bind(1, revision)
                 try insertUse.bind(2, number)

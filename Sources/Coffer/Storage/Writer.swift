@@ -323,7 +323,7 @@ struct NewRevision {
     fileprivate var flags: RevisionFlags {
         var flags: RevisionFlags = []
         if isDeletion { flags.insert(.isDeletion) }
-        if content?.hasAttachments == true { flags.insert(.hasAttachments) }
+        if content?.attachments.isEmpty == false { flags.insert(.hasAttachments) }
         if isForeign { flags.insert(.isForeign) }
         return flags
     }

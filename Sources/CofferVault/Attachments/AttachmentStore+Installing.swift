@@ -125,6 +125,17 @@ extension AttachmentStore {
         }
     }
 
+    /// Has the disk write what has its place already, while the transaction goes on: so less is left to wait for at its end.
+    ///
+    /// One that fails is noted, as any sync.
+    func synchronizeEarly() {
+        try? synchronizing { () throws(CofferError) in
+            let attachments = try writable(attachments)
+            guard try fileSystem.reportsFailedWrites(attachments) else { return }
+            try fileSystem.synchronizeFileSystem(of: attachments)
+        }
+    }
+
     private func makeDurable(_ staged: [StagedAttachment], in attachments: Directory) throws(CofferError) {
         let files = staged.compactMap { attachment in attachment.state.withLock(\.file) }
         // Of a file that was closed in between, only the file system as a whole is sure to say what became of its writes.

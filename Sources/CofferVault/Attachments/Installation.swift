@@ -68,7 +68,7 @@ package final class Installation {
         batches.append(batch)
         batchedCount = files.count
         sealed = (0, 0)
-        store.placing.async { batch.finish() }
+        store.placing.async { [store] in if batch.finish() == nil { store.synchronizeEarly() } }
     }
 
     private func finishBatches() throws(CofferError) {
@@ -94,6 +94,8 @@ package final class Installation {
     package func install() throws(CofferError) {
         do throws(CofferError) {
             try finishBatches()
+            // A failure that an early sync was told of is not told again.
+            waitForEarlySyncs()
             if !dropped.isEmpty { try store.takeBackEarly(Array(dropped.values)) }
             if !files.isEmpty || !batches.isEmpty { try store.install(files, hasChanged: !batches.isEmpty) }
         } catch {
@@ -111,6 +113,7 @@ package final class Installation {
     /// The transaction was rolled back, and it is certain that it was: see ``AttachmentStore/didRollBack(_:)``.
     package func didRollBack() {
         for batch in batches { batch.finish() }
+        waitForEarlySyncs()
         store.takeBack(files + dropped.values, announcements, hasChanged: !announcements.isEmpty)
         forget()
     }
@@ -118,8 +121,11 @@ package final class Installation {
     /// Waits until nothing is changed any more, for when it is open whether the transaction was committed.
     package func abandon() {
         for batch in batches { batch.finish() }
+        waitForEarlySyncs()
         forget()
     }
+
+    private func waitForEarlySyncs() { if !batches.isEmpty { store.placing.sync {} } }
 
     private var announcements: [Announcement] { batches.compactMap(\.announcement) }
 

@@ -17,28 +17,30 @@ extension AttachmentStore {
     /// Digests short content and, where the store is encrypted, encrypts it, in memory alone: it gets a file when it is
     /// installed, or read before.
     ///
-    /// - Parameters:
-    ///   - byteCount: about how long it is.
-    ///   - read: gives all of its bytes, in pieces.
-    /// - Throws: as ``beginStaging()``; what `read` throws.
-    package func seal(
-        _ byteCount: Int,
-        _ read: ((UnsafeRawBufferPointer) throws(CofferError) -> Void) throws(CofferError) -> Void
-    ) throws(CofferError) -> StagedAttachment {
+    /// Throws as ``beginStaging()``.
+    package func seal(_ content: UnsafeRawBufferPointer) throws(CofferError) -> StagedAttachment {
         let (incoming, lease) = try mayStage()
-        var content = ContentSealer(try newEncryptor())
-        let header = content.header
-        var sealed: [UInt8] = []
-        sealed.reserveCapacity(ContentLayout(byteCount: byteCount, isEncrypted: isEncrypted).fileByteCount)
-        func take(_ bytes: borrowing RawSpan) {
-            unsafe bytes.withUnsafeBytes { bytes in unsafe sealed.append(contentsOf: bytes) }
+        var encryptor = try newEncryptor()
+        let header = encryptor?.header ?? []
+        let layout = ContentLayout(byteCount: content.count, isEncrypted: isEncrypted)
+        var hasher = ContentHasher()
+        var file = header + [UInt8](repeating: 0, count: layout.fileByteCount - header.count)
+        var bytes = file.mutableSpan
+        for chunk in 0...layout.lastChunk {
+            let plaintext = unsafe UnsafeRawBufferPointer(rebasing: content[layout.content(of: chunk)])
+            let place = layout.stored(chunk..<chunk + 1)
+            unsafe hasher.update(plaintext.bytes)
+            try unsafe bytes.withUnsafeMutableBytes { (file) throws(CofferError) in
+                if encryptor == nil {
+                    unsafe file[place].copyBytes(from: plaintext)
+                } else {
+                    let sealed = unsafe UnsafeMutableRawBufferPointer(rebasing: file[place])
+                    try unsafe encryptor?.seal(plaintext, isLast: chunk == layout.lastChunk, into: sealed)
+                }
+            }
         }
-        try unsafe read { (bytes) throws(CofferError) in
-            try unsafe content.take(bytes) { (bytes) throws(CofferError) in take(bytes) }
-        }
-        let digest = try content.finish { (bytes) throws(CofferError) in take(bytes) }
         return StagedAttachment(
-            self, lease, sealed: sealed, in: incoming, digest: adjustDigest(digest), header: header)
+            self, lease, sealed: file, in: incoming, digest: adjustDigest(hasher.finalize()), header: header)
     }
 
     /// Writes what is the whole content of a new file.
