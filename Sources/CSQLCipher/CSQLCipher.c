@@ -79,6 +79,52 @@ static void load(void) {
 
 #endif
 
+// How the file system handles a log: by itself, and with another way to empty it.
+static const sqlite3_io_methods *system_methods;
+static sqlite3_io_methods keeping_methods;
+static pthread_mutex_t methods_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static int empty_log(sqlite3_file *log, sqlite3_int64 length) {
+    static const char emptied[] = SQLCIPHER_EMPTIED_LOG;
+    enum { count = sizeof emptied - 1 };
+    _Static_assert(count == 32, "not the length of a log's header");
+    sqlite3_int64 present;
+    if (length == 0 && system_methods->xFileSize(log, &present) == SQLITE_OK && present >= count &&
+        present <= SQLCIPHER_KEPT_LOG) {
+        return system_methods->xWrite(log, emptied, count, 0);
+    }
+    return system_methods->xTruncate(log, length);
+}
+
+int sqlcipher_keep_log(sqlite3 *db, int keeps) {
+    sqlite3_file *log = NULL;
+    int code = sqlcipher_file_control(db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
+    if (code != SQLITE_OK || log == NULL || log->pMethods == NULL) {
+        return code;
+    }
+    if (!keeps) {
+        if (log->pMethods == &keeping_methods) {
+            log->pMethods = system_methods;
+        }
+        return SQLITE_OK;
+    }
+    pthread_mutex_lock(&methods_lock);
+    if (system_methods == NULL) {
+        keeping_methods = *log->pMethods;
+        // What a later version has behind these members is not here.
+        if (keeping_methods.iVersion > 3) {
+            keeping_methods.iVersion = 3;
+        }
+        keeping_methods.xTruncate = empty_log;
+        system_methods = log->pMethods;
+    }
+    if (log->pMethods == system_methods) {
+        log->pMethods = &keeping_methods;
+    }
+    pthread_mutex_unlock(&methods_lock);
+    return SQLITE_OK;
+}
+
 const char *sqlcipher_load(void) {
     pthread_once(&once, load);
     return failure;

@@ -64,14 +64,75 @@ struct LogTests {
         let database = try stores.open(key: nil) { $0.durability = .relaxed }
         let text = JSONValue.string(String(repeating: "x", count: 2_000_000))
         try database.inTransaction {
-            for _ in 0..<10 { try database.saveDocument(MutableDocument(["t": text])) }
+            for _ in 0..<20 { try database.saveDocument(MutableDocument(["t": text])) }
         }
         #expect(try byteCount() == 0)
         for number in 0..<3 { try database.save(json: json(number)) }
         #expect(try byteCount() <= 16 << 20)
-        #expect(try database.documentCount == 13)
+        #expect(try database.documentCount == 23)
         try database.close()
-        #expect(try stores.open(key: nil).documentCount == 13)
+        #expect(try stores.open(key: nil).documentCount == 23)
+    }
+
+    /// How a log begins that was emptied in its place.
+    private func isEmptied() throws -> Bool {
+        let log = try FileHandle(forReadingFrom: URL(filePath: stores.databaseFile().path + "-wal"))
+        defer { try? log.close() }
+        return try log.read(upToCount: 32) == Data("coffer: nothing counts in here.\n".utf8)
+    }
+
+    /// Expects that what a kill would leave now is all of `documents`, to whoever reads it.
+    private func expectCrash(leaves documents: [String: Int], _ comment: Comment, salvaging: Bool) throws {
+        try FileManager.default.copyItem(at: stores.url(), to: stores.url("crashed"))
+        defer { try? FileManager.default.removeItem(at: stores.url("crashed")) }
+        func expectAll(_ name: String, readOnly: Bool) throws {
+            let database = try stores.open(name) { ($0.create, $0.readOnly) = (false, readOnly) }
+            #expect(try database.documentCount == documents.count, comment)
+            for (id, number) in documents { #expect(try database[id]?["n"] == number, comment) }
+            try database.close()
+        }
+        if salvaging {
+            let found = try stores.manager.verifyDatabase(named: "crashed", encryptionKey: TestStores.key)
+            #expect(found.isSound, comment)
+            let salvage = try stores.manager.salvageDatabase(
+                named: "crashed", encryptionKey: TestStores.key, to: stores.url("salvaged"), newKey: TestStores.key)
+            #expect(salvage.isComplete, comment)
+            try expectAll("salvaged", readOnly: false)
+            try FileManager.default.removeItem(at: stores.url("salvaged"))
+        }
+        try expectAll("crashed", readOnly: true)
+        try expectAll("crashed", readOnly: false)
+    }
+
+    @Test("is emptied in its place, and what stands behind newer commits counts for nobody")
+    func emptiedInPlace() throws {
+        let database = try stores.open { $0.durability = .relaxed }
+        let text = JSONValue.string(String(repeating: "x", count: 100_000))
+        var saved: [String: Int] = [:]
+        func save(_ id: String, _ number: Int) throws {
+            let document = try database.document(withID: id).newRevision()
+            document.properties = ["n": .number(JSONNumber(Int64(number))), "t": text]
+            try document.save()
+            saved[id] = number
+        }
+        var emptyings = 0
+        for number in 0..<400 {
+            try save("d\(number % 40)", number)
+            guard try isEmptied() else { continue }
+            emptyings += 1
+            #expect(try byteCount() > 16 << 20)
+            try expectCrash(leaves: saved, "emptied after \(number)", salvaging: true)
+            for more in 1...3 {
+                try save("d\(more)", -more * emptyings)
+                #expect(try !isEmptied())
+                #expect(try byteCount() == 16 << 20, "what is longer than a log grows to is cut, and no more")
+                try expectCrash(leaves: saved, "\(more) after it was emptied", salvaging: more == 3)
+            }
+        }
+        #expect(emptyings >= 2)
+        try database.compact()
+        #expect(try byteCount() == 0)
+        try database.close()
     }
 
     @Test("is gone when the database is closed")

@@ -97,15 +97,23 @@ struct ReadOnlyTests {
         try disk.open("closed").save(json: json(1), withID: "a")
         try FileManager.default.copyItem(
             at: stores.url("crashed"), to: disk.directory.appending(path: "crashed.coffer"))
+        // As a process leaves it that was killed after its log was emptied: there is nothing to read in it.
+        try disk.open("emptied").save(json: json(2), withID: "b")
+        let generation = try #require(
+            FileManager.default.contentsOfDirectory(atPath: disk.directory.path + "/emptied.coffer")
+                .first { $0.hasPrefix("g0") })
+        try (Data("coffer: nothing counts in here.\n".utf8) + Data(repeating: 1, count: 100_000)).write(
+            to: disk.directory.appending(path: "emptied.coffer/\(generation)/db.sqlite3-wal"))
         try disk.makeReadOnly()
 
         #expect(try disk.open("closed") { $0.readOnly = true }["a"]?["n"] == 1)
+        #expect(try disk.open("emptied") { $0.readOnly = true }["b"]?["n"] == 2)
         #expect(thrown { try disk.open("closed") }?.code == .readOnly)
         #expect(thrown { try disk.open("closed", key: testKey(8)) }?.code == .wrongKey)
         #expect(thrown { try disk.open("crashed") { $0.readOnly = true } }?.code == .busy)
         #expect(thrown { try disk.open("crashed") }?.code == .busy)
         #expect(thrown { try disk.open("crashed", key: nil) }?.code == .keyRequired)
         #expect(thrown { try disk.open("new") }?.code == .readOnly)
-        #expect(try disk.names == ["closed.coffer", "crashed.coffer"])
+        #expect(try disk.names == ["closed.coffer", "crashed.coffer", "emptied.coffer"])
     }
 }

@@ -40,9 +40,6 @@ internal import Foundation
         try expect(unsafe write(document, documents_insert), "inserting by hand failed")
     }
 
-    /// Empties the log, so that its file grows with what is written next.
-    func emptyLog() throws { try expect(unsafe documents_empty_log(store), "emptying the log by hand failed") }
-
     func update(_ document: DocumentSet.Document) throws {
         try expect(unsafe write(document, documents_update), "updating by hand failed")
     }

@@ -219,5 +219,3 @@ bool documents_range(documents *store, const void *key, size_t key_count, int li
     sqlite3_bind_int(range, 2, limit);
     return visit_all(range, visit, context);
 }
-
-bool documents_empty_log(documents *store) { return execute(store, "PRAGMA wal_checkpoint(TRUNCATE)"); }

@@ -54,6 +54,7 @@ typedef struct sqlite3_stmt sqlite3_stmt;
     X(int, wal_checkpoint_v2, (sqlite3 * db, const char *name, int mode, int *frames, int *moved), \
       (db, name, mode, frames, moved)) \
     X(void, progress_handler, (sqlite3 * db, int steps, int (*asked)(void *), void *context), (db, steps, asked, context)) \
+    X(int, file_control, (sqlite3 * db, const char *name, int operation, void *argument), (db, name, operation, argument)) \
     X(int, limit, (sqlite3 * db, int which, int value), (db, which, value)) \
     X(const char *, libversion, (void), ()) \
     X(int, threadsafe, (void), ()) \
@@ -75,6 +76,20 @@ SQLCIPHER_FUNCTIONS(X)
 // Loads the library once per process. Returns NULL, or why it could not be loaded; the text lives as long as the
 // process. Safe from any thread. Must have returned NULL before any function above is called.
 const char *sqlcipher_load(void);
+
+// The longest log whose length is kept when it is emptied, in bytes: one that a large transaction made longer is cut.
+#define SQLCIPHER_KEPT_LOG (1 << 25)
+
+// Whether checkpoints by this connection that empty the log keep its length. They cut it to no bytes at first. Returns
+// SQLCIPHER_OK, also where the file system is another than the first such connection's, and logs are cut all the same.
+//
+// A log begins with 32 bytes that say which frames behind them count (sqlite.org/fileformat2.html, section 4.1). With
+// other ones there it is as empty for SQLite as one of no bytes, and the next commits write over what is there, which
+// takes a disk less than a file that grows. Nothing else is different: SQLite syncs new ones before it writes frames again.
+int sqlcipher_keep_log(sqlite3 *db, int keeps);
+
+// Those of a log that was emptied this way: for people to read, and not what damage makes of a log.
+#define SQLCIPHER_EMPTIED_LOG "coffer: nothing counts in here.\n"
 
 // What a destructor argument may be besides a function: the bytes stay where they are, or SQLite copies them.
 static inline void (*sqlcipher_static(void))(void *) { return (void (*)(void *))0; }

@@ -16,8 +16,19 @@ struct DatabaseFile: Sendable {
     /// The length of the file, 0 when there is none.
     var byteCount: Int { byteCount(of: path) ?? 0 }
 
-    /// The length of the write-ahead log, 0 when there is none.
-    var logByteCount: Int { byteCount(of: path + "-wal") ?? 0 }
+    /// The length of the write-ahead log, 0 when there is none, or an emptied one.
+    var logByteCount: Int {
+        guard let byteCount = byteCount(of: path + "-wal"), byteCount > 0 else { return 0 }
+        return isLogEmptied ? 0 : byteCount
+    }
+
+    /// Whether a checkpoint emptied the log and kept its length.
+    private var isLogEmptied: Bool {
+        guard let log = FileHandle(forReadingAtPath: path + "-wal") else { return false }
+        defer { try? log.close() }
+        let header = try? log.read(upToCount: Connection.emptiedLogHeader.count)
+        return header?.elementsEqual(Connection.emptiedLogHeader) == true
+    }
 
     /// Whether the log's index is there. SQLite makes one for every connection that reads through a log.
     var hasLogIndex: Bool { byteCount(of: path + "-shm") != nil }

@@ -295,21 +295,22 @@ final class Storage: Sendable {
     /// moment to finish. The clock must stand at a commit under way, so that none of them keeps it.
     private func checkpoint(_ writer: Writer) {
         guard writer.connection.logFrameCount >= max(Self.checkpointFrameCount, writer.nextCheckpoint) else { return }
-        copyLog(writer)
+        copyLog(writer, keepingLength: true)
     }
 
     /// Empties the log, unless readers are in the way: for whoever holds the writer, outside of a transaction.
     func emptyLog(_ writer: Writer) {
         clock.willCommit()
         defer { clock.didCommit() }
-        copyLog(writer)
+        copyLog(writer, keepingLength: false)
     }
 
-    private func copyLog(_ writer: Writer) {
+    private func copyLog(_ writer: Writer, keepingLength: Bool) {
         let frameCount = writer.connection.logFrameCount
         generation.closeIdleSnapshots()
         do throws(CofferError) {
-            let isComplete = try writer.connection.checkpoint(patience: .milliseconds(100))
+            let isComplete = try writer.connection.checkpoint(
+                patience: .milliseconds(100), keepingLength: keepingLength)
             writer.nextCheckpoint = isComplete ? 0 : frameCount + Self.checkpointFrameCount / 16
         } catch {
             // The commit is safe in the log. The next write finds out whether the disk still works.

@@ -9,7 +9,8 @@ struct WriteAheadLog {
     let fileSystem: any FileSystem
     let file: File
     private let header: Words
-    /// Whether the log's header is whole. SQLite takes a log without one for empty.
+    /// Whether the log's header is whole. SQLite takes a log without one for empty; so is one that a checkpoint emptied and
+    /// whose length it kept, and what stands in that is in the database file, too.
     let hasHeader: Bool
 
     static let name = Generation.databaseName + "-wal"

@@ -195,11 +195,15 @@ package import CofferSealing
     /// Copies the log into the database file, as far as no reader needs it, and empties it.
     ///
     /// Empties, and not only lets the next commit overwrite it: SQLite reads a log that a crash leaves up to its first
-    /// damaged frame, so what stands in one although the file has it already could bring an old state back.
+    /// damaged frame, so what counts in one although the file has it already could bring an old state back.
     ///
-    /// - Parameter patience: how long it waits for those who read from the log. They read on meanwhile, and new ones begin.
+    /// - Parameters:
+    ///   - patience: how long it waits for those who read from the log. They read on meanwhile, and new ones begin.
+    ///   - keepingLength: whether the log's file may stay as long as it is, up to 32 MiB. Its frames don't count any more,
+    ///     and commits write over them, which takes the disk less than a file that grows.
     /// - Returns: whether the log is empty now.
-    package func checkpoint(patience: Duration) throws(CofferError) -> Bool {
+    package func checkpoint(patience: Duration, keepingLength: Bool = false) throws(CofferError) -> Bool {
+        try check(unsafe sqlcipher_keep_log(handle, keepingLength ? 1 : 0))
         _ = unsafe sqlcipher_busy_timeout(handle, Int32(patience / .milliseconds(1)))
         defer { _ = unsafe sqlcipher_busy_timeout(handle, Self.longestLockMilliseconds) }
         let code = unsafe sqlcipher_wal_checkpoint_v2(handle, nil, Int32(SQLCIPHER_CHECKPOINT_TRUNCATE), nil, nil)
@@ -209,6 +213,10 @@ package import CofferSealing
         logFrameCount = 0
         return true
     }
+
+    /// The first bytes of a log that a checkpoint emptied and whose length it kept: what stands behind them is in the
+    /// database file.
+    package static let emptiedLogHeader = Array(SQLCIPHER_EMPTIED_LOG.utf8)
 
     // MARK: Closing
 

@@ -176,14 +176,7 @@ struct DocumentRows {
 
     /// One document a transaction, durable: by hand with a log that is written over again and again, as SQLite does by itself,
     /// and with one that was emptied, as Coffer does, so that its file grows with each transaction.
-    func singles() throws -> [Row] {
-        try [
-            singles("document single, one a transaction", emptiesLog: false, "its log is written over"),
-            singles("document single, logs emptied", emptiesLog: true, "its log was emptied before, as Coffer's is"),
-        ]
-    }
-
-    private func singles(_ name: String, emptiesLog: Bool, _ what: String) throws -> Row {
+    func singles() throws -> Row {
         bench.say("one document a transaction …")
         let (store, database) = try filled(ordered)
         defer { try? database.close() }
@@ -194,8 +187,7 @@ struct DocumentRows {
             return DocumentSet.Document(id: "new\(next)", json: ordered.all[next % ordered.all.count].json)
         }
         let comparison = try Comparison.run(roundCount: bench.settings.roundCount) {
-            if emptiesLog { try store.emptyLog() }
-            return try measure { for _ in 0..<count { try store.transaction { try store.insert(new()) } } }
+            try measure { for _ in 0..<count { try store.transaction { try store.insert(new()) } } }
         } own: {
             try measure {
                 for _ in 0..<count {
@@ -205,9 +197,9 @@ struct DocumentRows {
             }
         }
         return Row(
-            name, comparison, atLeast: 0.85, isMeaningful: bench.machine.isFsyncReal,
+            "document single, one a transaction", comparison, atLeast: 0.85, isMeaningful: bench.machine.isFsyncReal,
             explanation: """
-                \(count) new documents, each durable when its call returns; \(Self.byHand), \(what). \
+                \(count) new documents, each durable when its call returns; \(Self.byHand). \
                 Meant for disks whose fsync takes 100 µs or more: here \(Int(bench.machine.fsyncMicroseconds)) µs
                 """)
     }

@@ -22,9 +22,6 @@ bool documents_insert(documents *, const char *id, size_t id_count, const void *
 // Inserts the next revision of a document that is there.
 bool documents_update(documents *, const char *id, size_t id_count, const void *body, size_t count);
 
-// Copies the log into the file and truncates it.
-bool documents_empty_log(documents *);
-
 // Calls `visit` with the winning revision's body, or with all documents' in the order of their ids.
 typedef void visit_body(void *context, const char *id, size_t id_count, const void *body, size_t count);
 bool documents_read(documents *, const char *id, size_t id_count, visit_body *visit, void *context);
