@@ -1,8 +1,19 @@
 internal import CByHand
 internal import Foundation
 
+/// What documents are compared with: the same work by hand, under the same key.
+protocol DocumentsByHand {
+    func transaction(_ body: () throws -> Void) throws
+    func insert(_ document: DocumentSet.Document) throws
+    func update(_ document: DocumentSet.Document) throws
+    /// The body's length, as a copy of it would have: the copy is made.
+    func read(_ id: String) throws -> Int
+    /// How many bytes all bodies have, each of which is copied.
+    func readAll() throws -> Int
+}
+
 /// Documents by hand: see Documents.h.
-@safe final class HandDocuments {
+@safe final class HandDocuments: DocumentsByHand {
     private let store: OpaquePointer
 
     /// A new database.
@@ -26,7 +37,7 @@ internal import Foundation
         unsafe self.store = store
     }
 
-    private static let hexKey = String(repeating: "07", count: 32)
+    static let hexKey = String(repeating: "07", count: 32)
 
     deinit { unsafe documents_free(store) }
 
@@ -37,23 +48,13 @@ internal import Foundation
     }
 
     func insert(_ document: DocumentSet.Document) throws {
-        try expect(unsafe write(document, documents_insert), "inserting by hand failed")
+        try expect(unsafe document.write(to: store, documents_insert), "inserting by hand failed")
     }
 
     func update(_ document: DocumentSet.Document) throws {
-        try expect(unsafe write(document, documents_update), "updating by hand failed")
+        try expect(unsafe document.write(to: store, documents_update), "updating by hand failed")
     }
 
-    private func write(
-        _ document: DocumentSet.Document,
-        _ write: (OpaquePointer?, UnsafePointer<CChar>?, Int, UnsafeRawPointer?, Int) -> Bool
-    ) -> Bool {
-        unsafe document.json.withUnsafeBytes { body in
-            unsafe write(store, document.id, document.id.utf8.count, body.baseAddress, body.count)
-        }
-    }
-
-    /// The body's length, as a copy of it would have: the copy is made.
     func read(_ id: String) throws -> Int {
         var copied = Data()
         let isFine = unsafe withUnsafeMutablePointer(to: &copied) { copied in
@@ -63,7 +64,6 @@ internal import Foundation
         return copied.count
     }
 
-    /// How many bytes all bodies have, each of which is copied.
     func readAll() throws -> Int {
         var sum = ByteSum()
         let isFine = unsafe withUnsafeMutablePointer(to: &sum) { sum in
@@ -100,16 +100,27 @@ internal import Foundation
     }
 }
 
-private struct ByteSum { var count = 0 }
+extension DocumentSet.Document {
+    func write(
+        to store: OpaquePointer,
+        _ write: (OpaquePointer?, UnsafePointer<CChar>?, Int, UnsafeRawPointer?, Int) -> Bool
+    ) -> Bool {
+        unsafe json.withUnsafeBytes { body in
+            unsafe write(store, id, id.utf8.count, body.baseAddress, body.count)
+        }
+    }
+}
 
-private func copyBody(
+struct ByteSum { var count = 0 }
+
+func copyBody(
     context: UnsafeMutableRawPointer?, id: UnsafePointer<CChar>?, idCount: Int, body: UnsafeRawPointer?, count: Int
 ) {
     guard let context = unsafe context, let body = unsafe body else { return }
     unsafe context.assumingMemoryBound(to: Data.self).pointee = Data(bytes: body, count: count)
 }
 
-private func addBody(
+func addBody(
     context: UnsafeMutableRawPointer?, id: UnsafePointer<CChar>?, idCount: Int, body: UnsafeRawPointer?, count: Int
 ) {
     guard let context = unsafe context, let body = unsafe body else { return }

@@ -33,6 +33,7 @@ struct RowGroup {
         RowGroup("document list", rows: { [try DocumentRows($0).listing()] }),
         RowGroup("document update", rows: { [try DocumentRows($0).updating()] }),
         RowGroup("document single", rows: { [try DocumentRows($0).singles()] }),
+        RowGroup("key-value", rows: { try KeyValueRows($0).rows() }),
         RowGroup("attachment write", rows: { [try ManyAttachments(long: $0).writing()] }),
         RowGroup("attachment read", rows: { [try ManyAttachments(long: $0).reading()] }),
         RowGroup("attachment short", rows: { [try ManyAttachments(short: $0).writingShort()] }),

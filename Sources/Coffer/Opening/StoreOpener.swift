@@ -78,7 +78,7 @@ struct StoreOpener {
     }
 
     private func connectWriter(_ database: DatabaseFile) throws(CofferError) -> Connection {
-        let connection = try database.connect(.readWrite, cacheByteCount: settings.cacheByteCount / 2)
+        let connection = try database.connect(.readWrite, cacheByteCount: settings.writerCacheByteCount)
         // Recovery, if any, is durable step by step, whatever is asked for afterwards.
         try connection.execute("PRAGMA synchronous = FULL")
         return connection

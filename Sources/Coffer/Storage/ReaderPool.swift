@@ -64,7 +64,34 @@ final class ReaderPool: Sendable {
         var idle: [Reader] = []
         var lentCount = 0
         var isClosed = false
+        /// How many were lent at once, at most, in this span of reads and in the one before: as many share the cache.
+        var width = 1
+        private var widest = 1
+        private var readsLeft = ReaderPool.span
+
+        /// Counts one who is about to read.
+        mutating func lend() {
+            lentCount += 1
+            readsLeft -= 1
+            if readsLeft < 0 {
+                width = widest
+                widest = 1
+                readsLeft = ReaderPool.span
+            }
+            widest = max(widest, lentCount)
+            width = max(width, widest)
+        }
+
+        /// Takes out idle readers that more shared the cache with than do now: those that were used longest ago.
+        mutating func takeSpare() -> [Reader] {
+            let spare = max(0, idle.count + lentCount - width)
+            defer { idle.removeFirst(min(spare, idle.count)) }
+            return Array(idle.prefix(spare))
+        }
     }
+
+    /// After how many reads a pool forgets that more threads once read at the same time.
+    private static let span = 4096
 
     private let state = Lock(State())
     private let lastReturned = DispatchSemaphore(value: 0)
@@ -93,7 +120,7 @@ final class ReaderPool: Sendable {
     func enter() throws(CofferError) {
         try state.withLock { state throws(CofferError) in
             if state.isClosed { throw CofferError(.closed, of: subject) }
-            state.lentCount += 1
+            state.lend()
         }
     }
 
@@ -117,10 +144,11 @@ final class ReaderPool: Sendable {
     }
 
     private func take() throws(CofferError) -> Reader {
-        let (idle, openCount) = state.withLock { state in
-            (state.idle.popLast(), state.idle.count + state.lentCount)
+        let (idle, spare, width) = state.withLock { state in
+            (state.idle.popLast(), state.takeSpare(), state.width)
         }
-        let share = cacheByteCount / openCount
+        for reader in spare { try? reader.connection.close() }
+        let share = cacheByteCount / width
         do throws(CofferError) {
             guard let idle else { return Reader(try connect(share), cacheByteCount: share) }
             try idle.setCache(byteCount: share)
@@ -133,7 +161,7 @@ final class ReaderPool: Sendable {
 
     private func giveBack(_ reader: Reader) {
         // Others may have come since it was lent: it keeps no more than its part now, so that all keep to the budget.
-        let share = state.withLock { cacheByteCount / ($0.idle.count + $0.lentCount) }
+        let share = state.withLock { cacheByteCount / $0.width }
         guard (try? reader.shrinkCache(to: share)) != nil else { return discard(reader) }
         let isKept = state.withLock { state in
             guard !state.isClosed, state.idle.count < Self.idleLimit else { return false }

@@ -8,7 +8,10 @@ struct StorageSettings: Sendable {
     /// How long a call waits for its turn to write.
     var busyTimeout: Duration
     /// What the page caches of the writer and all readers may hold together.
-    var cacheByteCount: Int
+    private(set) var cacheByteCount: Int
+    /// The writer's part of it: a quarter. Inserting at random places among 100,000 and 400,000 documents took the same time
+    /// with an eighth and with a half, while all that the readers had more made reading faster.
+    var writerCacheByteCount: Int { cacheByteCount / 4 }
     /// When the store is compacted by itself; nil for never.
     var compaction: CompactionPolicy?
     var passwordCost: PasswordCost
@@ -38,7 +41,8 @@ extension OpenGeneration {
         _ settings: StorageSettings
     ) throws(CofferError) {
         try self.init(
-            store, manifest, database, .readOnly, cacheByteCount: settings.cacheByteCount / 2, clock, settings)
+            store, manifest, database, .readOnly,
+            cacheByteCount: settings.cacheByteCount - settings.writerCacheByteCount, clock, settings)
     }
 
     convenience init(

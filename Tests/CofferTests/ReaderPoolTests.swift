@@ -1,0 +1,48 @@
+import CofferSQLite
+import CofferSealing
+import Foundation
+import Synchronization
+import Testing
+
+@testable import Coffer
+
+@Suite("Those who read at the same time")
+struct ReaderPoolTests {
+    let stores = TestStores()
+
+    /// How many bytes the page cache of whoever reads now may hold.
+    private func cache(_ database: Database) throws -> Int {
+        try database.storage.read { (tables) throws(CofferError) in
+            let statement = Statement(tables.connection, "PRAGMA cache_size")
+            defer { statement.finalize() }
+            // In KiB, below zero.
+            return try statement.first { Int(-$0.integer(0)) << 10 } ?? 0
+        }
+    }
+
+    /// Has as many threads read at once.
+    private func read(_ database: Database, threads count: Int) throws {
+        let arrived = Atomic(0)
+        try onThreads(count) { _ in
+            try database.storage.read { (tables) throws(CofferError) in
+                arrived.add(1, ordering: .relaxed)
+                while arrived.load(ordering: .relaxed) < count { usleep(100) }
+            }
+        }
+    }
+
+    @Test("share the cache, and one who reads alone for a while has all of it again")
+    func shares() throws {
+        let database = try stores.open { $0.cacheByteCount = 16 << 20 }
+        try database.save(json: json(0), withID: "a")
+        #expect(try cache(database) == 12 << 20)
+        try read(database, threads: 3)
+        #expect(try cache(database) == 4 << 20)
+        for _ in 0..<1000 { _ = try database["a"] }
+        #expect(try cache(database) == 4 << 20, "others may come back at any time")
+        for _ in 0..<10_000 { _ = try database["a"] }
+        #expect(try cache(database) == 12 << 20)
+        try read(database, threads: 2)
+        #expect(try cache(database) == 6 << 20)
+    }
+}
