@@ -31,6 +31,29 @@ struct ReaderPoolTests {
         }
     }
 
+    @Test("use the same connections again")
+    func connections() throws {
+        let database = try stores.open(key: nil)
+        try database.save(json: json(0), withID: "a")
+        let made = Atomic(0)
+        let file = DatabaseFile(path: try stores.databaseFile().path, subject: "test", key: nil)
+        let pool = ReaderPool(subject: "readers", clock: CommitClock(), cacheByteCount: 8 << 20) {
+            (share) throws(CofferError) in
+            made.add(1, ordering: .relaxed)
+            return try file.connect(.readOnly, cacheByteCount: share)
+        }
+        try onThreads(4) { _ in
+            for _ in 0..<10_000 {
+                try pool.enter()
+                #expect(try pool.read { (tables) throws(CofferError) in try tables.lastSequence() } == 1)
+            }
+        }
+        // Some may rest for a span of reads, of which these are ten, and be opened again.
+        #expect(made.load(ordering: .relaxed) <= 40)
+        pool.retire()
+        pool.waitForReaders()
+    }
+
     @Test("share the cache, and one who reads alone for a while has all of it again")
     func shares() throws {
         let database = try stores.open { $0.cacheByteCount = 16 << 20 }

@@ -86,6 +86,8 @@ const char *sqlcipher_load(void);
 // A log begins with 32 bytes that say which frames behind them count (sqlite.org/fileformat2.html, section 4.1). With
 // other ones there it is as empty for SQLite as one of no bytes, and the next commits write over what is there, which
 // takes a disk less than a file that grows. Nothing else is different: SQLite syncs new ones before it writes frames again.
+// (A connection that can't write, beside an old -shm that can't be written either, takes it for damaged; such files are
+// opened as immutable here.)
 int sqlcipher_keep_log(sqlite3 *db, int keeps);
 
 // Those of a log that was emptied this way: for people to read, and not what damage makes of a log.

@@ -281,8 +281,8 @@ extension IndexEntry {
 
 extension EntryPosition: Comparable {
     static func < (left: EntryPosition, right: EntryPosition) -> Bool {
-        left.key == right.key
-            ? left.id.lexicographicallyPrecedes(right.id) : left.key.lexicographicallyPrecedes(right.key)
+        let order = compareBytes(left.key.span, right.key.span)
+        return order == 0 ? compareBytes(left.id.span, right.id.span) < 0 : order < 0
     }
 }
 

@@ -82,10 +82,10 @@ final class ReaderPool: Sendable {
             width = max(width, widest)
         }
 
-        /// Takes out idle readers that more shared the cache with than do now: those that were used longest ago.
+        /// Takes out idle readers that are too many, now that one comes back: those that were used longest ago.
         mutating func takeSpare() -> [Reader] {
-            let spare = max(0, idle.count + lentCount - width)
-            defer { idle.removeFirst(min(spare, idle.count)) }
+            let spare = min(idle.count, max(0, idle.count + 1 - width))
+            defer { idle.removeFirst(spare) }
             return Array(idle.prefix(spare))
         }
     }
@@ -144,10 +144,7 @@ final class ReaderPool: Sendable {
     }
 
     private func take() throws(CofferError) -> Reader {
-        let (idle, spare, width) = state.withLock { state in
-            (state.idle.popLast(), state.takeSpare(), state.width)
-        }
-        for reader in spare { try? reader.connection.close() }
+        let (idle, width) = state.withLock { state in (state.idle.popLast(), state.width) }
         let share = cacheByteCount / width
         do throws(CofferError) {
             guard let idle else { return Reader(try connect(share), cacheByteCount: share) }
@@ -161,7 +158,8 @@ final class ReaderPool: Sendable {
 
     private func giveBack(_ reader: Reader) {
         // Others may have come since it was lent: it keeps no more than its part now, so that all keep to the budget.
-        let share = state.withLock { cacheByteCount / $0.width }
+        let (share, spare) = state.withLock { state in (cacheByteCount / state.width, state.takeSpare()) }
+        for reader in spare { try? reader.connection.close() }
         guard (try? reader.shrinkCache(to: share)) != nil else { return discard(reader) }
         let isKept = state.withLock { state in
             guard !state.isClosed, state.idle.count < Self.idleLimit else { return false }

@@ -37,7 +37,7 @@ extension Storage {
     func openSuccessor(
         _ manifest: UnlockedManifest, _ database: DatabaseFile, after writer: Writer
     ) throws(CofferError) -> Successor {
-        let connection = try database.connect(.readWrite, cacheByteCount: settings.cacheByteCount / 2)
+        let connection = try database.connect(.readWrite, cacheByteCount: settings.writerCacheByteCount)
         do throws(CofferError) {
             try connection.execute("PRAGMA synchronous = FULL")
             try Binding.read(from: connection).check(against: manifest.manifest, subject: subject)

@@ -375,7 +375,7 @@ final class Storage: Sendable {
     /// Puts a new connection in the place of the writer's, which has met damage and is in no transaction: it may call good
     /// pages bad.
     func renewWriter(_ writer: Writer) throws(CofferError) {
-        let connection = try databaseFile.connect(.readWrite, cacheByteCount: settings.cacheByteCount / 2)
+        let connection = try databaseFile.connect(.readWrite, cacheByteCount: settings.writerCacheByteCount)
         let successor: Writer
         do throws(CofferError) {
             try connection.execute("PRAGMA synchronous = FULL")

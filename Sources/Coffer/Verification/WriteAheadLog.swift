@@ -1,3 +1,4 @@
+internal import CofferSQLite
 internal import CofferSealing
 internal import CofferVault
 
@@ -9,8 +10,7 @@ struct WriteAheadLog {
     let fileSystem: any FileSystem
     let file: File
     private let header: Words
-    /// Whether the log's header is whole. SQLite takes a log without one for empty; so is one that a checkpoint emptied and
-    /// whose length it kept, and what stands in that is in the database file, too.
+    /// Whether the log's header is whole. SQLite takes a log without one for empty.
     let hasHeader: Bool
 
     static let name = Generation.databaseName + "-wal"
@@ -31,7 +31,7 @@ struct WriteAheadLog {
         var isIntact: Bool
     }
 
-    /// - Returns: nil where there is no log, or an empty one.
+    /// - Returns: nil where there is no log, or an empty one: of no bytes, or emptied by a checkpoint that kept its length.
     init?(_ fileSystem: any FileSystem, _ generation: Generation) throws(CofferError) {
         guard let status = try fileSystem.status(of: Self.name, in: generation.directory), status.kind == .file,
             status.byteCount > 0
@@ -39,6 +39,7 @@ struct WriteAheadLog {
         self.fileSystem = fileSystem
         file = try fileSystem.openFile(Self.name, in: generation.directory)
         header = Words(try fileSystem.read(Self.headerByteCount, from: file, at: 0))
+        if header.bytes == Connection.emptiedLogHeader { return nil }
         guard header.count == Self.headerByteCount / 4, header[0] & ~1 == Self.magic,
             header[2] == UInt32(PageAuthenticator.pageByteCount)
         else {

@@ -44,7 +44,7 @@ extension Span<UInt8> {
 }
 
 /// Less than, equal to or more than zero, as `left` sorts before, with or after `right`; a prefix sorts first.
-func compareBytes(_ left: Span<UInt8>, _ right: Span<UInt8>) -> Int {
+package func compareBytes(_ left: Span<UInt8>, _ right: Span<UInt8>) -> Int {
     let count = min(left.count, right.count)
     let order = unsafe left.withUnsafeBufferPointer { left in
         unsafe right.withUnsafeBufferPointer { right in

@@ -127,9 +127,9 @@ extension AttachmentStore {
 
     /// Has the disk write what has its place already, while the transaction goes on: so less is left to wait for at its end.
     ///
-    /// One that fails is noted, as any sync.
-    func synchronizeEarly() {
-        try? synchronizing { () throws(CofferError) in
+    /// A failure has to reach the commit: the system tells it once.
+    func synchronizeEarly() throws(CofferError) {
+        try synchronizing { () throws(CofferError) in
             let attachments = try writable(attachments)
             guard try fileSystem.reportsFailedWrites(attachments) else { return }
             try fileSystem.synchronizeFileSystem(of: attachments)

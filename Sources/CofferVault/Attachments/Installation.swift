@@ -68,12 +68,15 @@ package final class Installation {
         batches.append(batch)
         batchedCount = files.count
         sealed = (0, 0)
-        store.placing.async { [store] in if batch.finish() == nil { store.synchronizeEarly() } }
+        store.placing.async { batch.finishAndSynchronize() }
     }
 
     private func finishBatches() throws(CofferError) {
         // Of those before it, ``beginBatch()`` said it.
-        if let error = batches.last?.finish() { throw error }
+        guard let error = batches.last?.finish() else { return }
+        // What failed first is why the rest did.
+        waitForEarlySyncs()
+        throw failedSync ?? error
     }
 
     /// A nested transaction was rolled back, before which there were `count` files.
@@ -96,6 +99,7 @@ package final class Installation {
             try finishBatches()
             // A failure that an early sync was told of is not told again.
             waitForEarlySyncs()
+            if let failedSync { throw failedSync }
             if !dropped.isEmpty { try store.takeBackEarly(Array(dropped.values)) }
             if !files.isEmpty || !batches.isEmpty { try store.install(files, hasChanged: !batches.isEmpty) }
         } catch {
@@ -124,6 +128,9 @@ package final class Installation {
         waitForEarlySyncs()
         forget()
     }
+
+    /// Why the first sync failed that did beside the transaction.
+    private var failedSync: CofferError? { batches.lazy.compactMap(\.failedSync).first }
 
     private func waitForEarlySyncs() { if !batches.isEmpty { store.placing.sync {} } }
 
@@ -158,6 +165,17 @@ private final class Batch: Sendable {
     }
 
     var announcement: Announcement? { state.withLock(\.announcement) }
+
+    /// Why the sync of ``finishAndSynchronize()`` failed, if it did.
+    var failedSync: CofferError? { syncFailure.withLock(\.self) }
+    /// Apart from the state, which others need not wait for meanwhile.
+    private let syncFailure = Lock<CofferError?>(nil)
+
+    /// Gives them their places, unless somebody did, and has the disk write them.
+    func finishAndSynchronize() {
+        guard finish() == nil else { return }
+        do throws(CofferError) { try store.synchronizeEarly() } catch { syncFailure.withLock { $0 = error } }
+    }
 
     /// Gives them their places, or waits for who does that already. Returns what was in the way; then some may have theirs.
     @discardableResult
