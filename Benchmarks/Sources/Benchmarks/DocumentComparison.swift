@@ -100,11 +100,14 @@ struct DocumentComparison {
         }
     }
 
-    /// - Parameter count: how many of them, a multiple of 1,000.
-    func updating(_ count: Int) throws -> Comparison {
+    /// - Parameters:
+    ///   - count: how many of them, a multiple of 1,000.
+    ///   - isShuffled: whether these are spread over all, in an order that looks random; else the first ones, in theirs.
+    func updating(_ count: Int, isShuffled: Bool = false) throws -> Comparison {
         var round = 0
-        func changed(_ number: Int) -> DocumentSet.Document {
-            var document = documents.all[number]
+        let numbers = isShuffled ? Array(documents.all.indices.shuffledInPlace.prefix(count)) : Array(0..<count)
+        func changed(_ place: Int) -> DocumentSet.Document {
+            var document = documents.all[numbers[place]]
             document.json.replaceSubrange(
                 document.json.count - 1..<document.json.count, with: Data(#","version":\#(round)}"#.utf8))
             return document
@@ -165,9 +168,9 @@ extension DocumentSet {
     }
 }
 
-extension [String] {
+extension RandomAccessCollection where Index == Int {
     /// The same in an order that looks random and is the same each time: a stride that has no factor in common with the count.
-    fileprivate var shuffledInPlace: some Sequence<String> {
+    fileprivate var shuffledInPlace: some Sequence<Element> {
         let stride = 7_919
         return (0..<count).lazy.map { self[$0 * stride % count] }
     }

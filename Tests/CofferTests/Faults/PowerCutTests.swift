@@ -34,7 +34,8 @@ struct PowerCutTests {
             4: ("fsync directory attachments", "syncfs was before it, and says all but that the journal failed")
         ],
         .savingBatches: [
-            5: ("fsync directory attachments", "syncfs was before it, and says all but that the journal failed")
+            3: ("syncfs", "it is early, and the last one is for all"),
+            6: ("fsync directory attachments", "syncfs was before it, and says all but that the journal failed"),
         ],
         .creating: [
             2: ("fsync directory attachments", "it is empty, so no name in it can be lost"),

@@ -21,7 +21,9 @@ struct KeyValueRows {
             row("insert", atLeast: 0.56, "\(count), 1,000 a transaction") { try $0.inserting() },
             row("read at random", atLeast: 0.7, "\(count), each call its own") { try $0.reading() },
             row("all, in order", atLeast: 0.4, "\(count)") { try $0.listing() },
-            row("update", atLeast: 0.61, "\(updates) of \(count), 1,000 a transaction") { try $0.updating(updates) },
+            row("update at random", atLeast: 0.61, "\(updates) of \(count), 1,000 a transaction") {
+                try $0.updating(updates, isShuffled: true)
+            },
             row("one a transaction", atLeast: 0.65, "\(singles) new ones", isMeaningful: bench.machine.isFsyncReal) {
                 try $0.insertingOneByOne(singles)
             },
