@@ -7,7 +7,7 @@ struct DocumentComparison {
     let documents: DocumentSet
     /// On either side.
     let cacheByteCount: Int
-    let makeByHand: () throws -> any DocumentsByHand
+    let makeByHand: () throws -> HandDocuments
 
     // MARK: Inserting
 
@@ -45,7 +45,7 @@ struct DocumentComparison {
 
     /// Both sides with the documents in them.
     private func withBoth(
-        _ body: (_ store: any DocumentsByHand, _ database: Database) throws -> Comparison
+        _ body: (_ store: HandDocuments, _ database: Database) throws -> Comparison
     ) throws -> Comparison {
         let store = try makeByHand()
         let database = try bench.newStore(cacheByteCount: cacheByteCount)

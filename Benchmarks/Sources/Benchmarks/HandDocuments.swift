@@ -1,19 +1,8 @@
 internal import CByHand
 internal import Foundation
 
-/// What documents are compared with: the same work by hand, under the same key.
-protocol DocumentsByHand {
-    func transaction(_ body: () throws -> Void) throws
-    func insert(_ document: DocumentSet.Document) throws
-    func update(_ document: DocumentSet.Document) throws
-    /// The body's length, as a copy of it would have: the copy is made.
-    func read(_ id: String) throws -> Int
-    /// How many bytes all bodies have, each of which is copied.
-    func readAll() throws -> Int
-}
-
 /// Documents by hand: see Documents.h.
-@safe final class HandDocuments: DocumentsByHand {
+@safe final class HandDocuments {
     private let store: OpaquePointer
 
     /// A new database.
@@ -29,6 +18,14 @@ protocol DocumentsByHand {
         unsafe self.store = store
     }
 
+    /// A new database with nothing but keys and values, durable.
+    init(newPairs path: String, cacheByteCount: Int) throws {
+        guard let store = unsafe documents_new_pairs(path, Self.hexKey, Int32(cacheByteCount >> 10), true) else {
+            throw Failure("can't make a table of keys and values by hand")
+        }
+        unsafe self.store = store
+    }
+
     /// A database that is there, durable.
     init(openAt path: String, cacheByteCount: Int) throws {
         guard let store = unsafe documents_open(path, Self.hexKey, Int32(cacheByteCount >> 10), true) else {
@@ -37,7 +34,7 @@ protocol DocumentsByHand {
         unsafe self.store = store
     }
 
-    static let hexKey = String(repeating: "07", count: 32)
+    private static let hexKey = String(repeating: "07", count: 32)
 
     deinit { unsafe documents_free(store) }
 
@@ -48,13 +45,23 @@ protocol DocumentsByHand {
     }
 
     func insert(_ document: DocumentSet.Document) throws {
-        try expect(unsafe document.write(to: store, documents_insert), "inserting by hand failed")
+        try expect(unsafe write(document, documents_insert), "inserting by hand failed")
     }
 
     func update(_ document: DocumentSet.Document) throws {
-        try expect(unsafe document.write(to: store, documents_update), "updating by hand failed")
+        try expect(unsafe write(document, documents_update), "updating by hand failed")
     }
 
+    private func write(
+        _ document: DocumentSet.Document,
+        _ write: (OpaquePointer?, UnsafePointer<CChar>?, Int, UnsafeRawPointer?, Int) -> Bool
+    ) -> Bool {
+        unsafe document.json.withUnsafeBytes { body in
+            unsafe write(store, document.id, document.id.utf8.count, body.baseAddress, body.count)
+        }
+    }
+
+    /// The body's length, as a copy of it would have: the copy is made.
     func read(_ id: String) throws -> Int {
         var copied = Data()
         let isFine = unsafe withUnsafeMutablePointer(to: &copied) { copied in
@@ -64,6 +71,7 @@ protocol DocumentsByHand {
         return copied.count
     }
 
+    /// How many bytes all bodies have, each of which is copied.
     func readAll() throws -> Int {
         var sum = ByteSum()
         let isFine = unsafe withUnsafeMutablePointer(to: &sum) { sum in
@@ -100,27 +108,16 @@ protocol DocumentsByHand {
     }
 }
 
-extension DocumentSet.Document {
-    func write(
-        to store: OpaquePointer,
-        _ write: (OpaquePointer?, UnsafePointer<CChar>?, Int, UnsafeRawPointer?, Int) -> Bool
-    ) -> Bool {
-        unsafe json.withUnsafeBytes { body in
-            unsafe write(store, id, id.utf8.count, body.baseAddress, body.count)
-        }
-    }
-}
+private struct ByteSum { var count = 0 }
 
-struct ByteSum { var count = 0 }
-
-func copyBody(
+private func copyBody(
     context: UnsafeMutableRawPointer?, id: UnsafePointer<CChar>?, idCount: Int, body: UnsafeRawPointer?, count: Int
 ) {
     guard let context = unsafe context, let body = unsafe body else { return }
     unsafe context.assumingMemoryBound(to: Data.self).pointee = Data(bytes: body, count: count)
 }
 
-func addBody(
+private func addBody(
     context: UnsafeMutableRawPointer?, id: UnsafePointer<CChar>?, idCount: Int, body: UnsafeRawPointer?, count: Int
 ) {
     guard let context = unsafe context, let body = unsafe body else { return }

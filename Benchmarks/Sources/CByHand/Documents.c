@@ -29,8 +29,19 @@ static const char *const SQL[STATEMENT_COUNT] = {
     [RANGE] = "SELECT key, id, value FROM entries WHERE key >= ?1 ORDER BY key, id LIMIT ?2",
 };
 
+// Those of keys and values, which have no more than these.
+static const char *const PAIRS_SQL[STATEMENT_COUNT] = {
+    [BEGIN] = "BEGIN IMMEDIATE",
+    [COMMIT] = "COMMIT",
+    [INSERT_DOCUMENT] = "INSERT INTO pairs (key, value) VALUES (?1, ?2)",
+    [UPDATE_DOCUMENT] = "UPDATE pairs SET value = ?2 WHERE key = ?1",
+    [FIND] = "SELECT key, value FROM pairs WHERE key = ?1",
+    [ALL] = "SELECT key, value FROM pairs ORDER BY key",
+};
+
 struct documents {
     sqlite3 *db;
+    const char *const *sql;
     sqlite3_stmt *statements[STATEMENT_COUNT];
     EVP_MD_CTX *digest;
     sqlite3_int64 sequence;
@@ -43,7 +54,7 @@ static bool execute(documents *store, const char *sql) {
 // The statement, prepared when it is first needed.
 static sqlite3_stmt *statement(documents *store, int which) {
     if (!store->statements[which])
-        sqlite3_prepare_v2(store->db, SQL[which], -1, &store->statements[which], NULL);
+        sqlite3_prepare_v2(store->db, store->sql[which], -1, &store->statements[which], NULL);
     return store->statements[which];
 }
 
@@ -57,6 +68,7 @@ static bool run(documents *store, int which) {
 documents *documents_open(const char *path, const char *hex_key, int cache_kilobytes, bool is_durable) {
     documents *store = calloc(1, sizeof *store);
     if (!store) return NULL;
+    store->sql = SQL;
     char text[256];
     int count = snprintf(text, sizeof text, "x'%s'", hex_key);
     bool fine =
@@ -70,6 +82,16 @@ documents *documents_open(const char *path, const char *hex_key, int cache_kilob
     snprintf(text, sizeof text, "PRAGMA cache_size = -%d; PRAGMA synchronous = %s", cache_kilobytes,
              is_durable ? "FULL" : "NORMAL");
     if (fine && execute(store, text)) return store;
+    documents_free(store);
+    return NULL;
+}
+
+documents *documents_new_pairs(const char *path, const char *hex_key, int cache_kilobytes, bool is_durable) {
+    documents *store = documents_open(path, hex_key, cache_kilobytes, is_durable);
+    if (!store) return NULL;
+    store->sql = PAIRS_SQL;
+    if (execute(store, "PRAGMA journal_mode = WAL; CREATE TABLE pairs (key TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID"))
+        return store;
     documents_free(store);
     return NULL;
 }
@@ -126,7 +148,15 @@ static bool insert_revision(documents *store, sqlite3_int64 document, sqlite3_in
     return true;
 }
 
+static bool write_pair(documents *store, int which, const char *key, size_t key_count, const void *value, size_t count) {
+    sqlite3_stmt *write = statement(store, which);
+    sqlite3_bind_text(write, 1, key, (int)key_count, SQLITE_STATIC);
+    sqlite3_bind_blob(write, 2, value, (int)count, SQLITE_STATIC);
+    return run(store, which);
+}
+
 bool documents_insert(documents *store, const char *id, size_t id_count, const void *body, size_t count) {
+    if (store->sql == PAIRS_SQL) return write_pair(store, INSERT_DOCUMENT, id, id_count, body, count);
     uint8_t suffix[32];
     sqlite3_stmt *insert = statement(store, INSERT_DOCUMENT);
     sqlite3_bind_text(insert, 1, id, (int)id_count, SQLITE_STATIC);
@@ -136,6 +166,7 @@ bool documents_insert(documents *store, const char *id, size_t id_count, const v
 }
 
 bool documents_update(documents *store, const char *id, size_t id_count, const void *body, size_t count) {
+    if (store->sql == PAIRS_SQL) return write_pair(store, UPDATE_DOCUMENT, id, id_count, body, count);
     uint8_t suffix[32], parent_id[24];
     sqlite3_stmt *find = statement(store, FIND_ROW);
     sqlite3_bind_text(find, 1, id, (int)id_count, SQLITE_STATIC);

@@ -1,16 +1,10 @@
 internal import CofferSealing
 
-/// Cuts content into chunks, digests and seals them, and hands them on in large pieces.
-struct ContentSealer: ~Copyable {
+/// Digests chunks of content, and seals them where there is an encryptor.
+struct ChunkSealer: ~Copyable {
     private var hasher: ContentHasher
     private var encryptor: CobblestoneEncryptor?
-    private let layout: ContentLayout
-
-    /// What goes to the file next: `sealedCount` bytes that are ready, then `openCount` bytes of a chunk that isn't full.
-    private var buffer: RawBuffer
-    private var sealedCount = 0
-    private var openCount = 0
-
+    /// Empty where nothing is encrypted.
     let header: [UInt8]
 
     /// Takes new content, or the content that is `known` already, whose SHA-1 need not be made again.
@@ -18,6 +12,39 @@ struct ContentSealer: ~Copyable {
         hasher = ContentHasher(known: known)
         header = encryptor?.header ?? []
         self.encryptor = encryptor
+    }
+
+    /// Writes the next chunk to `output`, which is as long as it is sealed, and may begin where the chunk does.
+    mutating func seal(
+        _ chunk: UnsafeRawBufferPointer, isLast: Bool, into output: UnsafeMutableRawBufferPointer
+    ) throws(CofferError) {
+        unsafe hasher.update(chunk.bytes)
+        if encryptor != nil {
+            try unsafe encryptor?.seal(chunk, isLast: isLast, into: output)
+        } else {
+            unsafe output.copyMemory(from: chunk)
+        }
+    }
+
+    mutating func finalize() -> ContentDigest { hasher.finalize() }
+}
+
+/// Cuts content into chunks, digests and seals them, and hands them on in large pieces.
+struct ContentSealer: ~Copyable {
+    private var chunks: ChunkSealer
+    private let layout: ContentLayout
+
+    /// What goes to the file next: `sealedCount` bytes that are ready, then `openCount` bytes of a chunk that isn't full.
+    private var buffer: RawBuffer
+    private var sealedCount = 0
+    private var openCount = 0
+
+    var header: [UInt8] { chunks.header }
+
+    /// As ``ChunkSealer``.
+    init(_ encryptor: consuming CobblestoneEncryptor?, known: ContentDigest? = nil) {
+        chunks = ChunkSealer(encryptor, known: known)
+        let header = chunks.header
         layout = ContentLayout(byteCount: 0, isEncrypted: !header.isEmpty)
         // Most attachments may be short, and many may be written at once.
         buffer = RawBuffer(byteCount: header.count + layout.storedChunkByteCount)
@@ -50,7 +77,7 @@ struct ContentSealer: ~Copyable {
         try makeRoom(sink)
         try sealOpen(isLast: true)
         try flush(sealedCount, sink)
-        return hasher.finalize()
+        return chunks.finalize()
     }
 
     /// Makes room for another chunk, unless one is open, which has it.
@@ -72,13 +99,8 @@ struct ContentSealer: ~Copyable {
 
     /// Seals a chunk to where the next one belongs, which may be where it is.
     private mutating func seal(_ chunk: UnsafeRawBufferPointer, isLast: Bool) throws(CofferError) {
-        unsafe hasher.update(chunk.bytes)
         let sealed = sealedCount..<sealedCount + chunk.count + layout.tagByteCount
-        if encryptor != nil {
-            try unsafe encryptor?.seal(chunk, isLast: isLast, into: buffer[sealed])
-        } else {
-            unsafe buffer[sealed].copyMemory(from: chunk)
-        }
+        try unsafe chunks.seal(chunk, isLast: isLast, into: buffer[sealed])
         sealedCount = sealed.upperBound
     }
 

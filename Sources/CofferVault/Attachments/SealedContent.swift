@@ -20,27 +20,21 @@ extension AttachmentStore {
     /// Throws as ``beginStaging()``.
     package func seal(_ content: UnsafeRawBufferPointer) throws(CofferError) -> StagedAttachment {
         let (incoming, lease) = try mayStage()
-        var encryptor = try newEncryptor()
-        let header = encryptor?.header ?? []
+        var chunks = ChunkSealer(try newEncryptor())
+        let header = chunks.header
         let layout = ContentLayout(byteCount: content.count, isEncrypted: isEncrypted)
-        var hasher = ContentHasher()
         var file = header + [UInt8](repeating: 0, count: layout.fileByteCount - header.count)
         var bytes = file.mutableSpan
         for chunk in 0...layout.lastChunk {
             let plaintext = unsafe UnsafeRawBufferPointer(rebasing: content[layout.content(of: chunk)])
             let place = layout.stored(chunk..<chunk + 1)
-            unsafe hasher.update(plaintext.bytes)
             try unsafe bytes.withUnsafeMutableBytes { (file) throws(CofferError) in
-                if encryptor == nil {
-                    unsafe file[place].copyBytes(from: plaintext)
-                } else {
-                    let sealed = unsafe UnsafeMutableRawBufferPointer(rebasing: file[place])
-                    try unsafe encryptor?.seal(plaintext, isLast: chunk == layout.lastChunk, into: sealed)
-                }
+                let sealed = unsafe UnsafeMutableRawBufferPointer(rebasing: file[place])
+                try unsafe chunks.seal(plaintext, isLast: chunk == layout.lastChunk, into: sealed)
             }
         }
         return StagedAttachment(
-            self, lease, sealed: file, in: incoming, digest: adjustDigest(hasher.finalize()), header: header)
+            self, lease, sealed: file, in: incoming, digest: adjustDigest(chunks.finalize()), header: header)
     }
 
     /// Writes what is the whole content of a new file.

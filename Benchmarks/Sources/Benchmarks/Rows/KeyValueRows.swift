@@ -10,7 +10,7 @@ struct KeyValueRows {
         let cacheByteCount = 64 << 20
         comparison = DocumentComparison(
             bench: bench, documents: try bench.documents(isInOrder: true), cacheByteCount: cacheByteCount
-        ) { try HandKeyValues(new: bench.newPath("pairs"), cacheByteCount: cacheByteCount) }
+        ) { try HandDocuments(newPairs: bench.newPath("pairs"), cacheByteCount: cacheByteCount) }
     }
 
     func rows() throws -> [Row] {

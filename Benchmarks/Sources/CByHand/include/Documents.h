@@ -9,7 +9,10 @@ typedef struct documents documents;
 
 // A new database under a key of 64 hex digits, which writes ahead. `is_durable` syncs every commit. NULL when that fails.
 documents *documents_new(const char *path, const char *hex_key, int cache_kilobytes, bool is_durable);
-// Opens a database that is there, with its key and settings. Nothing of it is read yet.
+// The same with nothing but a table of keys and values, in which documents are the values of their ids: they have no
+// revisions, digests or index. Less than Coffer keeps: the scale that other engines' figures are compared on.
+documents *documents_new_pairs(const char *path, const char *hex_key, int cache_kilobytes, bool is_durable);
+// Opens a database of documents that is there, with its key and settings. Nothing of it is read yet.
 documents *documents_open(const char *path, const char *hex_key, int cache_kilobytes, bool is_durable);
 void documents_free(documents *);
 
