@@ -150,6 +150,8 @@ struct KeyChange {
         let rowCounts = try copy.export(cacheByteCount: storage.settings.cacheByteCount / 4)
         let late = ContentCopying(storage, next, monitor)
         let contents = try copy.finish(labels) { (row) throws(CofferError) in try late.header(for: row) }
+        // Only read from here on.
+        next.beginSynchronizingDatabase()
         let documentCount = try copy.verify(rowCounts: rowCounts)
         try next.seal()
 

@@ -6,9 +6,12 @@ extension LockedStore {
     /// Begins to build the generation that `manifest` describes.
     ///
     /// Throws `readOnly` (403), `noSpace` (507), `ioFailed` (500); nothing is left then.
-    package func beginNextGeneration(_ manifest: UnlockedManifest) throws(CofferError) -> GenerationBuilder {
+    package func beginNextGeneration(
+        _ manifest: UnlockedManifest, earlySyncByteCount: Int = GenerationBuilder.earlySyncByteCount
+    ) throws(CofferError) -> GenerationBuilder {
         try checkOpen()
-        return try GenerationBuilder(self, manifest, owner: Manifest.owner(in: directory, fileSystem))
+        return try GenerationBuilder(
+            self, manifest, owner: Manifest.owner(in: directory, fileSystem), earlySyncByteCount: earlySyncByteCount)
     }
 
     /// Makes a generation that is built and sealed the store's, in one step.
@@ -23,6 +26,7 @@ extension LockedStore {
 
     /// Removes a generation again that was not committed. What can't be removed is left to the next open.
     package func abandon(_ next: GenerationBuilder) {
+        next.waitForSyncs()
         _ = whileOpen {
             try? fileSystem.removeTree(next.manifest.manifest.generationName, in: directory)
             try? fileSystem.synchronize(directory)

@@ -122,9 +122,14 @@ extension UnlockedManifest {
     ) throws(CofferError) {
         let fileSystem = store.fileSystem
         let builder = try GenerationBuilder(store, self, owner: fileSystem.status(of: store.directory).owner)
-        try buildDatabase(
-            NewStore(builder: builder, databaseKey: key(for: .database)))
-        try builder.seal()
+        do throws(CofferError) {
+            try buildDatabase(
+                NewStore(builder: builder, databaseKey: key(for: .database)))
+            try builder.seal()
+        } catch {
+            builder.waitForSyncs()
+            throw error
+        }
 
         let file = try fileSystem.createFile(Manifest.fileName, in: store.directory)
         try unsafe fileSystem.write(manifest.bytes.span.bytes, to: file)

@@ -10,7 +10,8 @@ internal import Darwin
 /// A generation that is being built: of a store that is being made, or the next one of a store that there is.
 ///
 /// In this order: ``init(_:_:owner:)``, any number of ``encrypt(_:progress:)``, ``synchronizeContents()``, the database
-/// file, ``seal()``. Contents may be encrypted by several threads at once; everything else is for one.
+/// file, ``beginSynchronizingDatabase()``, ``seal()``. Contents may be encrypted by several threads at once; everything else
+/// is for one.
 package final class GenerationBuilder: Sendable {
     package let manifest: UnlockedManifest
     /// Its files, to be read from.
@@ -27,13 +28,29 @@ package final class GenerationBuilder: Sendable {
     private let synchronizesAtOnce: Bool
     private let haveContentsBeenSynchronized = Atomic(false)
 
+    /// Of contents, while others are encrypted.
+    private let earlySync = EarlySync()
+    private let earlySyncByteCount: Int
+    /// Bytes written since it last began.
+    private let unsynchronizedByteCount = Atomic(0)
+    /// Of the database file, while it is checked.
+    private let databaseSync = EarlySync()
+    private let hasBegunDatabaseSync = Atomic(false)
+
+    /// After how many bytes of contents the disk is told to write them: 64 MiB, a few hundredths of a second of work.
+    package static let earlySyncByteCount = 64 << 20
+
     var fileSystem: any FileSystem { store.fileSystem }
 
     /// Makes the directories and an empty database file for the generation that `manifest` describes.
     ///
     /// Whatever root makes is handed to `owner`. Throws `readOnly` (403), `noSpace` (507), `ioFailed` (500); nothing is
     /// left then.
-    init(_ store: LockedStore, _ manifest: UnlockedManifest, owner: FileOwner) throws(CofferError) {
+    init(
+        _ store: LockedStore, _ manifest: UnlockedManifest, owner: FileOwner,
+        earlySyncByteCount: Int = GenerationBuilder.earlySyncByteCount
+    ) throws(CofferError) {
+        self.earlySyncByteCount = earlySyncByteCount
         try store.checkWritable()
         let fileSystem = store.fileSystem
         self.store = store
@@ -81,6 +98,7 @@ package final class GenerationBuilder: Sendable {
             var sealer = ContentSealer(encryptor, known: reader.content)
             try unsafe reader.forEachPiece { (piece) throws(CofferError) in
                 try unsafe sealer.take(piece) { (sealed) throws(CofferError) in try fileSystem.write(sealed, to: file) }
+                considerEarlySync(piece.count)
                 try progress(piece.count)
             }
             let digest = try sealer.finish { (sealed) throws(CofferError) in try fileSystem.write(sealed, to: file) }
@@ -94,6 +112,16 @@ package final class GenerationBuilder: Sendable {
         } catch {
             try? fileSystem.unlink(name, in: contents)
             throw error
+        }
+    }
+
+    private func considerEarlySync(_ byteCount: Int) {
+        guard synchronizesAtOnce else { return }
+        let sum = unsynchronizedByteCount.add(byteCount, ordering: .relaxed).newValue
+        guard sum >= earlySyncByteCount else { return }
+        unsynchronizedByteCount.store(0, ordering: .relaxed)
+        earlySync.begin { [fileSystem, contents] () throws(CofferError) in
+            try fileSystem.synchronizeFileSystem(of: contents)
         }
     }
 
@@ -116,13 +144,24 @@ package final class GenerationBuilder: Sendable {
     /// Makes what was copied so far durable. Contents that come later are made so one by one.
     package func synchronizeContents() throws(CofferError) {
         guard synchronizesAtOnce else { return }
+        try earlySync.wait()
         try fileSystem.synchronizeFileSystem(of: contents)
         haveContentsBeenSynchronized.store(true, ordering: .releasing)
     }
 
     // MARK: The end
 
-    /// Makes the whole generation durable, from the inside out. The database file must be complete and closed.
+    /// Begins to make the database file durable, which must be complete and closed, while the caller goes on: ``seal()`` waits
+    /// for it.
+    package func beginSynchronizingDatabase() {
+        guard !hasBegunDatabaseSync.exchange(true, ordering: .relaxed) else { return }
+        databaseSync.begin { [fileSystem, generation] () throws(CofferError) in
+            try fileSystem.synchronize(fileSystem.openFile(Generation.databaseName, in: generation.directory))
+        }
+    }
+
+    /// Makes the whole generation durable, from the inside out. The database file must be complete and closed, and have
+    /// stayed as it was since ``beginSynchronizingDatabase()``.
     package func seal() throws(CofferError) {
         for suffix in Generation.databaseCompanionSuffixes {
             let name = Generation.databaseName + suffix
@@ -130,9 +169,17 @@ package final class GenerationBuilder: Sendable {
                 throw CofferError(.ioFailed, of: generation.directory.path(of: name), "a new database was not closed")
             }
         }
-        try fileSystem.synchronize(fileSystem.openFile(Generation.databaseName, in: generation.directory))
+        beginSynchronizingDatabase()
+        try databaseSync.wait()
         try fileSystem.synchronize(contents)
         try fileSystem.synchronize(incoming)
         try fileSystem.synchronize(generation.directory)
+    }
+
+    /// Waits for syncs that are under way, for who gives it up.
+    func waitForSyncs() {
+        // Whether they succeed doesn't matter any more.
+        try? earlySync.wait()
+        try? databaseSync.wait()
     }
 }

@@ -1,0 +1,51 @@
+import CofferFaults
+import CofferSealing
+import CofferVault
+import Foundation
+import Testing
+
+@Suite("A sync of the next generation's contents while they are written")
+struct EarlySyncTests {
+    private let fixture: AttachmentFixture
+    private let saved: StagedAttachment
+
+    init() throws {
+        fixture = try AttachmentFixture()
+        saved = try fixture.save(content(1 << 20))
+        fixture.store.close()
+    }
+
+    /// Copies a content of a megabyte into a next generation that syncs after so many bytes, and makes that durable.
+    private func copy(_ fileSystem: RecordingFileSystem, earlySyncByteCount: Int = 256 << 10) throws(CofferError) {
+        let (store, attachments) = try openAttachments(at: fixture.scratch.store, fileSystem: fileSystem)
+        defer { store.close() }
+        let manifest = try store.readManifest().unlock(with: rawKey())
+        let new = try manifest.nextGeneration(openedBy: [rawKey()], cost: .standard, attachmentNames: .sha1)
+        let next = try store.beginNextGeneration(new, earlySyncByteCount: earlySyncByteCount)
+        defer { store.abandon(next) }
+        try next.encrypt(attachments.open(saved.digest, header: saved.header, subject: subject)) { _ in }
+        try next.synchronizeContents()
+    }
+
+    /// One more than without it at least; how many more depends on how fast the disk is.
+    @Test("comes before the last one")
+    func early() throws {
+        let (early, late) = (RecordingFileSystem(), RecordingFileSystem())
+        try copy(early)
+        try copy(late, earlySyncByteCount: 2 << 20)
+        #expect(early.stepNames.count { $0 == "syncfs" } > 1)
+        #expect(late.stepNames.count { $0 == "syncfs" } == 1)
+    }
+
+    @Test("that fails is a failure of the whole, since no later one is told of it")
+    func failing() throws {
+        let error = #expect(throws: CofferError.self) {
+            try copy(RecordingFileSystem(.failFirst("syncfs", EIO)))
+        }
+        #expect(error?.code == .ioFailed)
+        // Nothing of it is left.
+        let (store, _) = try openAttachments(at: fixture.scratch.store)
+        defer { store.close() }
+        #expect(names(in: fixture.scratch.store).count { $0.hasPrefix("g") } == 1)
+    }
+}
