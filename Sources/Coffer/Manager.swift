@@ -147,8 +147,10 @@ public final class Manager: Sendable {
         let path = storePath(name)
         return try Registry.shared.withExclusiveUse(of: place) { () throws(CofferError) in
             let opener = StoreOpener(
-                path: path, subject: Self.subject(name), options: options, fileSystem: fileSystem,
-                passwordCost: passwordCost, attachmentBatchCount: attachmentBatchCount, adjustDigest: adjustDigest)
+                path: path, subject: Self.subject(name), options: options,
+                settings: StorageSettings(
+                    options, passwordCost: passwordCost, fileSystem: fileSystem,
+                    attachmentBatchCount: attachmentBatchCount, adjustDigest: adjustDigest))
             while true {
                 if let identity = try orNilWhenMissing({ () throws(CofferError) in try StoreIdentity(path: path) }) {
                     if let database = Registry.shared.database(identity) {

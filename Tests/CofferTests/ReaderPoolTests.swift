@@ -37,14 +37,14 @@ struct ReaderPoolTests {
         try database.save(json: json(0), withID: "a")
         let made = Atomic(0)
         let file = DatabaseFile(path: try stores.databaseFile().path, subject: "test", key: nil)
-        let pool = ReaderPool(subject: "readers", clock: CommitClock(), cacheByteCount: 8 << 20) {
+        let pool = ReaderPool(subject: "readers", clock: CommitClock(), cache: CacheBudget(byteCount: 8 << 20)) {
             (share) throws(CofferError) in
             made.add(1, ordering: .relaxed)
             return try file.connect(.readOnly, cacheByteCount: share)
         }
         try onThreads(4) { _ in
             for _ in 0..<10_000 {
-                try pool.enter()
+                _ = try pool.enter()
                 #expect(try pool.read { (tables) throws(CofferError) in try tables.lastSequence() } == 1)
             }
         }
@@ -63,9 +63,55 @@ struct ReaderPoolTests {
         #expect(try cache(database) == 4 << 20)
         for _ in 0..<1000 { _ = try database["a"] }
         #expect(try cache(database) == 4 << 20, "others may come back at any time")
-        for _ in 0..<10_000 { _ = try database["a"] }
+        // Somebody writes now and then, so that the writer keeps its part.
+        for number in 0..<10_000 {
+            if number % 1000 == 0 { try database.save(json: json(number), withID: "b\(number)") }
+            _ = try database["a"]
+        }
         #expect(try cache(database) == 12 << 20)
         try read(database, threads: 2)
         #expect(try cache(database) == 6 << 20)
+    }
+
+    /// How many bytes the page cache of the writer may hold.
+    private func writerCache(_ database: Database) throws -> Int {
+        try database.inTransaction { try cache(database) }
+    }
+
+    @Test("have the writer's part of the cache too while nobody writes, and give it back")
+    func quiet() throws {
+        let database = try stores.open { $0.cacheByteCount = 16 << 20 }
+        try database.save(json: json(0), withID: "a")
+        for _ in 0..<3 {
+            for _ in 0..<20_000 { _ = try database["a"] }
+            let byteCount = try cache(database)
+            #expect(byteCount == (16 << 20) - CacheBudget.leastByteCount)
+            #expect(try writerCache(database) == 4 << 20)
+            #expect(try cache(database) == 12 << 20)
+        }
+    }
+
+    @Test("have all of the cache where nobody can write")
+    func readOnly() throws {
+        try stores.open().close()
+        let database = try stores.open {
+            $0.readOnly = true
+            $0.cacheByteCount = 16 << 20
+        }
+        let byteCount = try cache(database)
+        #expect(byteCount == (16 << 20) - CacheBudget.leastByteCount)
+    }
+
+    @Test("leave the writer its part while it is held, and don't wait for it")
+    func held() throws {
+        let database = try stores.open { $0.cacheByteCount = 16 << 20 }
+        try database.save(json: json(0), withID: "a")
+        try database.inTransaction {
+            try onThreads(1) { _ in
+                for _ in 0..<20_000 { _ = try database["a"] }
+                #expect(try cache(database) == 12 << 20)
+            }
+            #expect(try cache(database) == 4 << 20)
+        }
     }
 }

@@ -43,7 +43,7 @@ struct Backup {
         let target = DatabaseFile(path: new.databasePath, subject: "the backup", key: new.databaseKey)
         monitor.begin(.database, byteCount: source.byteCount + source.logByteCount, itemCount: 1)
         let copy = DatabaseCopy(from: source, to: target, new.manifest, monitor)
-        _ = try copy.exportSnapshot(cacheByteCount: storage.settings.cacheByteCount / 4)
+        _ = try copy.exportSnapshot(cacheByteCount: storage.settings.cache.byteCount / 4)
         try copy.makeBackup()
         let contents = try copyContents(from: copy, into: new.builder)
         let late = ContentCopying(storage, new.builder, monitor)

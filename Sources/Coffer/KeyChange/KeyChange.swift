@@ -147,7 +147,7 @@ struct KeyChange {
         let key = try next.manifest.key(for: .database)
         let target = DatabaseFile(path: next.databasePath, subject: storage.subject, key: key)
         let copy = DatabaseCopy(from: storage.databaseFile, to: target, next.manifest.manifest, monitor)
-        let rowCounts = try copy.export(cacheByteCount: storage.settings.cacheByteCount / 4)
+        let rowCounts = try copy.export(cacheByteCount: storage.settings.cache.byteCount / 4)
         let late = ContentCopying(storage, next, monitor)
         let contents = try copy.finish(labels) { (row) throws(CofferError) in try late.header(for: row) }
         // Only read from here on.

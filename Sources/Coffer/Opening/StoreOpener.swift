@@ -5,13 +5,10 @@ internal import CofferVault
 
 /// Opens or creates one store, in the order that lets nothing be written before the key is proven.
 struct StoreOpener {
-    var path: String
-    var subject: String
-    var options: DatabaseOptions
-    var fileSystem: any FileSystem
-    var passwordCost: PasswordCost
-    var attachmentBatchCount: Int
-    var adjustDigest: @Sendable (ContentDigest) -> ContentDigest
+    let path: String
+    let subject: String
+    let options: DatabaseOptions
+    let settings: StorageSettings
 
     /// Opens the store at `path`.
     ///
@@ -21,7 +18,7 @@ struct StoreOpener {
     func open() throws(CofferError) -> Storage {
         let store = try LockedStore.open(
             path: path, access: options.readOnly ? .readOnly : .readWrite, timeout: options.lockTimeout,
-            fileSystem: fileSystem)
+            fileSystem: settings.fileSystem)
         do throws(CofferError) {
             let manifest = try store.readManifest().unlock(with: options.encryptionKey)
             return try open(store, manifest)
@@ -37,8 +34,8 @@ struct StoreOpener {
         let (store, manifest): (LockedStore, UnlockedManifest)
         do throws(CofferError) {
             (store, manifest) = try LockedStore.create(
-                path: path, key: options.encryptionKey, passwordCost: passwordCost,
-                attachmentNames: options.keyedNames ? .keyed : .sha1, fileSystem: fileSystem
+                path: path, key: options.encryptionKey, passwordCost: settings.passwordCost,
+                attachmentNames: options.keyedNames ? .keyed : .sha1, fileSystem: settings.fileSystem
             ) { (new) throws(CofferError) in
                 try Schema.build(
                     at: new.databasePath, subject: subject, key: new.databaseKey, binding: Binding(new.manifest))
@@ -78,7 +75,7 @@ struct StoreOpener {
     }
 
     private func connectWriter(_ database: DatabaseFile) throws(CofferError) -> Connection {
-        let connection = try database.connect(.readWrite, cacheByteCount: settings.writerCacheByteCount)
+        let connection = try database.connect(.readWrite, cacheByteCount: settings.cache.writerByteCount)
         // Recovery, if any, is durable step by step, whatever is asked for afterwards.
         try connection.execute("PRAGMA synchronous = FULL")
         return connection
@@ -105,7 +102,7 @@ struct StoreOpener {
         }
         if try DatabaseIdentity.read(from: connection) == nil { try DatabaseIdentity.renew(in: connection) }
         let clock = CommitClock()
-        let generation = try OpenGeneration(store, manifest, database, beside: clock, settings)
+        let generation = try OpenGeneration(store, manifest, database, .readOnly, clock, settings)
         let identity = store.identity
         let writer = try generation.writer(connection, lastSequence: inspection.lastSequence, settings)
         let storage = Storage(
@@ -125,21 +122,15 @@ struct StoreOpener {
         let readsLog = database.logByteCount > 0
         let makesLogIndex = readsLog && !database.hasLogIndex
         let clock = CommitClock()
+        settings.cache.areReadersAlone = true
         return Storage(
             subject: subject, store: store, manifest: manifest,
             generation: try OpenGeneration(
-                store, manifest, database, readsLog ? .readOnly : .immutable, cacheByteCount: settings.cacheByteCount,
-                clock, settings),
+                store, manifest, database, readsLog ? .readOnly : .immutable, clock, settings),
             databaseFile: database, writer: nil, clock: clock, settings: settings,
             didClose: {
                 if makesLogIndex { database.removeLogIndex() }
                 Registry.shared.remove(identity)
             })
-    }
-
-    private var settings: StorageSettings {
-        StorageSettings(
-            options, passwordCost: passwordCost, fileSystem: fileSystem, attachmentBatchCount: attachmentBatchCount,
-            adjustDigest: adjustDigest)
     }
 }

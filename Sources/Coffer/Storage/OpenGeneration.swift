@@ -23,8 +23,9 @@ final class OpenGeneration: Sendable {
 
     /// Announces a reading, so that a retirement or a close waits for it.
     ///
+    /// - Returns: whether a span of reads ends with it.
     /// - Throws: `closed` (500).
-    func enter() throws(CofferError) { try readers.enter() }
+    func enter() throws(CofferError) -> Bool { try readers.enter() }
 
     /// Lends the tables, in the newest snapshot, to `body`: for who has announced it with ``enter()``.
     func read<Value>(_ body: (DocumentTables) throws(CofferError) -> Value) throws(CofferError) -> Value {

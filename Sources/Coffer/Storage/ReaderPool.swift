@@ -69,17 +69,19 @@ final class ReaderPool: Sendable {
         private var widest = 1
         private var readsLeft = ReaderPool.span
 
-        /// Counts one who is about to read.
-        mutating func lend() {
+        /// Counts one who is about to read. Returns whether a span ends with it.
+        mutating func lend() -> Bool {
             lentCount += 1
             readsLeft -= 1
-            if readsLeft < 0 {
+            let endsSpan = readsLeft < 0
+            if endsSpan {
                 width = widest
                 widest = 1
                 readsLeft = ReaderPool.span
             }
             widest = max(widest, lentCount)
             width = max(width, widest)
+            return endsSpan
         }
 
         /// Takes out idle readers that are too many, now that one comes back: those that were used longest ago.
@@ -98,29 +100,29 @@ final class ReaderPool: Sendable {
     private let clock: CommitClock
     private let subject: String
     private let connect: @Sendable (_ cacheByteCount: Int) throws(CofferError) -> Connection
-    /// What all readers' page caches may hold together.
-    private let cacheByteCount: Int
+    private let cache: CacheBudget
 
     /// Connections kept when nobody reads. More are opened under load, and closed as they come back.
     private static let idleLimit = 8
 
     init(
-        subject: String, clock: CommitClock, cacheByteCount: Int,
+        subject: String, clock: CommitClock, cache: CacheBudget,
         connect: @escaping @Sendable (_ cacheByteCount: Int) throws(CofferError) -> Connection
     ) {
         self.subject = subject
         self.clock = clock
-        self.cacheByteCount = cacheByteCount
+        self.cache = cache
         self.connect = connect
     }
 
     /// Counts a reader who is about to ``read(_:)``, once.
     ///
+    /// - Returns: whether a span of reads ends with it.
     /// - Throws: `closed` (500).
-    func enter() throws(CofferError) {
+    func enter() throws(CofferError) -> Bool {
         try state.withLock { state throws(CofferError) in
             if state.isClosed { throw CofferError(.closed, of: subject) }
-            state.lend()
+            return state.lend()
         }
     }
 
@@ -145,7 +147,7 @@ final class ReaderPool: Sendable {
 
     private func take() throws(CofferError) -> Reader {
         let (idle, width) = state.withLock { state in (state.idle.popLast(), state.width) }
-        let share = cacheByteCount / width
+        let share = cache.readersByteCount / width
         do throws(CofferError) {
             guard let idle else { return Reader(try connect(share), cacheByteCount: share) }
             try idle.setCache(byteCount: share)
@@ -158,7 +160,7 @@ final class ReaderPool: Sendable {
 
     private func giveBack(_ reader: Reader) {
         // Others may have come since it was lent: it keeps no more than its part now, so that all keep to the budget.
-        let (share, spare) = state.withLock { state in (cacheByteCount / state.width, state.takeSpare()) }
+        let (share, spare) = state.withLock { state in (cache.readersByteCount / state.width, state.takeSpare()) }
         for reader in spare { try? reader.connection.close() }
         guard (try? reader.shrinkCache(to: share)) != nil else { return discard(reader) }
         let isKept = state.withLock { state in

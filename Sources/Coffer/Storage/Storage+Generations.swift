@@ -37,11 +37,11 @@ extension Storage {
     func openSuccessor(
         _ manifest: UnlockedManifest, _ database: DatabaseFile, after writer: Writer
     ) throws(CofferError) -> Successor {
-        let connection = try database.connect(.readWrite, cacheByteCount: settings.writerCacheByteCount)
+        let connection = try database.connect(.readWrite, cacheByteCount: settings.cache.writerByteCount)
         do throws(CofferError) {
             try connection.execute("PRAGMA synchronous = FULL")
             try Binding.read(from: connection).check(against: manifest.manifest, subject: subject)
-            let generation = try OpenGeneration(store, manifest, database, beside: clock, settings)
+            let generation = try OpenGeneration(store, manifest, database, .readOnly, clock, settings)
             let successor = try generation.writer(connection, lastSequence: writer.lastSequence, settings)
             successor.takeOverReclaimable(from: writer)
             return Successor(generation: generation, writer: successor)

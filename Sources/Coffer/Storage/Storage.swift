@@ -108,7 +108,7 @@ final class Storage: Sendable {
     /// The database file of that generation.
     var databaseFile: DatabaseFile { state.withLock(\.databaseFile) }
 
-    private var generation: OpenGeneration { state.withLock(\.generation) }
+    var generation: OpenGeneration { state.withLock(\.generation) }
 
     /// The database file of `files`, which are those of that generation, for reading its bytes.
     func databaseFile(of files: Generation) throws(CofferError) -> File {
@@ -137,10 +137,10 @@ final class Storage: Sendable {
         _ body: (DocumentTables) throws(CofferError) -> Value
     ) throws(CofferError) -> Value {
         // Announced before another generation can take its place.
-        let generation = try state.withLock { (state) throws(CofferError) in
-            try state.generation.enter()
-            return state.generation
+        let (generation, endsSpan) = try state.withLock { (state) throws(CofferError) in
+            (state.generation, try state.generation.enter())
         }
+        if endsSpan { considerCache() }
         return try generation.read(body)
     }
 
@@ -256,6 +256,7 @@ final class Storage: Sendable {
             throw CofferError(.reopenRequired, of: subject)
         }
         writer.changes.isRecording = hub.isObserved
+        if settings.cache.areReadersAlone { takeBackCache(for: writer) }
         return writer
     }
 
@@ -375,7 +376,7 @@ final class Storage: Sendable {
     /// Puts a new connection in the place of the writer's, which has met damage and is in no transaction: it may call good
     /// pages bad.
     func renewWriter(_ writer: Writer) throws(CofferError) {
-        let connection = try databaseFile.connect(.readWrite, cacheByteCount: settings.writerCacheByteCount)
+        let connection = try databaseFile.connect(.readWrite, cacheByteCount: settings.cache.writerByteCount)
         let successor: Writer
         do throws(CofferError) {
             try connection.execute("PRAGMA synchronous = FULL")

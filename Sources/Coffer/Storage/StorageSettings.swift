@@ -7,11 +7,8 @@ struct StorageSettings: Sendable {
     var durability: Durability
     /// How long a call waits for its turn to write.
     var busyTimeout: Duration
-    /// What the page caches of the writer and all readers may hold together.
-    private(set) var cacheByteCount: Int
-    /// The writer's part of it: a quarter. Inserting at random places among 100,000 and 400,000 documents took the same time
-    /// with an eighth and with a half, while all that the readers had more made reading faster.
-    var writerCacheByteCount: Int { cacheByteCount / 4 }
+    /// Of the writer and all readers.
+    let cache: CacheBudget
     /// When the store is compacted by itself; nil for never.
     var compaction: CompactionPolicy?
     var passwordCost: PasswordCost
@@ -25,7 +22,7 @@ struct StorageSettings: Sendable {
     ) {
         durability = options.durability
         busyTimeout = options.busyTimeout
-        cacheByteCount = max(1 << 20, options.cacheByteCount)
+        cache = CacheBudget(byteCount: options.cacheByteCount)
         compaction = options.compactsInBackground ? options.compactionPolicy : nil
         self.passwordCost = passwordCost
         self.fileSystem = fileSystem
@@ -35,24 +32,15 @@ struct StorageSettings: Sendable {
 }
 
 extension OpenGeneration {
-    /// The generation of `manifest`, for reading beside a writer.
-    convenience init(
-        _ store: LockedStore, _ manifest: UnlockedManifest, _ database: DatabaseFile, beside clock: CommitClock,
-        _ settings: StorageSettings
-    ) throws(CofferError) {
-        try self.init(
-            store, manifest, database, .readOnly,
-            cacheByteCount: settings.cacheByteCount - settings.writerCacheByteCount, clock, settings)
-    }
-
+    /// The generation of `manifest`, for reading with `access`.
     convenience init(
         _ store: LockedStore, _ manifest: UnlockedManifest, _ database: DatabaseFile, _ access: Connection.Access,
-        cacheByteCount: Int, _ clock: CommitClock, _ settings: StorageSettings
+        _ clock: CommitClock, _ settings: StorageSettings
     ) throws(CofferError) {
         self.init(
             attachments: try AttachmentStore(
                 store, manifest, batchCount: settings.attachmentBatchCount, adjustDigest: settings.adjustDigest),
-            readers: ReaderPool(subject: database.subject, clock: clock, cacheByteCount: cacheByteCount) {
+            readers: ReaderPool(subject: database.subject, clock: clock, cache: settings.cache) {
                 (share) throws(CofferError) in try database.connect(access, cacheByteCount: share)
             })
     }

@@ -1,0 +1,28 @@
+internal import CofferSealing
+internal import CofferSQLite
+
+// Who may keep how much of the page cache: see ``CacheBudget``.
+
+extension Storage {
+    /// Lets the readers have the writer's part of the cache, if nobody has written since the last span of reads and nobody
+    /// does now. Called by who reads, after each span: it waits for nobody.
+    func considerCache() {
+        let cache = settings.cache
+        guard cache.endSpan(at: clock.settled), !cache.areReadersAlone,
+            (try? writerLock.lock(until: .now, subject: subject)) != nil
+        else { return }
+        defer { writerLock.unlock() }
+        guard let writer = writerIfHeld, (try? writer.connection.setCache(byteCount: CacheBudget.leastByteCount)) != nil
+        else { return }
+        cache.areReadersAlone = true
+    }
+
+    /// Gives the writer its part again. Called by who has it, before a transaction.
+    func takeBackCache(for writer: Writer) {
+        settings.cache.areReadersAlone = false
+        // Idle readers drop what is too much as they come back; those at work when they are done.
+        generation.closeIdleSnapshots()
+        // With less it would be slow, and right.
+        try? writer.connection.setCache(byteCount: settings.cache.writerByteCount)
+    }
+}
