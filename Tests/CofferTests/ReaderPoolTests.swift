@@ -91,6 +91,16 @@ struct ReaderPoolTests {
         }
     }
 
+    @Test("have it too when they list documents, each of which counts")
+    func listing() throws {
+        let database = try stores.open { $0.cacheByteCount = 16 << 20 }
+        try database.inTransaction { for number in 0..<1_000 { try database.save(json: json(number)) } }
+        for _ in 0..<4 { #expect(try database.allDocuments().all.count == 1_000) }
+        #expect(try cache(database) == 12 << 20)
+        for _ in 0..<12 { #expect(try database.allDocuments().all.count == 1_000) }
+        #expect(try cache(database) == (16 << 20) - CacheBudget.leastByteCount)
+    }
+
     @Test("have all of the cache where nobody can write")
     func readOnly() throws {
         try stores.open().close()

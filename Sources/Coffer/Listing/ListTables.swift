@@ -72,7 +72,10 @@ final class ListTables {
         if let last { try statement.bind(2, last) } else { try statement.bind(2, [UInt8]()) }
         try statement.bind(3, loadsBodies ? 1 : 0)
         try statement.bind(4, includesDeleted ? 1 : 0)
+        var count = 0
+        defer { tables.noteListed(count) }
         while try statement.step() {
+            count += 1
             let id = try id(statement)
             guard !statement.isNull(0) else {
                 throw CofferError(.damaged, of: subject, "the current revision of document \(id.text) is missing")
@@ -94,7 +97,10 @@ final class ListTables {
         try statement.bind(1, first)
         try statement.bind(2, last)
         try statement.bind(3, loadsBodies ? 1 : 0)
+        var count = 0
+        defer { tables.noteListed(count) }
         while try statement.step() {
+            count += 1
             guard !statement.isNull(9) else {
                 throw CofferError(.damaged, of: subject, "the document of revision \(statement.integer(0)) is missing")
             }

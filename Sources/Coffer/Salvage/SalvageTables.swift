@@ -218,7 +218,7 @@ final class SalvageTables {
     func revision(after sequence: Int64) throws(CofferError) -> FoundRevision? {
         try nextRevision.bind(1, sequence)
         return try nextRevision.first { (row) throws(CofferError) in
-            let stored = try StoredRevision(bodiless: row, subject: connection.subject)
+            let stored = try StoredRevision(row, subject: connection.subject)
             return FoundRevision(
                 sequence: stored.sequence, document: stored.document, parent: stored.parent,
                 flags: RevisionFlags(rawValue: row.integer(3)), id: stored.id, documentID: row.text(7),

@@ -31,12 +31,15 @@ extension DocumentRow {
 
 extension StoredRevision {
     /// The revision in the statement's first columns: sequence, document, parent, flags, generation, suffix.
-    init(bodiless statement: Statement, subject: String) throws(CofferError) {
+    init(
+        _ statement: Statement, subject: @autoclosure () -> String, body: [UInt8]? = nil
+    ) throws(CofferError) {
         sequence = statement.integer(0)
         document = statement.integer(1)
         parent = statement.isNull(2) ? nil : statement.integer(2)
         isDeletion = RevisionFlags(rawValue: statement.integer(3)).contains(.isDeletion)
-        id = try statement.revisionID(4, sequence: sequence, subject: subject)
+        id = try statement.revisionID(4, sequence: sequence, subject: subject())
+        self.body = body
     }
 }
 
@@ -50,7 +53,9 @@ extension Statement {
     }
 
     /// The revision id in this column and the next.
-    func revisionID(_ column: Int32, sequence: Int64, subject: String) throws(CofferError) -> RevisionID {
+    func revisionID(
+        _ column: Int32, sequence: Int64, subject: @autoclosure () -> String
+    ) throws(CofferError) -> RevisionID {
         let suffix: RevisionID.Suffix? =
             if let digest = words(column + 1) {
                 .digest(RevisionDigest(high: digest.high, low: digest.low))
@@ -58,7 +63,7 @@ extension Statement {
                 isBlob(column + 1) ? nil : .text(text(column + 1))
             }
         guard let suffix, let id = try? RevisionID(generation: integer(column), suffix: suffix) else {
-            throw CofferError(.damaged, of: subject, "revision \(sequence) has no revision id")
+            throw CofferError(.damaged, of: subject(), "revision \(sequence) has no revision id")
         }
         return id
     }
@@ -83,6 +88,8 @@ final class DocumentTables {
     let expirations: ExpirationTables
     let trees: TreeTables
     private(set) lazy var indexes = IndexTables(connection)
+    /// Rows that were gone through since a pool of readers last asked, besides the first of a read.
+    private(set) var listedRowCount = 0
 
     init(_ connection: Connection) {
         self.connection = connection
@@ -130,6 +137,13 @@ final class DocumentTables {
         guard try probe.first({ _ in true }) != nil else {
             throw CofferError(.damaged, of: connection.subject, "the database lost a row that is always there")
         }
+    }
+
+    func noteListed(_ rowCount: Int) { listedRowCount += rowCount }
+
+    func takeListedRowCount() -> Int {
+        defer { listedRowCount = 0 }
+        return listedRowCount
     }
 
     func document(_ id: DocumentID) throws(CofferError) -> DocumentRow? {
@@ -233,16 +247,16 @@ final class DocumentTables {
     func revision(
         _ statement: Statement, bodyColumns: (digest: Int32, body: Int32)
     ) throws(CofferError) -> StoredRevision {
-        var found = try StoredRevision(bodiless: statement, subject: connection.subject)
-        if let body = statement.bytesIfAny(bodyColumns.body) {
+        let body = statement.bytesIfAny(bodyColumns.body)
+        if let body {
             let digest = statement.isNull(bodyColumns.digest) ? nil : statement.bytes(bodyColumns.digest)
             guard BodyDigest.matches(digest, of: body) else {
                 throw CofferError(
-                    .damaged, of: connection.subject, "the body of revision \(found.sequence) is not what was written")
+                    .damaged, of: connection.subject,
+                    "the body of revision \(statement.integer(0)) is not what was written")
             }
-            found.body = body
         }
-        return found
+        return try StoredRevision(statement, subject: connection.subject, body: body)
     }
 
     func missing(_ what: String) -> CofferError {

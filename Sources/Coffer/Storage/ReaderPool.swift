@@ -84,6 +84,9 @@ final class ReaderPool: Sendable {
             return endsSpan
         }
 
+        /// Counts rows that a reader has gone through as so many reads.
+        mutating func noteListed(_ rowCount: Int) { readsLeft = max(0, readsLeft - rowCount) }
+
         /// Takes out idle readers that are too many, now that one comes back: those that were used longest ago.
         mutating func takeSpare() -> [Reader] {
             let spare = min(idle.count, max(0, idle.count + 1 - width))
@@ -92,7 +95,7 @@ final class ReaderPool: Sendable {
         }
     }
 
-    /// After how many reads a pool forgets that more threads once read at the same time.
+    /// After how many reads, or rows of lists, a pool forgets that more threads once read at the same time.
     private static let span = 4096
 
     private let state = Lock(State())
@@ -160,7 +163,11 @@ final class ReaderPool: Sendable {
 
     private func giveBack(_ reader: Reader) {
         // Others may have come since it was lent: it keeps no more than its part now, so that all keep to the budget.
-        let (share, spare) = state.withLock { state in (cache.readersByteCount / state.width, state.takeSpare()) }
+        let rowCount = reader.tables.takeListedRowCount()
+        let (share, spare) = state.withLock { state in
+            state.noteListed(rowCount)
+            return (cache.readersByteCount / state.width, state.takeSpare())
+        }
         for reader in spare { try? reader.connection.close() }
         guard (try? reader.shrinkCache(to: share)) != nil else { return discard(reader) }
         let isKept = state.withLock { state in

@@ -89,7 +89,7 @@ final class TreeTables {
     func revision(sequence: Int64, inDocument number: Int64) throws(CofferError) -> StoredRevision? {
         try findBodiless.bind(1, sequence)
         let found = try findBodiless.first { (statement) throws(CofferError) in
-            try StoredRevision(bodiless: statement, subject: connection.subject)
+            try StoredRevision(statement, subject: connection.subject)
         }
         guard found.map({ $0.document == number }) ?? true else {
             throw CofferError(.damaged, of: connection.subject, "revision \(sequence) is another document's")
@@ -126,7 +126,7 @@ final class TreeTables {
         defer { list.reset() }
         try list.bind(1, number)
         var all: [StoredRevision] = []
-        while try list.step() { all.append(try StoredRevision(bodiless: list, subject: connection.subject)) }
+        while try list.step() { all.append(try StoredRevision(list, subject: connection.subject)) }
         return all.sorted { $0.sequence < $1.sequence }
     }
 
