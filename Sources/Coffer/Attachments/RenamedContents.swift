@@ -14,7 +14,7 @@ final class RenamedContents: Sendable {
     /// More are not kept: what was read before so many came has to be read again.
     private static let limit = 1 << 16
 
-    var isEmpty: Bool { names.withLock(\.isEmpty) }
+    var isEmpty: Bool { names.withLock { $0.isEmpty } }
 
     /// Notes that the content with another database's digest has this SHA-1.
     func note(_ digest: String, is sha1: [UInt8]) {

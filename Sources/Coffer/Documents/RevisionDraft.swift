@@ -3,8 +3,8 @@ internal import CofferSealing
 
 /// A revision that is to be saved: what is new about it, checked as far as that goes without the database.
 ///
-/// A value that may cross threads, so that the calls that wait and those that suspend save the same way.
-struct RevisionDraft: Sendable {
+/// Never changes, so that it may cross threads, and the calls that wait and those that suspend save the same way.
+final class RevisionDraft: Sendable {
     enum Parent: Sendable {
         /// There must be no such document, unless it is deleted.
         case none
@@ -22,7 +22,7 @@ struct RevisionDraft: Sendable {
     /// Whether the revision keeps its parent's attachments. Otherwise `content` says which it has.
     let inheritsAttachments: Bool
     /// Contents that it names and that the store has not saved.
-    private(set) var staged: [StagedContent]
+    let staged: [StagedContent]
     /// Whether the parent may have been replaced.
     let allowsConflict: Bool
 
@@ -43,12 +43,19 @@ struct RevisionDraft: Sendable {
         self.allowsConflict = allowsConflict
     }
 
-    /// The same revision with contents that it brings.
-    func bringing(_ staged: [StagedContent]) -> Self {
-        var draft = self
-        draft.staged += staged
-        return draft
+    private init(_ draft: RevisionDraft, bringing staged: [StagedContent]) {
+        document = draft.document
+        documentID = draft.documentID
+        parent = draft.parent
+        isDeletion = draft.isDeletion
+        content = draft.content
+        inheritsAttachments = draft.inheritsAttachments
+        self.staged = draft.staged + staged
+        allowsConflict = draft.allowsConflict
     }
+
+    /// The same revision with contents that it brings.
+    func bringing(_ staged: [StagedContent]) -> RevisionDraft { RevisionDraft(self, bringing: staged) }
 
     /// Saves the revision, in a transaction of its own or in the one that the calling thread is in.
     func save() throws(CofferError) -> SavedRevision {
