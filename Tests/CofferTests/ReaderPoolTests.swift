@@ -112,6 +112,45 @@ struct ReaderPoolTests {
         #expect(byteCount == (16 << 20) - CacheBudget.leastByteCount)
     }
 
+    @Test("give a part back with the pages in it, and are the same connections")
+    func warm() throws {
+        let database = try stores.open { $0.cacheByteCount = 16 << 20 }
+        try database.save(json: json(0), withID: "a")
+        for _ in 0..<20_000 { _ = try database["a"] }
+        let before = try database.storage.read { (tables) throws(CofferError) in ObjectIdentifier(tables) }
+        try onThreads(2) { number in
+            for count in 0..<200 {
+                if number == 0 {
+                    try database.save(json: json(count), withID: "b\(count)")
+                } else {
+                    _ = try database["a"]
+                }
+            }
+        }
+        #expect(try cache(database) == 12 << 20)
+        #expect(try database.storage.read { (tables) throws(CofferError) in ObjectIdentifier(tables) } == before)
+    }
+
+    @Test("keep nobody from writing who has no time to wait", .timeLimit(.minutes(1)))
+    func brief() throws {
+        let lock = WriterLock()
+        #expect(lock.lockBriefly())
+        #expect(lock.isHeldByCaller && !lock.lockBriefly())
+        let didLock = Atomic(false)
+        let writer = Thread {
+            #expect(throws: Never.self) { try lock.lock(until: .now, subject: "test") }
+            didLock.store(true, ordering: .releasing)
+        }
+        writer.start()
+        while !lock.isWaitedFor { usleep(100) }
+        let isTooEarly = didLock.load(ordering: .acquiring)
+        #expect(!isTooEarly)
+        lock.unlock()
+        while !didLock.load(ordering: .acquiring) { usleep(100) }
+        // Who has it for long is waited for as long as somebody says.
+        #expect(thrown { try lock.lock(until: .now, subject: "test") }?.status == 503)
+    }
+
     @Test("leave the writer its part while it is held, and don't wait for it")
     func held() throws {
         let database = try stores.open { $0.cacheByteCount = 16 << 20 }

@@ -15,8 +15,11 @@ struct EarlySyncTests {
         fixture.store.close()
     }
 
-    /// Copies a content of a megabyte into a next generation that syncs after so many bytes, and makes that durable.
-    private func copy(_ fileSystem: RecordingFileSystem, earlySyncByteCount: Int = 256 << 10) throws(CofferError) {
+    /// Copies a content of a megabyte into a next generation that syncs after so many bytes, and makes that durable; then
+    /// another one.
+    private func copy(
+        _ fileSystem: RecordingFileSystem, earlySyncByteCount: Int = 256 << 10, late: StagedAttachment? = nil
+    ) throws(CofferError) {
         let (store, attachments) = try openAttachments(at: fixture.scratch.store, fileSystem: fileSystem)
         defer { store.close() }
         let manifest = try store.readManifest().unlock(with: rawKey())
@@ -25,6 +28,9 @@ struct EarlySyncTests {
         defer { store.abandon(next) }
         try next.encrypt(attachments.open(saved.digest, header: saved.header, subject: subject)) { _ in }
         try next.synchronizeContents()
+        if let late {
+            try next.encrypt(attachments.open(late.digest, header: late.header, subject: subject)) { _ in }
+        }
     }
 
     /// One more than without it at least; how many more depends on how fast the disk is.
@@ -35,6 +41,19 @@ struct EarlySyncTests {
         try copy(late, earlySyncByteCount: 2 << 20)
         #expect(early.stepNames.count { $0 == "syncfs" } > 1)
         #expect(late.stepNames.count { $0 == "syncfs" } == 1)
+    }
+
+    @Test("does not begin after the last one, when each content is synced by itself")
+    func late() throws {
+        let (store, attachments) = try openAttachments(at: fixture.scratch.store)
+        let other = try attachments.stage(content(1 << 20, seed: 2))
+        try attachments.install([other])
+        attachments.didCommit([other])
+        store.close()
+        let steps = RecordingFileSystem()
+        try copy(steps, earlySyncByteCount: 3 << 19, late: other)
+        #expect(steps.stepNames.count { $0 == "syncfs" } == 1)
+        #expect(steps.stepNames.last { $0.hasPrefix("fsync file") }?.contains("blob") == true)
     }
 
     @Test("that fails is a failure of the whole, since no later one is told of it")

@@ -22,7 +22,7 @@ extension Database {
 
     /// Has `listener` called with each commit from here on, in their order and one call after another.
     ///
-    /// What it is told, and when, is as in ``changes``, but for a pause of up to a millisecond after a call, in which commits
+    /// What it is told, and when, is as in ``changes``, but for a pause of about a millisecond after a call, in which commits
     /// that follow closely gather. It may read and write the database; what it reads may be newer than
     /// what it is told. It can't close or delete the database, or change its key, which waits for listeners: that is a 400.
     /// It is called until it is removed. What was committed before a close is told even after it.

@@ -35,6 +35,9 @@ final class OpenGeneration: Sendable {
     /// Gives up what idle readers see, so that a checkpoint can copy the whole log.
     func closeIdleSnapshots() { readers.closeIdleSnapshots() }
 
+    /// Has idle readers keep no more than their part of a cache that has become less.
+    func shrinkIdleCaches() { readers.shrinkIdleCaches() }
+
     /// The database file, opened once.
     func databaseFile(
         opening open: () throws(CofferError) -> File

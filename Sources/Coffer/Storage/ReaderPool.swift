@@ -164,19 +164,34 @@ final class ReaderPool: Sendable {
     private func giveBack(_ reader: Reader) {
         // Others may have come since it was lent: it keeps no more than its part now, so that all keep to the budget.
         let rowCount = reader.tables.takeListedRowCount()
-        let (share, spare) = state.withLock { state in
+        let spare = state.withLock { state in
             state.noteListed(rowCount)
-            return (cache.readersByteCount / state.width, state.takeSpare())
+            return state.takeSpare()
         }
         for reader in spare { try? reader.connection.close() }
-        guard (try? reader.shrinkCache(to: share)) != nil else { return discard(reader) }
-        let isKept = state.withLock { state in
-            guard !state.isClosed, state.idle.count < Self.idleLimit else { return false }
-            state.lentCount -= 1
-            state.idle.append(reader)
-            return true
+        var isKept: Bool?
+        while isKept == nil {
+            let share = state.withLock { cache.readersByteCount / $0.width }
+            guard (try? reader.shrinkCache(to: share)) != nil else { return discard(reader) }
+            isKept = state.withLock { state in
+                // Nobody looks at idle readers when there are more to share, or the writer takes its part back, after this.
+                guard share <= cache.readersByteCount / state.width else { return nil }
+                guard !state.isClosed, state.idle.count < Self.idleLimit else { return false }
+                state.lentCount -= 1
+                state.idle.append(reader)
+                return true
+            }
         }
-        if !isKept { discard(reader) }
+        if isKept == false { discard(reader) }
+    }
+
+    /// Has idle readers keep no more than their part of a cache that has become less. Others wait for it, for about a
+    /// millisecond, rather than find nobody and open connections of their own.
+    func shrinkIdleCaches() {
+        state.withLock { state in
+            // One that fails fails again when it reads.
+            for reader in state.idle { try? reader.shrinkCache(to: cache.readersByteCount / state.width) }
+        }
     }
 
     private func discard(_ reader: Reader) {

@@ -9,7 +9,7 @@ extension Storage {
     func considerCache() {
         let cache = settings.cache
         guard cache.endSpan(at: clock.settled), !cache.areReadersAlone,
-            (try? writerLock.lock(until: .now, subject: subject)) != nil
+            writerLock.lockBriefly()
         else { return }
         defer { writerLock.unlock() }
         guard let writer = writerIfHeld, (try? writer.connection.setCache(byteCount: CacheBudget.leastByteCount)) != nil
@@ -20,8 +20,8 @@ extension Storage {
     /// Gives the writer its part again. Called by who has it, before a transaction.
     func takeBackCache(for writer: Writer) {
         settings.cache.areReadersAlone = false
-        // Idle readers drop what is too much as they come back; those at work when they are done.
-        generation.closeIdleSnapshots()
+        // Those at work drop what is too much when they are done.
+        generation.shrinkIdleCaches()
         // With less it would be slow, and right.
         try? writer.connection.setCache(byteCount: settings.cache.writerByteCount)
     }

@@ -8,6 +8,8 @@ internal import Synchronization
 final class WriterLock: Sendable {
     private struct State {
         var isHeld = false
+        /// Whether the holder is about to let go: who has no time to wait waits for that one all the same.
+        var isBrief = false
         var waitingCount = 0
         /// Set by close: whoever waits and whoever comes fails.
         var isClosed = false
@@ -22,6 +24,9 @@ final class WriterLock: Sendable {
     /// Waits are made of pieces no longer than this: a condition can't wait until the end of time.
     private static let longestWait = Duration.seconds(3600)
 
+    /// How long somebody waits at least for who holds it briefly.
+    private static let shortestWait = Duration.milliseconds(100)
+
     /// Whether the calling thread holds the lock.
     var isHeldByCaller: Bool { holder.load(ordering: .relaxed) == currentThreadIdentity() }
 
@@ -34,7 +39,8 @@ final class WriterLock: Sendable {
         unsafe state.waitingCount += 1
         defer { unsafe state.waitingCount -= 1 }
         while unsafe state.isHeld && !state.isClosed {
-            let remaining = ContinuousClock.now.duration(to: deadline)
+            var remaining = ContinuousClock.now.duration(to: deadline)
+            if unsafe state.isBrief { remaining = max(remaining, Self.shortestWait) }
             guard remaining > .zero else {
                 throw CofferError(.busy, of: subject, "another transaction took too long")
             }
@@ -43,6 +49,20 @@ final class WriterLock: Sendable {
         guard unsafe !state.isClosed else { throw CofferError(.closed, of: subject) }
         unsafe state.isHeld = true
         holder.store(currentThreadIdentity(), ordering: .relaxed)
+    }
+
+    /// Takes the lock for a moment, without waiting, unless somebody has it or it is closed. To others that is as if it were
+    /// free: none of them is `busy` for it.
+    ///
+    /// - Returns: whether it was taken.
+    func lockBriefly() -> Bool {
+        condition.lock()
+        defer { condition.unlock() }
+        guard unsafe !state.isHeld, unsafe !state.isClosed else { return false }
+        unsafe state.isHeld = true
+        unsafe state.isBrief = true
+        holder.store(currentThreadIdentity(), ordering: .relaxed)
+        return true
     }
 
     /// Whether anybody waits for the lock, or is about to have it.
@@ -56,6 +76,7 @@ final class WriterLock: Sendable {
         holder.store(0, ordering: .relaxed)
         condition.lock()
         unsafe state.isHeld = false
+        unsafe state.isBrief = false
         condition.signal()
         condition.unlock()
     }

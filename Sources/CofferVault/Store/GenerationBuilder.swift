@@ -31,7 +31,7 @@ package final class GenerationBuilder: Sendable {
     /// Of contents, while others are encrypted.
     private let earlySync = EarlySync()
     private let earlySyncByteCount: Int
-    /// Bytes written since it last began.
+    /// Bytes written since one was last asked for.
     private let unsynchronizedByteCount = Atomic(0)
     /// Of the database file, while it is checked.
     private let databaseSync = EarlySync()
@@ -116,7 +116,7 @@ package final class GenerationBuilder: Sendable {
     }
 
     private func considerEarlySync(_ byteCount: Int) {
-        guard synchronizesAtOnce else { return }
+        guard synchronizesAtOnce, !haveContentsBeenSynchronized.load(ordering: .acquiring) else { return }
         let sum = unsynchronizedByteCount.add(byteCount, ordering: .relaxed).newValue
         guard sum >= earlySyncByteCount else { return }
         unsynchronizedByteCount.store(0, ordering: .relaxed)
