@@ -8,10 +8,12 @@ import Testing
 struct EarlySyncTests {
     private let fixture: AttachmentFixture
     private let saved: StagedAttachment
+    private let other: StagedAttachment
 
     init() throws {
         fixture = try AttachmentFixture()
         saved = try fixture.save(content(1 << 20))
+        other = try fixture.save(content(1 << 20, seed: 2))
         fixture.store.close()
     }
 
@@ -45,11 +47,6 @@ struct EarlySyncTests {
 
     @Test("does not begin after the last one, when each content is synced by itself")
     func late() throws {
-        let (store, attachments) = try openAttachments(at: fixture.scratch.store)
-        let other = try attachments.stage(content(1 << 20, seed: 2))
-        try attachments.install([other])
-        attachments.didCommit([other])
-        store.close()
         let steps = RecordingFileSystem()
         try copy(steps, earlySyncByteCount: 3 << 19, late: other)
         #expect(steps.stepNames.count { $0 == "syncfs" } == 1)

@@ -11,7 +11,7 @@ final class CacheBudget: Sendable {
     /// What a connection is left that has nothing to do.
     static let leastByteCount = 64 << 10
 
-    private let hasWriter = Atomic(true)
+    private let haveReadersAll = Atomic(false)
     /// The commits up to the end of the last span of reads.
     private let lastCount = Atomic<UInt64>(.max)
 
@@ -23,8 +23,8 @@ final class CacheBudget: Sendable {
 
     /// Whether the readers have the writer's part. Whoever has the writer changes it, or there is none.
     var areReadersAlone: Bool {
-        get { !hasWriter.load(ordering: .relaxed) }
-        set { hasWriter.store(!newValue, ordering: .relaxed) }
+        get { haveReadersAll.load(ordering: .relaxed) }
+        set { haveReadersAll.store(newValue, ordering: .relaxed) }
     }
 
     /// Notes that a span of reads has ended, when the clock of commits said `count`; nil while one is under way.

@@ -88,8 +88,7 @@ final class DocumentTables {
     let expirations: ExpirationTables
     let trees: TreeTables
     private(set) lazy var indexes = IndexTables(connection)
-    /// Rows that were gone through since a pool of readers last asked, besides the first of a read.
-    private(set) var listedRowCount = 0
+    private var listedRowCount = 0
 
     init(_ connection: Connection) {
         self.connection = connection
@@ -139,8 +138,10 @@ final class DocumentTables {
         }
     }
 
+    /// Notes that a list went through so many rows.
     func noteListed(_ rowCount: Int) { listedRowCount += rowCount }
 
+    /// How many that were since the last call.
     func takeListedRowCount() -> Int {
         defer { listedRowCount = 0 }
         return listedRowCount

@@ -148,9 +148,11 @@ final class ReaderPool: Sendable {
         }
     }
 
+    /// What each of so many readers may keep.
+    private func share(among width: Int) -> Int { cache.readersByteCount / width }
+
     private func take() throws(CofferError) -> Reader {
-        let (idle, width) = state.withLock { state in (state.idle.popLast(), state.width) }
-        let share = cache.readersByteCount / width
+        let (idle, share) = state.withLock { state in (state.idle.popLast(), self.share(among: state.width)) }
         do throws(CofferError) {
             guard let idle else { return Reader(try connect(share), cacheByteCount: share) }
             try idle.setCache(byteCount: share)
@@ -171,11 +173,11 @@ final class ReaderPool: Sendable {
         for reader in spare { try? reader.connection.close() }
         var isKept: Bool?
         while isKept == nil {
-            let share = state.withLock { cache.readersByteCount / $0.width }
+            let share = state.withLock { self.share(among: $0.width) }
             guard (try? reader.shrinkCache(to: share)) != nil else { return discard(reader) }
             isKept = state.withLock { state in
                 // Nobody looks at idle readers when there are more to share, or the writer takes its part back, after this.
-                guard share <= cache.readersByteCount / state.width else { return nil }
+                guard share <= self.share(among: state.width) else { return nil }
                 guard !state.isClosed, state.idle.count < Self.idleLimit else { return false }
                 state.lentCount -= 1
                 state.idle.append(reader)
@@ -190,7 +192,7 @@ final class ReaderPool: Sendable {
     func shrinkIdleCaches() {
         state.withLock { state in
             // One that fails fails again when it reads.
-            for reader in state.idle { try? reader.shrinkCache(to: cache.readersByteCount / state.width) }
+            for reader in state.idle { try? reader.shrinkCache(to: share(among: state.width)) }
         }
     }
 
