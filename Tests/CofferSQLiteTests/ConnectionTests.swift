@@ -78,6 +78,32 @@ struct ConnectionTests {
         }
     }
 
+    @Test(
+        "a pointer to a page that no file can have is damage, not a full disk",
+        arguments: [0x4000_0000, 0x7465_7874, 0x7FFF_FFFF, 0xFFFF_FFFF] as [UInt32])
+    func pointerBeyondTheEnd(page: UInt32) throws {
+        let path = folder.file("db.sqlite3")
+        #expect(FileManager.default.createFile(atPath: path, contents: nil))
+        let created = try connect(path, .create, nil)
+        try created.execute("CREATE TABLE t (n INTEGER PRIMARY KEY, v)")
+        try created.execute("INSERT INTO t VALUES (1, replace(hex(zeroblob(10000)), '0', 'x'))")
+        try created.switchToWriteAheadLog()
+        try created.close()
+        var content = try Data(contentsOf: URL(filePath: path))
+        // The pages that hold nothing else begin with the number of the next.
+        let filled = Data(repeating: UInt8(ascii: "x"), count: 4092)
+        let first = try #require(
+            stride(from: 0, to: content.count, by: 4096).first { content[($0 + 4)...].starts(with: filled) })
+        content.replaceSubrange(first..<first + 4, with: withUnsafeBytes(of: page.bigEndian, Array.init))
+        try content.write(to: URL(filePath: path))
+        for access in [Connection.Access.readWrite, .readOnly, .exporting, .immutable] {
+            let connection = try connect(path, access, nil)
+            let error = #expect(throws: CofferError.self, "\(access)") { try value(connection) }
+            #expect(error?.code == .damaged, "\(access)")
+            try connection.close()
+        }
+    }
+
     @Test("a file that is missing is not made")
     func missing() throws {
         let path = folder.file("missing.sqlite3")

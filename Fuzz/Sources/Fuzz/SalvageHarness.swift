@@ -47,7 +47,7 @@ enum SalvageHarness {
             return try BaseStore.manager.salvageDatabase(named: "broken", encryptionKey: base.key, to: out)
         } catch {
             // Only a readable one can say that it is another store's.
-            let isAnothers = (error as? CofferError)?.code == .damaged && base.key == nil
+            let isAnothers = error.code == .damaged && base.key == nil
             expect(isAnothers, "a salvage ends with \(error)")
             return nil
         }

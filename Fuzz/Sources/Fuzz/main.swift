@@ -13,7 +13,7 @@ guard arguments.count > 1, let harness = harnesses[arguments[1]] else {
     print("usage: Fuzz \(harnesses.keys.sorted().joined(separator: "|")) [ARGUMENT]…")
     exit(64)
 }
-nonisolated(unsafe) let chosen = harness
+let chosen = harness
 
 // libFuzzer reads the arguments itself, without the harness's name.
 var argumentCount = CInt(arguments.count - 1)

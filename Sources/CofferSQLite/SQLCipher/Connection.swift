@@ -106,6 +106,9 @@ package import CofferSealing
             try execute("PRAGMA cipher_log_level = NONE")
         }
         try setCache(byteCount: cacheByteCount)
+        // All the pages that a file can have. Below that (a quarter of it in SQLite 3.15, by default) a damaged page's pointer
+        // to one beyond is told as "full", as if the disk were.
+        try execute("PRAGMA max_page_count = 2147483647")
         switch access {
         case .create:
             if !isEncrypted { try execute("PRAGMA page_size = 4096") }
