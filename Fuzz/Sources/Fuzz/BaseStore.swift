@@ -46,10 +46,11 @@ struct BaseStore {
     let files: [(path: String, content: Data?)]
     let key: SymmetricKey?
 
-    init(key: SymmetricKey?, hasLog: Bool) throws {
+    /// - Parameter more: what else is done with it.
+    init(key: SymmetricKey?, hasLog: Bool, _ more: ((Database) throws -> Void)? = nil) throws {
         self.key = key
         let manager = try Manager(directory: Self.directory)
-        let name = "base\(key == nil ? "-plain" : "")\(hasLog ? "-log" : "")"
+        let name = "base\(key == nil ? "-plain" : "")\(hasLog ? "-log" : "")\(more == nil ? "" : "-more")"
         var options = DatabaseOptions()
         options.create = true
         options.encryptionKey = key
@@ -68,6 +69,7 @@ struct BaseStore {
             }
         }
         try database.saveLocalDocument(["n": 1], withID: "local")
+        try more?(database)
         let url = Self.directory.appending(path: "\(name).coffer", directoryHint: .isDirectory)
         try database.close()
         if hasLog {

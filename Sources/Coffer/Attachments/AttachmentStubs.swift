@@ -9,7 +9,7 @@ struct AttachmentStub: Sendable, Equatable {
     /// The generation in which it was last changed.
     var changedInGeneration: Int
 
-    /// - Throws: `invalidJSON` (400) for what no attachment is.
+    /// - Throws: `invalidJSON` (400) for what no attachment is, `invalidAttachment` (400) for a length of 2^52 bytes or more.
     init(_ value: JSONValue) throws(CofferError) {
         let length: Int? = value["length"]
         let generation: Int? = value["revpos"]
@@ -19,6 +19,10 @@ struct AttachmentStub: Sendable, Equatable {
             // Content in the JSON itself, and what else there may be, is not kept: so it is not taken.
             object.count == (type == nil ? 4 : 5)
         else { throw CofferError(.invalidJSON, "_attachments holds what is no attachment") }
+        // Its row would be taken for damage.
+        guard BlobReference.lengths.contains(length) else {
+            throw CofferError(.invalidAttachment, "_attachments holds one that is longer than any can be")
+        }
         self.init(contentType: type?.stringValue, digest: digest, byteCount: length, changedInGeneration: generation)
     }
 

@@ -48,7 +48,9 @@ struct Backup {
         let contents = try copyContents(from: copy, into: new.builder)
         let late = ContentCopying(storage, new.builder, monitor)
         let sum = try copy.finish([]) { (row) throws(CofferError) in try late.header(for: row) }
-        assert(sum.count == contents.count)
+        guard sum.count == contents.count else {
+            throw CofferError(.damaged, of: storage.subject, "its contents are numbered as none are")
+        }
         return BackupResult(
             documentCount: try copy.verify(rowCounts: nil), attachmentCount: sum.count,
             attachmentByteCount: sum.byteCount, databaseByteCount: target.byteCount)

@@ -1,5 +1,6 @@
 internal import CofferModel
 public import CofferSealing
+internal import CofferSQLite
 
 /// A document: an id, and the revisions saved under it.
 ///
@@ -102,6 +103,16 @@ public final class Document: Sendable {
                 throw CofferError(.invalidDocumentID, of: subject, "ids that start with _local/ are no documents'")
             }
             return id
+        }
+    }
+
+    /// The id, which an entry of an index says.
+    func checkedID(in tables: DocumentTables) throws(CofferError) -> DocumentID {
+        do throws(CofferError) {
+            return try checkedID
+        } catch {
+            throw CofferError(
+                .damaged, of: tables.connection.subject, "an index names what is no document", cause: error)
         }
     }
 

@@ -62,8 +62,11 @@ final class ExpirationTimer: Sendable {
     private func purge() {
         guard let storage = unsafe state.storage else { return }
         do throws(CofferError) {
-            while try storage.purgeExpired(by: Self.now, limit: Self.purgeLimit) == Self.purgeLimit {}
-            sleepUntilNext()
+            var count = try storage.purgeExpired(by: Self.now, limit: Self.purgeLimit)
+            while count == Self.purgeLimit {
+                count = try storage.purgeExpired(by: Self.now, limit: Self.purgeLimit)
+            }
+            sleepUntilNext(pausing: count == 0)
         } catch {
             switch error.code {
             case .closed, .reopenRequired, .ioFailed, .damaged: sleep(until: nil)
@@ -72,10 +75,12 @@ final class ExpirationTimer: Sendable {
         }
     }
 
-    private func sleepUntilNext() {
+    /// - Parameter pausing: whether what is due by now can wait, since nothing came of it a moment ago.
+    private func sleepUntilNext(pausing: Bool = false) {
         guard let storage = unsafe state.storage else { return }
         let next = try? storage.read { (tables) throws(CofferError) in try tables.expirations.next() }
-        sleep(until: next ?? nil)
+        let soonest = pausing ? Self.now + Int64(Self.pause) : .min
+        sleep(until: (next ?? nil).map { max($0, soonest) })
     }
 
     private func sleep(until time: Int64?) {
@@ -84,7 +89,7 @@ final class ExpirationTimer: Sendable {
         guard let time else { return }
         let timer = DispatchSource.makeTimerSource(queue: queue)
         let now = Self.now
-        let wait = max(0, min(time - now, Self.longestSleep))
+        let wait = min(max(time, now) - now, Self.longestSleep)
         // By the wall clock, which goes on while the machine sleeps.
         timer.schedule(wallDeadline: .now() + .milliseconds(Int(wait)), leeway: .milliseconds(100))
         timer.setEventHandler { [weak self] in self?.purge() }

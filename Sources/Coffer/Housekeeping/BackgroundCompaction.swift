@@ -40,14 +40,16 @@ extension Writer {
     func noteReplaced(_ sequence: Int64, by revision: NewRevision) throws(CofferError) {
         var byteCount = revision.content?.body.bytes.count ?? 0
         if revision.isDeletion {
-            byteCount += Self.usualByteCount + (try tables.attachments.byteCount(usedBy: sequence))
+            byteCount += Self.usualByteCount
+            byteCount = byteCount.addingSaturated(try tables.attachments.byteCount(usedBy: sequence))
         }
         changes.noteReclaimable(byteCount)
     }
 
     /// Notes what a compaction would give back of a document that is purged.
     func notePurged(_ row: DocumentRow) throws(CofferError) {
-        changes.noteReclaimable(Self.usualByteCount + (try tables.attachments.byteCount(usedBy: row.winner)))
+        let byteCount = try tables.attachments.byteCount(usedBy: row.winner)
+        changes.noteReclaimable(byteCount.addingSaturated(Self.usualByteCount))
     }
 
     /// What a document holds that nobody has looked at.
@@ -61,7 +63,7 @@ extension Writer {
         let new = changes.reclaimableByteCount
         guard new > 0 else { return }
         let installed = installation.files.reduce(0) { $0 + $1.digest.byteCount }
-        reclaimableByteCount += new + installed
+        reclaimableByteCount = reclaimableByteCount.addingSaturated(new).addingSaturated(installed)
         guard reclaimableByteCount >> 20 != notedReclaimableByteCount >> 20 else { return }
         try compacting.note(reclaimable: reclaimableByteCount)
         notedReclaimableByteCount = reclaimableByteCount

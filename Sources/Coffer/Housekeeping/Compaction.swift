@@ -77,14 +77,20 @@ struct Compaction {
                     try writer.change { () throws(CofferError) in try writer.dropProperties(of: some) }
                 }
             }
-            monitor.advance(itemCount: Int(end - position))
-            position = end
+            // On to where the next one is: purged documents leave long gaps.
+            let next = replaced.isEmpty ? try nextSequence(after: end).map { $0 - 1 } ?? last : end
+            monitor.advance(itemCount: Int(next - position))
+            position = next
         }
         // A long way without anything to drop is not gone twice either.
         guard result.revisionCount > 0 || last - first >= Self.sequenceStep else { return }
         try step { (writer) throws(CofferError) in
             try writer.change { () throws(CofferError) in try writer.compacting.note(position: last) }
         }
+    }
+
+    private func nextSequence(after last: Int64) throws(CofferError) -> Int64? {
+        try storage.read { (tables) throws(CofferError) in try tables.compaction.nextSequence(after: last) }
     }
 
     // MARK: Contents
@@ -94,7 +100,7 @@ struct Compaction {
         monitor.begin(.attachments, itemCount: unused.count)
         for first in stride(from: 0, to: unused.count, by: Self.attachmentStep) {
             let some = unused[first..<min(first + Self.attachmentStep, unused.count)]
-            try removeContents(some.map(\.number))
+            try removeContents(Array(some))
             monitor.advance(itemCount: some.count)
         }
     }
@@ -111,7 +117,8 @@ struct Compaction {
             return removed
         }
         result.attachmentCount += sha1s.count
-        result.attachmentByteCount += byteCount
+        // Lengths that others state can come to any sum.
+        result.attachmentByteCount = min(result.attachmentByteCount + byteCount, Int(Schema.counts.upperBound))
     }
 
     /// Removes what a process left that was killed in the middle of the above, or whose last commits a power cut took back.

@@ -1,10 +1,11 @@
 internal import CofferModel
 internal import CofferSealing
 internal import CofferSQLite
+internal import CofferVault
 
 /// The reading statements of one connection for compactions.
 final class CompactionTables {
-    private let listBranched, listReplaced, findPosition, findReclaimable: Statement
+    private let listBranched, listReplaced, findNext, findPosition, findReclaimable: Statement
 
     init(_ connection: Connection) {
         listBranched = Statement(connection, "SELECT DISTINCT document FROM leaves")
@@ -15,6 +16,8 @@ final class CompactionTables {
                 ON parent.sequence = child.parent
             WHERE child.sequence > ?1 AND child.sequence <= ?2 AND parent.body IS NOT NULL
             """)
+        findNext = Statement(
+            connection, "SELECT sequence FROM revisions WHERE sequence > ?1 ORDER BY sequence LIMIT 1")
         findPosition = Statement(connection, "SELECT value FROM info WHERE key = 'compacted'")
         findReclaimable = Statement(connection, "SELECT value FROM info WHERE key = 'reclaimable'")
     }
@@ -29,11 +32,23 @@ final class CompactionTables {
         return try integers(listReplaced)
     }
 
+    /// The first sequence after this one that a revision has.
+    func nextSequence(after last: Int64) throws(CofferError) -> Int64? {
+        try findNext.bind(1, last)
+        return try findNext.first { $0.integer(0) }
+    }
+
     /// The last sequence that a compaction has come to.
-    func position() throws(CofferError) -> Int64 { try findPosition.first { $0.integer(0) } ?? 0 }
+    func position() throws(CofferError) -> Int64 { try noted(findPosition) }
 
     /// About how many bytes a compaction would give back, as far as it was noted.
-    func reclaimable() throws(CofferError) -> Int { try findReclaimable.first { Int($0.integer(0)) } ?? 0 }
+    func reclaimable() throws(CofferError) -> Int { Int(try noted(findReclaimable)) }
+
+    /// What is no count was noted by nobody.
+    private func noted(_ statement: Statement) throws(CofferError) -> Int64 {
+        let number = try statement.first { $0.integer(0) } ?? 0
+        return Schema.counts.contains(number) ? number : 0
+    }
 
     private func integers(_ statement: Statement) throws(CofferError) -> [Int64] {
         defer { statement.reset() }
@@ -69,7 +84,7 @@ final class CompactionChanges {
         findUnused = Statement(
             connection,
             """
-            SELECT digest, length, sha256 IS NOT NULL FROM attachments AS a
+            SELECT number, length, sha256, header, digest FROM attachments AS a
             WHERE number = ?1 AND NOT EXISTS (SELECT 1 FROM attachment_uses AS u WHERE u.attachment = a.number)
             """)
         removeAttachment = Statement(connection, "DELETE FROM attachments WHERE number = ?1")
@@ -124,15 +139,13 @@ final class CompactionChanges {
         var removed: (sha1s: [[UInt8]], byteCount: Int) = ([], 0)
         for number in numbers {
             try findUnused.bind(1, number)
-            let found = try findUnused.first {
-                (digest: $0.bytes(0), byteCount: $0.integer(1), isHere: $0.integer(2) == 1)
-            }
+            let found = try findUnused.first { (row) throws(CofferError) in try AttachmentRow(row).checked() }
             guard let found else { continue }
             try removeAttachment.bind(1, number)
             try removeAttachment.run()
-            if found.isHere {
-                removed.sha1s.append(found.digest)
-                removed.byteCount += Int(found.byteCount)
+            if let content = found.content {
+                removed.sha1s.append(content.sha1)
+                removed.byteCount += content.byteCount
             }
         }
         return removed

@@ -115,6 +115,12 @@ struct EntryReader {
                 return !isFull
             }
             if isFull {
+                // Only entries that are not in their order could be read for ever.
+                if let place = here.place, let last,
+                    place == last.place ? here.count <= last.count : (place < last.place) != isDescending
+                {
+                    throw CofferError(.damaged, of: storage.subject, "the entries of an index are not in order")
+                }
                 last = here.place.map { ($0, here.count) }
             } else {
                 ranges.removeFirst()

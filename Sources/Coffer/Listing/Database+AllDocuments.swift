@@ -165,14 +165,16 @@ private struct AllDocumentsReader {
             return hasRoom
         }
         isOver = !batch.isFull
+        try checkProgress(self.lastID, lastID) { $0.utf8.lexicographicallyPrecedes($1.utf8) }
         self.lastID = lastID
     }
 
     private mutating func readBySequence(_ tables: DocumentTables, _ batch: inout Batch) throws(CofferError) {
         var (first, last) = (options.startSequence.map { Int64($0) }, options.endSequence.map { Int64($0) })
-        if !options.includesStart { first = first.map { $0 + (options.isDescending ? -1 : 1) } }
-        if !options.includesEnd { last = last.map { $0 + (options.isDescending ? 1 : -1) } }
-        if let lastSequence { first = lastSequence + (options.isDescending ? -1 : 1) }
+        let next: Int64 = options.isDescending ? -1 : 1
+        if !options.includesStart { first = first.map { $0.addingSaturated(next) } }
+        if !options.includesEnd { last = last.map { $0.addingSaturated(-next) } }
+        if let lastSequence { first = lastSequence.addingSaturated(next) }
         if options.isDescending { (first, last) = (last, first) }
         var (lastSequence, visitCount) = (lastSequence, 0)
         try tables.revisions(
@@ -188,7 +190,20 @@ private struct AllDocumentsReader {
             return !batch.isFull
         }
         isOver = !batch.isFull
+        try checkProgress(self.lastSequence, lastSequence) { $0 < $1 }
         self.lastSequence = lastSequence
+    }
+
+    /// Only rows that are not in their order could be listed for ever.
+    ///
+    /// - Throws: `damaged` (500) unless a batch that is not the last ends behind the one before it.
+    private func checkProgress<Place>(
+        _ before: Place?, _ after: Place?, _ precedes: (Place, Place) -> Bool
+    ) throws(CofferError) {
+        guard !isOver, let before, let after else { return }
+        guard options.isDescending ? precedes(after, before) : precedes(before, after) else {
+            throw CofferError(.damaged, of: database.storage.subject, "its documents are not in order")
+        }
     }
 
     /// Whether the document is one that is asked for, wherever it stands.

@@ -100,6 +100,9 @@ package struct FeedReader {
         while remainingCount > 0 {
             let (found, last) = try database.storage.read { (tables) throws(CofferError) in try read(tables) }
             guard let last else { return [] }
+            guard last > position else {
+                throw CofferError(.damaged, of: database.storage.subject, "its revisions are not in order")
+            }
             var batch: [ChangedDocument] = []
             for entry in found {
                 guard let document = try passed(entry) else { continue }

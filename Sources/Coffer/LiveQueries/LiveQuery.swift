@@ -159,7 +159,10 @@ extension Database {
     public func liveDocuments(_ query: DocumentQuery) -> LiveQuery<SavedRevision> {
         LiveQuery(
             LiveSource(database: self, rows: documents(query)) { [self] () throws(CofferError) in
-                while !isReadOnly, case let planned = try planned(query), let index = planned.plan.index {
+                for _ in 0..<Database.attemptLimit {
+                    guard !isReadOnly, case let planned = try planned(query), let index = planned.plan.index else {
+                        break
+                    }
                     guard let row = try bringUpToDate(index) else { continue }
                     return LiveState(of: row, .properties, planned.ranges, storage)
                 }

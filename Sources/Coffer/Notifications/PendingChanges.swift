@@ -55,7 +55,9 @@ struct PendingChanges {
         if isPurge { hasPurged = true }
     }
 
-    mutating func noteReclaimable(_ byteCount: Int) { reclaimableByteCount += byteCount }
+    mutating func noteReclaimable(_ byteCount: Int) {
+        reclaimableByteCount = reclaimableByteCount.addingSaturated(byteCount)
+    }
 
     /// The commit of the outermost transaction; nil when it changed no document.
     mutating func takeCommit() -> Commit? {

@@ -78,6 +78,7 @@ struct DatabaseFile: Sendable {
                 version > Schema.version ? .unsupportedFormat : .damaged, of: subject,
                 "the database has schema version \(version)")
         }
+        try checkSchema(through: connection)
         let tables = DocumentTables(connection)
         let lastSequence = try tables.lastSequence()
         let nextExpiration = try tables.expirations.next()
@@ -87,6 +88,23 @@ struct DatabaseFile: Sendable {
         return Inspection(
             binding: binding, lastSequence: lastSequence, nextExpiration: nextExpiration, reclaimable: reclaimable,
             labeledKeys: labeledKeys)
+    }
+
+    /// Whatever is more than tables and their indexes could run code of its maker's: where nothing is encrypted, anybody can
+    /// have made it.
+    ///
+    /// - Throws: `damaged` (500).
+    private func checkSchema(through connection: Connection) throws(CofferError) {
+        guard key == nil else { return }
+        let others = Statement(
+            connection,
+            """
+            SELECT 1 FROM sqlite_master WHERE type NOT IN ('table', 'index') OR sql LIKE 'CREATE VIRTUAL%' LIMIT 1
+            """)
+        defer { others.finalize() }
+        guard try others.first({ _ in true }) == nil else {
+            throw CofferError(.damaged, of: subject, "the database has what none has: a view, a trigger or the like")
+        }
     }
 
     /// - Throws: `busy` (503) when there is a log, and it can't be read for want of an index that can't be made.

@@ -19,7 +19,8 @@ extension Database {
         } batches: { [self] () throws(CofferError) in
             // An index that somebody has just made may serve it better, and has nothing yet.
             var planned = try planned(query)
-            while let index = planned.plan.index, index.isStale, !index.hasBeenMade {
+            for _ in 0..<Self.attemptLimit {
+                guard let index = planned.plan.index, index.isStale, !index.hasBeenMade else { break }
                 try bringUpToDate(for: query)
                 planned = try self.planned(query)
             }
@@ -132,8 +133,14 @@ extension Database {
     func bringUpToDate(for query: DocumentQuery) throws(CofferError) {
         guard !isReadOnly else { return }
         // Where it was deleted meanwhile, another one serves, or none.
-        while let index = try planned(query).plan.index, try bringUpToDate(index) == nil {}
+        for _ in 0..<Self.attemptLimit {
+            guard let index = try planned(query).plan.index, try bringUpToDate(index) == nil else { return }
+        }
+        throw CofferError(.damaged, of: storage.subject, "an index is listed that is not found")
     }
+
+    /// How often an index that serves a query is looked for: nobody deletes that many meanwhile.
+    static let attemptLimit = 16
 
     /// - Returns: nil where the index isn't there any more.
     @discardableResult
@@ -156,6 +163,11 @@ extension PropertyIndex {
         self.init(
             name: row.name, paths: texts.map { PropertyPath($0) }, documentCount: row.entryCount,
             isStale: try !tables.isUpToDate(row), hasBeenMade: row.sequence > 0)
+        // It would not be found by what it is over.
+        guard definition.definition.utf8.elementsEqual(row.definition.utf8) else {
+            throw CofferError(
+                .damaged, of: tables.connection.subject, "the index \(row.name) says what it is over in other words")
+        }
     }
 
     /// What it holds.

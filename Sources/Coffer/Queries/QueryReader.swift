@@ -108,7 +108,9 @@ private struct QuerySource {
                 [database] (tables, entry, byteCount) throws(CofferError) -> Found? in
                 let document = database.document(withID: String(decoding: entry.id, as: UTF8.self))
                 // It may have been deleted since the index was brought up to date.
-                guard let winner = try tables.winner(of: try document.checkedID)?.revision, !winner.isDeletion else {
+                guard let winner = try tables.winner(of: try document.checkedID(in: tables))?.revision,
+                    !winner.isDeletion
+                else {
                     return nil
                 }
                 byteCount += winner.body?.count ?? 0

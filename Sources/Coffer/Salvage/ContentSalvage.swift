@@ -25,7 +25,7 @@ struct ContentSalvage {
     /// - Returns: what can't be read.
     func copyUsed() throws(CofferError) -> [VerificationFinding] {
         let all = Statement(connection, "SELECT number, length, digest FROM attachments ORDER BY number")
-        let sum = Statement(connection, "SELECT count(*), sum(length) FROM attachments")
+        let sum = Statement(connection, "SELECT count(*), total(length) FROM attachments")
         defer {
             all.finalize()
             sum.finalize()

@@ -60,12 +60,13 @@ enum FoundRow {
         switch record.values.count {
         case 4:
             if let id = record.text(0), let number = record.integer(1), let winner = record.integer(2),
-                let flags = record.integer(3), Self.isDocumentID(id)
+                let flags = record.integer(3), Self.isDocumentID(id), Schema.counts.contains(winner)
             {
                 let row = DocumentRow(number: number, winner: winner, flags: DocumentFlags(rawValue: flags))
                 return .document(id: id, row)
             }
-            guard let document = record.integer(0), let id = record.revisionID(1), let sequence = record.integer(3)
+            guard let document = record.integer(0), let id = record.revisionID(1), let sequence = record.integer(3),
+                Schema.counts.contains(sequence)
             else { return nil }
             return .laterRevision(sequence: sequence, document: document, id)
         case 2:
@@ -108,7 +109,8 @@ struct FoundRevision {
     var isIntact: Bool
 
     init?(_ record: Record, sequence: Int64) {
-        guard record.isNull(0), sequence > 0, let document = record.integer(1), (1...sequence).contains(document),
+        guard record.isNull(0), sequence > 0, Schema.counts.contains(sequence), let document = record.integer(1),
+            (1...sequence).contains(document),
             let flags = record.integer(3), (0...7).contains(flags), let id = record.revisionID(4),
             let name = record.text(7), let documentID = try? DocumentID(name), !documentID.isLocal
         else { return nil }
@@ -140,7 +142,8 @@ struct FoundLocalDocument {
     var isIntact: Bool
 
     init?(_ record: Record, number: Int64) {
-        guard let generation = record.integer(1), generation > 0, let name = record.text(3),
+        guard let generation = record.integer(1), generation > 0, Schema.counts.contains(generation),
+            let name = record.text(3),
             let id = try? DocumentID(name), id.isLocal, let body = record.blob(4)
         else { return nil }
         self.number = number

@@ -152,10 +152,11 @@ final class PageSource {
     /// Finds out which pages the log has, and how many pages there are.
     func readLog(_ monitor: CopyMonitor) throws(CofferError) {
         var (pending, pageCounts) = ([UInt32: Place](), (whole: UInt32(0), late: UInt32(0)))
-        var (isBroken, lost) = (log?.hasHeader == false, 0)
+        var (isBroken, lost, frameCount) = (log?.hasHeader == false, 0, 0)
         _ = try withoutDamage { () throws(CofferError) in
             try log?.forEachFrame { (frame, page) throws(CofferError) in
                 try monitor.checkCancelled()
+                frameCount += 1
                 // Of an unproven page only the frame vouches; where a frame is damaged, the page may be whole.
                 isBroken = isBroken || !frame.isIntact
                 guard frame.isCurrent else { return true }
@@ -177,7 +178,9 @@ final class PageSource {
                 return true
             }
         }
-        let available = max(filePageCount, Int(logged.keys.max() ?? 0))
+        // A log has no page that is further behind the file's last than it has frames.
+        let limit = filePageCount + frameCount
+        let available = max(filePageCount, min(Int(logged.keys.max() ?? 0), limit))
         pageCount = available
         let stated = pageCounts.whole > 0 ? Int(pageCounts.whole) : try statedPageCount()
         pageCount = min(stated, available)

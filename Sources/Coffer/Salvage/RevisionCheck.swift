@@ -1,7 +1,6 @@
 internal import CofferModel
 internal import CofferSealing
 internal import CofferSQLite
-internal import CofferVault
 
 /// Keeps of the revisions that were found those that are what they say, and makes the tables that follow from them.
 struct RevisionCheck {
@@ -47,7 +46,7 @@ struct RevisionCheck {
         }
         // A body that names contents in a way that Coffer doesn't is none the less what its id says.
         guard let content = try? RevisionContent(body, subject: revision.documentID) else { return }
-        for reference in content.references where (0..<ContentLayout.maximumByteCount).contains(reference.byteCount) {
+        for reference in content.references {
             try tables.use(reference.digest, byteCount: reference.byteCount, by: revision.sequence)
         }
     }
@@ -123,7 +122,7 @@ struct RevisionCheck {
             try find.bind(1, next)
             guard let row = try find.first({ ($0.integer(0), $0.integer(1), $0.integer(2)) }) else { return }
             try findChild.bind(1, row.1)
-            try findChild.bind(2, row.2 + 1)
+            try findChild.bind(2, row.2.addingSaturated(1))
             try findChild.bind(3, row.0)
             if try findChild.first({ _ in true }) == nil { try tables.remove(row.0) }
             next = row.0 - 1

@@ -206,6 +206,8 @@ final class SalvageTables {
 
     /// Notes why a revision is not taken, the first time.
     func refuse(_ sequence: Int64, _ documentID: String?, _ detail: String) throws(CofferError) {
+        // Nobody saved that as a revision.
+        guard Schema.counts.contains(sequence) else { return }
         try refuse.bind(1, sequence)
         if let documentID { try refuse.bind(2, documentID) } else { try refuse.bindNull(2) }
         try refuse.bind(3, detail)

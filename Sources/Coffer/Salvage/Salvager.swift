@@ -202,7 +202,9 @@ struct Salvager {
         _ info: [String: FoundRow.InfoValue], _ tables: SalvageTables
     ) throws(CofferError) {
         var last = try tables.lastNotedSequence()
-        if case .integer(let sequence)? = info["last_sequence"] { last = max(last, sequence) }
+        if case .integer(let sequence)? = info["last_sequence"], Schema.counts.contains(sequence) {
+            last = max(last, sequence)
+        }
         let insert = Statement(
             tables.connection, "INSERT OR REPLACE INTO info (key, value) VALUES ('last_sequence', ?1)")
         defer { insert.finalize() }

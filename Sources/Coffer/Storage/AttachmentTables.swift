@@ -91,14 +91,14 @@ final class AttachmentTables {
         unused = Statement(
             connection,
             """
-            SELECT number, length FROM attachments AS a
+            SELECT number FROM attachments AS a
             WHERE NOT EXISTS (SELECT 1 FROM attachment_uses AS u WHERE u.attachment = a.number)
             """)
         count = Statement(connection, "SELECT count(*) FROM attachments")
         sumOfUses = Statement(
             connection,
             """
-            SELECT sum(a.length) FROM attachment_uses AS u JOIN attachments AS a ON a.number = u.attachment
+            SELECT total(a.length) FROM attachment_uses AS u JOIN attachments AS a ON a.number = u.attachment
             WHERE u.revision = ?1
             """)
         list = Statement(
@@ -107,7 +107,7 @@ final class AttachmentTables {
             SELECT number, length, sha256, header, digest FROM attachments
             WHERE number > ?1 AND sha256 IS NOT NULL ORDER BY number LIMIT ?2
             """)
-        sum = Statement(connection, "SELECT count(*), sum(length) FROM attachments WHERE sha256 IS NOT NULL")
+        sum = Statement(connection, "SELECT count(*), total(length) FROM attachments WHERE sha256 IS NOT NULL")
     }
 
     func attachment(_ key: AttachmentKey) throws(CofferError) -> AttachmentRow? {
@@ -135,17 +135,17 @@ final class AttachmentTables {
         return names
     }
 
-    /// The bytes of the contents that the revision uses.
+    /// About how many bytes the contents have that the revision uses, as far as their rows say.
     func byteCount(usedBy revision: Int64) throws(CofferError) -> Int {
         try sumOfUses.bind(1, revision)
-        return try sumOfUses.first { Int($0.integer(0)) } ?? 0
+        return max(0, try sumOfUses.first { Int($0.integer(0)) } ?? 0)
     }
 
-    /// The attachments that no revision uses.
-    func unusedAttachments() throws(CofferError) -> [(number: Int64, byteCount: Int)] {
+    /// The numbers of contents that no revision uses.
+    func unusedAttachments() throws(CofferError) -> [Int64] {
         defer { unused.reset() }
-        var found: [(number: Int64, byteCount: Int)] = []
-        while try unused.step() { found.append((unused.integer(0), Int(unused.integer(1)))) }
+        var found: [Int64] = []
+        while try unused.step() { found.append(unused.integer(0)) }
         return found
     }
 
@@ -166,6 +166,7 @@ final class AttachmentTables {
         while true {
             let rows = try contents(after: last, limit: 256)
             guard let end = rows.last?.number else { return }
+            guard end > last else { throw CofferError(.damaged, of: connection.subject, "its contents have no order") }
             for row in rows { try visit(row) }
             last = end
         }
@@ -173,7 +174,12 @@ final class AttachmentTables {
 
     /// How many contents are here.
     func contentSum() throws(CofferError) -> ContentSum {
-        try sum.first { ContentSum(count: Int($0.integer(0)), byteCount: Int($0.integer(1))) } ?? ContentSum()
+        let found =
+            try sum.first { ContentSum(count: Int($0.integer(0)), byteCount: Int($0.integer(1))) } ?? ContentSum()
+        guard Schema.counts.contains(Int64(found.byteCount)) else {
+            throw CofferError(.damaged, of: connection.subject, "its contents are longer than any can be")
+        }
+        return found
     }
 
     func attachmentCount() throws(CofferError) -> Int { try count.first { Int($0.integer(0)) } ?? 0 }

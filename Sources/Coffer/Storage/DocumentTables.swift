@@ -235,12 +235,20 @@ final class DocumentTables {
 
     /// The highest sequence that was ever used, 0 in a database where nothing was saved.
     func lastSequence() throws(CofferError) -> Int64 {
-        try findLastSequence.first { $0.integer(0) } ?? 0
+        let last = try findLastSequence.first { $0.integer(0) } ?? 0
+        guard Schema.counts.contains(last) else {
+            throw CofferError(.damaged, of: connection.subject, "its last sequence is none")
+        }
+        return last
     }
 
     /// How many revisions of one line are kept.
     func revisionTreeDepth() throws(CofferError) -> Int {
-        try findDepth.first { Int($0.integer(0)) } ?? Schema.defaultRevisionTreeDepth
+        guard let depth = try findDepth.first({ Int($0.integer(0)) }) else { return Schema.defaultRevisionTreeDepth }
+        guard depth >= 1 else {
+            throw CofferError(.damaged, of: connection.subject, "what it keeps of histories is none")
+        }
+        return depth
     }
 
     // MARK: Rows

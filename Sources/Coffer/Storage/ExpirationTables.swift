@@ -8,8 +8,13 @@ final class ExpirationTables {
 
     init(_ connection: Connection) {
         find = Statement(connection, "SELECT time FROM expirations WHERE id = ?1")
-        findNext = Statement(connection, "SELECT time FROM expirations ORDER BY time LIMIT 1")
-        findDue = Statement(connection, "SELECT id FROM expirations WHERE time <= ?1 ORDER BY time LIMIT ?2")
+        findNext = Statement(
+            connection, "SELECT time FROM expirations WHERE typeof(time) = 'integer' ORDER BY time LIMIT 1")
+        findDue = Statement(
+            connection,
+            """
+            SELECT id FROM expirations WHERE time <= ?1 AND typeof(time) = 'integer' ORDER BY time LIMIT ?2
+            """)
         save = Statement(connection, "INSERT OR REPLACE INTO expirations (id, time) VALUES (?1, ?2)")
         remove = Statement(connection, "DELETE FROM expirations WHERE id = ?1")
     }
@@ -23,13 +28,13 @@ final class ExpirationTables {
     /// When the next document expires; nil when none does.
     func next() throws(CofferError) -> Int64? { try findNext.first { $0.integer(0) } }
 
-    /// Up to `limit` documents that have expired by `time`.
+    /// Up to `limit` documents that have expired by `time`. What is no document's id expires with nothing.
     func due(by time: Int64, limit: Int) throws(CofferError) -> [DocumentID] {
         defer { findDue.reset() }
         try findDue.bind(1, time)
         try findDue.bind(2, Int64(limit))
         var due: [DocumentID] = []
-        while try findDue.step() { due.append(try DocumentID(findDue.text(0))) }
+        while try findDue.step() { if let id = try? DocumentID(findDue.text(0)) { due.append(id) } }
         return due
     }
 

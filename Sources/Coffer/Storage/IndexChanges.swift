@@ -171,5 +171,9 @@ final class IndexChanges {
         try removeDebt.bind(1, index)
         try removeDebt.bind(2, document)
         try removeDebt.run()
+        // One that stays would be paid for ever.
+        guard connection.changedRowCount == 1 else {
+            throw CofferError(.damaged, of: connection.subject, "a document's debt to an index is not what was written")
+        }
     }
 }

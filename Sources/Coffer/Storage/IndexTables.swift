@@ -100,8 +100,7 @@ final class IndexTables {
     }
 
     private func row(_ statement: Statement) throws(CofferError) -> IndexRow {
-        // Nothing counts so far: only who writes the disk of a store without encryption can have it so.
-        for column: Int32 in [0, 3, 4, 5] where !(0...1 << 53).contains(statement.integer(column)) {
+        for column: Int32 in [0, 3, 4, 5] where !Schema.counts.contains(statement.integer(column)) {
             throw CofferError(.damaged, of: connection.subject, "an index says what can't be of itself")
         }
         return IndexRow(

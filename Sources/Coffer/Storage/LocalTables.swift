@@ -26,8 +26,15 @@ final class LocalTables {
             guard BodyDigest.matches(row.isNull(1) ? nil : row.bytes(1), of: body) else {
                 throw CofferError(.damaged, of: "document \(id.text)", "its body is not what was written")
             }
-            return (Int(row.integer(0)), body)
+            return (Int(try generation(row.integer(0), of: id)), body)
         }
+    }
+
+    private func generation(_ number: Int64, of id: DocumentID) throws(CofferError) -> Int64 {
+        guard Schema.counts.contains(number) else {
+            throw CofferError(.damaged, of: "document \(id.text)", "its generation is none")
+        }
+        return number
     }
 
     /// Saves the local document, over the one that is there.
@@ -35,11 +42,13 @@ final class LocalTables {
     /// - Returns: how often it was saved.
     func save(_ id: DocumentID, _ body: CanonicalBody) throws(CofferError) -> Int {
         try findGeneration.bind(1, id.text)
-        let old = try findGeneration.first { (number: $0.integer(0), generation: $0.integer(1)) }
+        let old = try findGeneration.first { (row) throws(CofferError) in
+            (number: row.integer(0), generation: try generation(row.integer(1), of: id))
+        }
         let statement = old == nil ? insert : update
         if let old {
             try update.bind(1, old.number)
-            try update.bind(2, old.generation + 1)
+            try update.bind(2, try generation(old.generation + 1, of: id))
         } else {
             try insert.bind(1, id.text)
         }

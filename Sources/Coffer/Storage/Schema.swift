@@ -10,6 +10,10 @@ internal import CofferSQLite
 enum Schema {
     static let version: Int64 = 1
 
+    /// What sequences, lengths and counts can be: nothing counts further. Only who writes the disk of a store without encryption
+    /// can have others in it, and sums of these are far from what an integer holds.
+    static let counts: ClosedRange<Int64> = 0...1 << 53
+
     /// The bytes of a page, encrypted or not.
     static let pageByteCount = 4096
 

@@ -30,7 +30,7 @@ extension Storage {
         else { return }
         if policy.isEnough(writer.reclaimableByteCount, databaseByteCount: pages.all * Schema.pageByteCount) {
             // One that fails is tried again when there is as much more.
-            writer.nextCompactionByteCount = writer.reclaimableByteCount + policy.leastByteCount
+            writer.nextCompactionByteCount = writer.reclaimableByteCount.addingSaturated(policy.leastByteCount)
             backgroundCompaction.schedule(self)
         }
     }

@@ -71,6 +71,11 @@ extension Writer {
         var next: Int64? = sequence
         var generation = generation
         while let sequence = next, let revision = try tables.trees.revision(sequence: sequence, inDocument: number) {
+            // A parent came before its children, and is of the generation before: else this could go on for ever.
+            guard revision.id.generation == generation, sequence < unneeded.last ?? .max else {
+                throw CofferError(
+                    .damaged, of: connection.subject, "revision \(sequence) is a parent that can't be one")
+            }
             let need = try need(for: sequence, generation: generation, number, depth: depth)
             if need == .unknown { return }
             if need == .needed { break }
@@ -139,10 +144,12 @@ extension Writer {
     /// Makes this the depth, and forgets what is too old then in all documents.
     func setRevisionTreeDepth(_ depth: Int) throws(CofferError) {
         try change { () throws(CofferError) in
-            let before = try revisionTreeDepth()
+            let known = knownDepth
+            // One that can't be is mended so.
+            let before = (try? revisionTreeDepth()) ?? .max
             try treeChanges.note(depth: depth)
             knownDepth = depth
-            whenRolledBack { [weak self] in self?.knownDepth = before }
+            whenRolledBack { [weak self] in self?.knownDepth = known }
             guard depth < before else { return }
             for (number, generation) in try latestGenerations() where generation > depth {
                 try pruneLine(number, upTo: generation)

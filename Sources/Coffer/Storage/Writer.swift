@@ -287,6 +287,9 @@ final class Writer {
         _ revision: NewRevision, of document: DocumentID, number: Int64?, parent: Int64?
     ) throws(CofferError) -> Int64 {
         let sequence = nextSequence
+        guard Schema.counts.contains(sequence) else {
+            throw CofferError(.damaged, of: connection.subject, "no sequence is left")
+        }
         try insertRevision.bind(1, sequence)
         try insertRevision.bind(2, number ?? sequence)
         try insertRevision.bind(3, parent)

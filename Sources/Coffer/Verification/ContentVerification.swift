@@ -48,7 +48,8 @@ struct ContentVerification {
                 VerificationFinding(.structure, "the table of attachments", "some rows can't be read"))
         }
         monitor.begin(
-            readsEverything ? .everything : .attachments, byteCount: rows.reduce(0) { $0 + $1.byteCount })
+            readsEverything ? .everything : .attachments, byteCount: rows.reduce(0) { $0.addingSaturated($1.byteCount) }
+        )
         try check(rows, &result)
         try name(&result)
         return result
@@ -65,7 +66,7 @@ struct ContentVerification {
                 let outcome = Swift.Result { () throws(CofferError) in try checkTwice(row) }
                 shared.withLock { shared in
                     shared.contentCount += 1
-                    shared.byteCount += row.byteCount
+                    shared.byteCount = shared.byteCount.addingSaturated(row.byteCount)
                     guard case .failure(let error) = outcome else { return }
                     guard error.isDamage else {
                         shared.failure = shared.failure ?? error

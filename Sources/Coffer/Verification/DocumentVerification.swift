@@ -179,7 +179,9 @@ struct DocumentVerification {
         }
         result.findings += findings
         if isComplete == nil {
-            let places = unreadable.map { $0.count == 1 ? "\($0.lowerBound)" : "\($0.lowerBound) to \($0.upperBound)" }
+            let places = unreadable.map {
+                $0.lowerBound == $0.upperBound ? "\($0.lowerBound)" : "\($0.lowerBound) to \($0.upperBound)"
+            }
             result.findings.append(
                 VerificationFinding(
                     .structure, "the table of revisions",
@@ -214,7 +216,9 @@ struct DocumentVerification {
             let found: Void? = try withoutDamage { () throws(CofferError) in
                 let current = if let tables { tables } else { try snapshots.open() }
                 tables = current
-                guard try current.document(DocumentID(id)) != nil else { throw CofferError(.damaged) }
+                guard let known = try? DocumentID(id), try current.document(known) != nil else {
+                    throw CofferError(.damaged)
+                }
                 try current.confirmReads()
             }
             if found != nil { continue }

@@ -65,12 +65,16 @@ struct RowScan {
                 tables = try snapshots.open()
                 guard let last = try lastKey(tables) else { return nil }
                 if position > last { return damaged }
+                if damageCount >= Self.patience {
+                    damaged.append(max(position, 0)...max(position, last))
+                    return damaged
+                }
                 // Only a hostile table has keys below 1.
                 start = max(position, 0)
             }
-            let (sum, overflows) = start.addingReportingOverflow(Self.stretch - 1)
-            var work = [start...(overflows ? .max : sum)]
-            position = overflows ? .max : sum + 1
+            let end = start.addingSaturated(Self.stretch - 1)
+            var work = [start...end]
+            position = end.addingSaturated(1)
             while let range = work.popLast() {
                 try monitor.checkCancelled()
                 if let rows = try rows(in: range, tables, read) {
@@ -90,7 +94,7 @@ struct RowScan {
                     damaged.append(range)
                 }
             }
-            if overflows { return damaged }
+            if end == .max { return damaged }
         }
     }
 

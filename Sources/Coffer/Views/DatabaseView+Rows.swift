@@ -130,7 +130,7 @@ private struct ViewReader {
                 let id = String(decoding: entry.id, as: UTF8.self)
                 guard options.loadsDocuments else { return try ViewRow(entry, of: id, in: view) }
                 let document = view.database.document(withID: id)
-                let winner = try tables.winner(of: try document.checkedID)?.revision
+                let winner = try tables.winner(of: try document.checkedID(in: tables))?.revision
                 byteCount += winner?.body?.count ?? 0
                 return try ViewRow(
                     entry, of: id, in: view, revision: winner.map { SavedRevision(document: document, $0) })

@@ -32,9 +32,13 @@ extension Blob: Codable {
         guard try container.decode(String.self, forKey: .type) == "blob" else {
             throw DecodingError.dataCorruptedError(forKey: .type, in: container, debugDescription: "not a blob")
         }
+        let length = try container.decode(Int.self, forKey: .length)
+        guard BlobReference.lengths.contains(length) else {
+            throw DecodingError.dataCorruptedError(
+                forKey: .length, in: container, debugDescription: "no content is that long")
+        }
         let reference = BlobReference(
-            digest: try container.decode(String.self, forKey: .digest),
-            length: try container.decode(Int.self, forKey: .length),
+            digest: try container.decode(String.self, forKey: .digest), length: length,
             contentType: try container.decodeIfPresent(String.self, forKey: .contentType))
         let blob = (decoder.userInfo[BlobCoding.key] as? BlobCoding)?.resolve(reference)
         self.init(contentType: reference.contentType, backing: blob?.backing ?? DetachedContent(reference))

@@ -1,3 +1,5 @@
+internal import CofferSealing
+
 /// An attachment that is a property's value: bytes that are kept in a file of their own, beside the documents.
 ///
 /// ```swift
@@ -49,6 +51,9 @@ package struct BlobReference: Sendable, Equatable {
     package let length: Int
     package let contentType: String?
 
+    /// The lengths in bytes that a content can have, blob or attachment.
+    package static let lengths = 0..<Cobblestone.plaintextByteLimit
+
     package init(digest: String, length: Int, contentType: String?) {
         self.digest = digest
         self.length = length
@@ -58,7 +63,8 @@ package struct BlobReference: Sendable, Equatable {
     /// The reference that an object is, if it is one.
     package init?(_ object: JSONObject) {
         guard case .string(let type)? = object["@type"], haveSameBytes(type, "blob"),
-            case .string(let digest)? = object["digest"], let length: Int = object["length"], length >= 0
+            case .string(let digest)? = object["digest"], let length: Int = object["length"],
+            Self.lengths.contains(length)
         else { return nil }
         self.init(digest: digest, length: length, contentType: object["content_type"]?.stringValue)
     }

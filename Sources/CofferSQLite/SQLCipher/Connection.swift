@@ -146,7 +146,7 @@ package import CofferSealing
     }
 
     /// Runs SQL that had to be put together. Only numbers and names from a closed set may go into it, never a value.
-    private func execute(assembled sql: String) throws(CofferError) {
+    func execute(assembled sql: String) throws(CofferError) {
         try check(unsafe sqlcipher_exec(handle, sql, nil, nil, nil))
     }
 

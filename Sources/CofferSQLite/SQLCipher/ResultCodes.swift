@@ -17,8 +17,9 @@ extension Connection {
         let extended = unsafe handle.map { unsafe sqlcipher_extended_errcode($0) } ?? code
         let reason = unsafe "SQLite \(extended): " + String(cString: sqlcipher_errstr(primary))
         switch Int(primary) {
-        case SQLCIPHER_NOTADB, SQLCIPHER_CORRUPT, SQLCIPHER_CONSTRAINT:
-            // Nothing here breaks a constraint on purpose: two tables that should agree do not.
+        case SQLCIPHER_NOTADB, SQLCIPHER_CORRUPT, SQLCIPHER_CONSTRAINT, SQLCIPHER_MISMATCH:
+            // Nothing here breaks a constraint on purpose, or counts with what is no number: two tables that should agree
+            // do not.
             return CofferError(.damaged, of: subject, reason)
         case SQLCIPHER_ERROR:
             // Statements here are literals that were tested, so this is a schema that is not ours, or a page whose check

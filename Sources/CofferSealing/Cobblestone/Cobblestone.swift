@@ -22,6 +22,8 @@ package enum Cobblestone {
 
     /// The most chunks that a message may have: 2^38, which are 4 PiB.
     static let maximumChunkCount = 1 << 38
+    /// A message's plaintext has fewer bytes: 2^52.
+    package static let plaintextByteLimit = maximumChunkCount * chunkByteCount
 
     /// The length of the plaintext of a message with `byteCount` bytes, or nil when no message has that length.
     package static func plaintextByteCount(ofMessage byteCount: Int) -> Int? {
@@ -34,7 +36,7 @@ package enum Cobblestone {
 
     /// The length of the message whose plaintext has `byteCount` bytes, which must be fewer than 2^52.
     package static func messageByteCount(ofPlaintext byteCount: Int) -> Int {
-        precondition((0..<maximumChunkCount * chunkByteCount).contains(byteCount), "no message is that long")
+        precondition((0..<plaintextByteLimit).contains(byteCount), "no message is that long")
         return headerByteCount + byteCount + (byteCount / chunkByteCount + 1) * tagByteCount
     }
 

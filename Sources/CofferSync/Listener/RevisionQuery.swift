@@ -63,7 +63,9 @@ extension DatabaseService {
         let history = try revision.history.reversed()
         let since = Self.commonGeneration(query.attachmentsSince, history.map(\.revisionID))
         if query.wantsContents {
-            let byteCount = outgoing.contents.filter { $0.generation > since }.reduce(0) { $0 + $1.length }
+            let byteCount = outgoing.contents.filter { $0.generation > since }.reduce(0) {
+                $0.addingSaturated($1.length)
+            }
             guard byteCount <= service.options.documentByteLimit else {
                 throw SyncError(
                     413, of: "document \(revision.documentID)",

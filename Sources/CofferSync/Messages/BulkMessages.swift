@@ -79,8 +79,8 @@ package enum RevisionAnswer: Sendable {
             else { return true }
             let start: Int = json["_revisions"]?["start"] ?? found.generation
             let ids = json["_revisions"]?["ids"]?.arrayValue ?? []
+            guard start == found.generation, start >= revision.generation else { return false }
             let distance = start - revision.generation
-            guard distance >= 0, start == found.generation else { return false }
             return distance >= ids.count || ids[distance].stringValue == revision.suffix.text
         }
     }

@@ -1,3 +1,4 @@
+internal import CofferModel
 internal import CofferSealing
 
 /// A multipart message to be sent, whose parts are opened as their turn comes.
@@ -40,7 +41,7 @@ package struct MultipartBody: Sendable {
         var sum = end.count
         for part in parts {
             guard let length = part.length else { return nil }
-            sum += head(of: part).count + length
+            sum = sum.addingSaturated(length).addingSaturated(head(of: part).count)
         }
         return sum
     }

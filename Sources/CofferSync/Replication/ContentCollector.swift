@@ -28,7 +28,7 @@ struct ContentCollector {
         /// Whether a message with all contents of the revision brings none that nobody wants.
         let comeTogether: Bool
 
-        var byteCount: Int { contents.reduce(0) { $0 + ($1.length ?? 0) } }
+        var byteCount: Int { contents.reduce(0) { $0.addingSaturated($1.length ?? 0) } }
     }
 
     /// - Returns: the revisions that can be saved, and those whose contents can't be had.
@@ -78,7 +78,7 @@ struct ContentCollector {
             try Task.checkCancellation()
             var byteCount = 0
             let batch = rest.prefix { one in
-                byteCount += one.byteCount
+                byteCount = byteCount.addingSaturated(one.byteCount)
                 return byteCount <= max(options.batchByteCount, one.byteCount)
             }
             rest = rest.dropFirst(batch.count)

@@ -131,7 +131,7 @@ actor OutgoingBatches {
         let since = DatabaseService.commonGeneration(known, history)
         var contents: [ByteKey: [UInt8]] = [:]
         if !revision.contents.isEmpty {
-            guard revision.contents.reduce(0, { $0 + $1.length }) <= inlineByteLimit,
+            guard revision.contents.reduce(0, { $0.addingSaturated($1.length) }) <= inlineByteLimit,
                 revision.contents.allSatisfy({ $0.generation > since })
             else { return nil }
             for content in revision.contents {

@@ -30,7 +30,8 @@ struct PostponedRevisions: Sendable {
         for value in json?.arrayValue ?? [] {
             let revisions = (value["revs"]?.arrayValue ?? []).compactMap { $0.stringValue.flatMap(RevisionID.init) }
             guard let id = value["id"]?.stringValue, !revisions.isEmpty, entries.count < Self.limit else { continue }
-            entries.append(Entry(id: id, revisions: revisions, failureCount: value["failures"] ?? 1))
+            entries.append(
+                Entry(id: id, revisions: revisions, failureCount: min(value["failures"] ?? 1, Self.attemptLimit)))
         }
     }
 

@@ -73,7 +73,7 @@ actor RevisionFetcher {
     private func collectNext() async throws -> FetchedRevisions {
         var byteCount = 0
         let fitting = incoming.prefix { revision in
-            byteCount += revision.contents.reduce(0) { $0 + max(0, $1.length ?? 0) }
+            byteCount = revision.contents.reduce(byteCount) { $0.addingSaturated($1.length ?? 0) }
             return byteCount <= Self.contentByteLimit
         }
         let part = fitting.isEmpty ? incoming.prefix(1) : fitting

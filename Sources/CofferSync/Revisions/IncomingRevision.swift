@@ -68,7 +68,8 @@ package struct IncomingRevision: Sendable {
             contents.append(
                 Content(
                     name: name, contentType: entry["content_type"]?.stringValue, digest: digest,
-                    length: entry["length"], generation: entry["revpos"], follows: entry["follows"] == true,
+                    length: (entry["length"] as Int?).flatMap { BlobReference.lengths.contains($0) ? $0 : nil },
+                    generation: entry["revpos"], follows: entry["follows"] == true,
                     isPacked: entry["encoding"]?.stringValue == "gzip", blob: blob,
                     inline: entry["data"]?.stringValue))
         }

@@ -58,10 +58,14 @@ package struct OutgoingRevision: Sendable {
         }
         var contents: [Content] = []
         for (name, entry) in body["_attachments"]?.objectValue ?? [:] {
+            guard let length: Int = entry["length"], BlobReference.lengths.contains(length) else {
+                throw CofferError(
+                    .damaged, of: "document \(revision.documentID)", "an attachment of it has a length that none has")
+            }
             contents.append(
                 Content(
                     name: name, contentType: entry["content_type"]?.stringValue,
-                    digest: entry["digest"]?.stringValue ?? "", length: entry["length"] ?? 0,
+                    digest: entry["digest"]?.stringValue ?? "", length: length,
                     generation: entry["revpos"] ?? revision.revisionID.generation, isBlob: false))
         }
         body["_attachments"] = nil

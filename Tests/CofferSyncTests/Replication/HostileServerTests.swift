@@ -1,0 +1,65 @@
+import Coffer
+import CofferModel
+import Foundation
+import Synchronization
+import Testing
+
+@testable import CofferSync
+
+/// Numbers that no server counts to: what they are about doesn't come, or comes without them, and the process goes on.
+@Suite struct HostileServerTests {
+    /// Pulls three documents from a server whose answers are changed.
+    private func pull(
+        replacing text: String, with other: String, _ change: (inout ReplicationOptions) -> Void = { _ in }
+    ) async throws -> Database {
+        let peers = try Peers()
+        let (database, remote) = (try peers.database(), try peers.remote)
+        for id in ["a", "b"] {
+            let draft = try remote.document(withID: id).newRevision()
+            draft.setAttachment(named: "x", contentType: nil, content: Data("a content".utf8))
+            draft.setAttachment(named: "y", contentType: nil, content: Data("another 9".utf8))
+            try await draft.save()
+        }
+        try remote.write("c", [:])
+        let changed = Changed()
+        let transport = InterceptingTransport(peers.server) { request, _, inner in
+            let response = try await inner.send(request)
+            guard request.target.contains("_bulk_get"), !request.target.contains("attachments=") else {
+                return response
+            }
+            let answer = String(decoding: try await response.body.stream.collect(upTo: 1 << 24), as: UTF8.self)
+            if answer.contains(text) { changed.count.withLock { $0 += 1 } }
+            return HTTPResponse(
+                200, fields: response.fields, body: .bytes(Array(answer.replacing(text, with: other).utf8)))
+        }
+        _ = try? await peers.replication(.pull, database, through: transport, change).run()
+        #expect(changed.count.withLock { $0 } > 0)
+        return database
+    }
+
+    private final class Changed: Sendable { let count = Mutex(0) }
+
+    @Test("attachments of lengths that come to more than an integer holds", arguments: [Int.max, 1 << 52, -1, .min])
+    func lengths(length: Int) async throws {
+        let database = try await pull(replacing: #""length":9"#, with: #""length":\(length)"#)
+        #expect(try database["c"] != nil)
+        // What has come is what it should be.
+        for id in ["a", "b"] {
+            guard let revision = try database.document(withID: id).currentRevision else { continue }
+            #expect(try revision.attachment(named: "x")?.content == Data("a content".utf8))
+        }
+    }
+
+    @Test("a history that starts before all generations") func start() async throws {
+        let database = try await pull(replacing: #""start":1"#, with: #""start":-9223372036854775808"#)
+        #expect(try database.documentCount <= 3)
+    }
+
+    @Test("a number of failed attempts that one more overflows") func failures() throws {
+        let json: JSONValue = [["id": "a", "revs": ["1-x"], "failures": .number(JSONNumber(Int64.max))]]
+        var postponed = PostponedRevisions(json)
+        _ = postponed.take(all: true)
+        #expect(postponed.add("a", try #require(RevisionID("1-x"))))
+        #expect(postponed.take(all: true).count == 1)
+    }
+}

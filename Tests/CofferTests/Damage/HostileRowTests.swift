@@ -1,0 +1,245 @@
+import Foundation
+import Testing
+
+@testable import Coffer
+@testable import CofferSQLite
+
+/// Rows that no Coffer wrote, in a store that is not encrypted: anybody can write those. Each is damage where it is met, or
+/// means nothing; the process goes on. The fuzzer `rows` looks for more of them.
+@Suite("A row that nobody wrote so")
+struct HostileRowTests {
+    let stores = TestStores()
+
+    /// Some documents, a content that nothing uses, and what the statements make of it.
+    private func make(_ statements: StaticString...) throws {
+        let database = try stores.open(key: nil)
+        try database.save(json: Data(#"{"n":1}"#.utf8), withID: "a")
+        try database.document(withID: "a").newRevision().save()
+        try database.saveLocalDocument(["n": 1], withID: "local")
+        let draft = try database.document(withID: "photo").newRevision()
+        draft.setAttachment(named: "photo", contentType: nil, content: Data("content".utf8))
+        try draft.save()
+        try database.document(withID: "photo").purge()
+        try database.close()
+        try change(statements)
+    }
+
+    private func change(_ statements: [StaticString]) throws {
+        let connection = try Connection(
+            path: try stores.databaseFile().path, subject: "test", access: .readWrite, key: nil,
+            cacheByteCount: 1 << 20)
+        for statement in statements { try connection.execute(statement) }
+        try connection.close()
+    }
+
+    @Test("a content without a use whose digest has another length ends its compaction, and removes no file")
+    func digest() throws {
+        try make("UPDATE attachments SET digest = x'00'")
+        let database = try stores.open(key: nil)
+        #expect(thrown { try database.compact() }?.code == .damaged)
+        #expect(try database.document(withID: "a").currentRevision?["n"] == 1)
+        let directory = try stores.generation().appending(path: "attachments")
+        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path).count == 1)
+    }
+
+    @Test("a content of a length that none has ends its compaction", arguments: [Int64.max, 1 << 52, -1])
+    func length(_ length: Int64) throws {
+        try make(
+            length == -1
+                ? "UPDATE attachments SET length = -1"
+                : length == .max
+                    ? "UPDATE attachments SET length = 9223372036854775807"
+                    : "UPDATE attachments SET length = 1 << 52")
+        #expect(thrown { try stores.open(key: nil).compact() }?.code == .damaged)
+    }
+
+    @Test(
+        "a sequence after which none can come is damage at opening, and a salvage does not go on from it",
+        .timeLimit(.minutes(1)))
+    func sequence() throws {
+        for statement in [
+            "UPDATE revisions SET sequence = 9223372036854775807 WHERE parent IS NOT NULL",
+            "INSERT OR REPLACE INTO info (key, value) VALUES ('last_sequence', 9223372036854775807)",
+            "INSERT OR REPLACE INTO info (key, value) VALUES ('last_sequence', (1 << 53) + 1)",
+        ] as [StaticString] {
+            let stores = HostileRowTests()
+            try stores.make(statement)
+            #expect(thrown { try stores.stores.open(key: nil) }?.code == .damaged, "\(statement)")
+            let url = stores.stores.url("out")
+            try stores.stores.manager.salvageDatabase(named: "db", to: url)
+            let salvaged = try stores.stores.open("out", key: nil)
+            try salvaged.save(json: Data("{}".utf8), withID: "new")
+            #expect(try salvaged.lastSequenceNumber < 100, "\(statement)")
+        }
+    }
+
+    @Test("sequences with a gap that takes for ever to go through are compacted at once", .timeLimit(.minutes(1)))
+    func gap() throws {
+        try make("UPDATE revisions SET sequence = 1 << 52 WHERE parent IS NOT NULL")
+        let database = try stores.open(key: nil)
+        #expect(thrown { try database.compact() } == nil)
+        try database.save(json: Data("{}".utf8), withID: "new")
+        #expect(try database.lastSequenceNumber == 1 << 52 + 1)
+    }
+
+    @Test(
+        "what a compaction noted counts only where it can be",
+        arguments: ["(-9223372036854775807 - 1)", "9223372036854775807", "'text'"])
+    func notes(_ value: String) throws {
+        try make()
+        let notes: [String: [StaticString]] = [
+            "(-9223372036854775807 - 1)": [
+                "INSERT OR REPLACE INTO info (key, value) VALUES ('compacted', (-9223372036854775807 - 1))",
+                "INSERT OR REPLACE INTO info (key, value) VALUES ('reclaimable', (-9223372036854775807 - 1))",
+            ],
+            "9223372036854775807": [
+                "INSERT OR REPLACE INTO info (key, value) VALUES ('compacted', 9223372036854775807)",
+                "INSERT OR REPLACE INTO info (key, value) VALUES ('reclaimable', 9223372036854775807)",
+            ],
+            "'text'": [
+                "INSERT OR REPLACE INTO info (key, value) VALUES ('compacted', 'text')",
+                "INSERT OR REPLACE INTO info (key, value) VALUES ('reclaimable', 'text')",
+            ],
+        ]
+        try change(try #require(notes[value]))
+        let database = try stores.open(key: nil)
+        try database.document(withID: "a").delete()
+        #expect(try database.compact().revisionCount == 2)
+    }
+
+    @Test("how far histories go back is at least the current revision")
+    func depth() throws {
+        try make("INSERT OR REPLACE INTO info (key, value) VALUES ('depth', -9223372036854775807 - 1)")
+        let database = try stores.open(key: nil)
+        #expect(thrown { try database.maxRevTreeDepth }?.code == .damaged)
+        #expect(thrown { try database.document(withID: "a").newRevision().save() }?.code == .damaged)
+        try database.setMaxRevTreeDepth(.max)
+        try database.document(withID: "a").newRevision().save()
+        #expect(try database.document(withID: "a").revisionHistory.count == 3)
+    }
+
+    @Test("a local document that was saved more often than can be is damaged, and can be removed")
+    func localDocument() throws {
+        try make("UPDATE local_documents SET generation = 9223372036854775807")
+        let database = try stores.open(key: nil)
+        #expect(thrown { try database.localDocument(withID: "local") }?.code == .damaged)
+        #expect(thrown { try database.saveLocalDocument(["n": 2], withID: "local") }?.code == .damaged)
+        try database.deleteLocalDocument(withID: "local")
+        try database.saveLocalDocument(["n": 2], withID: "local")
+        #expect(try database.localDocument(withID: "local") == ["n": 2])
+    }
+
+    @Test("an attachment of a length that none has is none, whoever says so")
+    func statedLength() throws {
+        let database = try stores.open()
+        let history = ["1-a"].compactMap { RevisionID($0) }
+        for length in [1 << 52, Int.max] {
+            let stub: JSONObject = [
+                "digest": "md5-1B2M2Y8AsgTpgAmY7PhCfg==", "length": .number(JSONNumber(Int64(length))), "revpos": 1,
+                "stub": true,
+            ]
+            let error = thrown {
+                try database.putExistingRevision(
+                    ["_attachments": ["film": .object(stub)]], withID: "film", history: history)
+            }
+            #expect(error?.status == 400)
+        }
+        #expect(try database.documentCount == 0)
+    }
+
+    // MARK: What background work, listings and indexes make of them
+
+    @Test("a content's length is a guess of what a compaction gives back, and stops no deletion")
+    func guess() throws {
+        let database = try stores.open(key: nil)
+        for id in ["a", "b"] {
+            let draft = try database.document(withID: id).newRevision()
+            draft.setAttachment(named: "photo", contentType: nil, content: Data("content of \(id)".utf8))
+            try draft.save()
+        }
+        try database.close()
+        try change(["UPDATE attachments SET length = 9223372036854775807"])
+        let again = try stores.open(key: nil)
+        try again.document(withID: "a").delete()
+        try again.document(withID: "b").purge()
+        #expect(try again.documentCount == 0)
+        #expect(thrown { try again.changeEncryptionKey(to: testKey(9)) }?.code == .damaged)
+        #expect(try !again.isEncrypted && again.verify().isSound == false)
+    }
+
+    @Test(
+        "a time that is no number keeps nothing else from expiring",
+        arguments: ["'soon'", "x'2D39323233333732303336383534373735383038'", "CAST('-9223372036854775808x' AS TEXT)"])
+    func expiration(_ time: String) throws {
+        try make()
+        let statements: [String: StaticString] = [
+            "'soon'": "INSERT INTO expirations VALUES ('a', 'soon'), ('b', 1), ('_bad', 2)",
+            "x'2D39323233333732303336383534373735383038'":
+                "INSERT INTO expirations VALUES ('a', x'2D39323233333732303336383534373735383038'), ('b', 1)",
+            "CAST('-9223372036854775808x' AS TEXT)":
+                "INSERT INTO expirations VALUES ('a', '-9223372036854775808x'), ('b', -9223372036854775807 - 1)",
+        ]
+        let database = try stores.open(key: nil)
+        try database.save(json: Data("{}".utf8), withID: "b")
+        try database.close()
+        try change([try #require(statements[time])])
+        let again = try stores.open(key: nil)
+        #expect(try again["b"] == nil)
+        #expect(try again["a"] != nil)
+    }
+
+    @Test("a row with the number before the last is verified to its end")
+    func lastNumber() throws {
+        try make("UPDATE local_documents SET number = 9223372036854774784")
+        let database = try stores.open(key: nil)
+        #expect(try database.verify().isSound)
+    }
+
+    @Test("a listing from the last sequence on, or to the first, is empty")
+    func bounds() throws {
+        try make()
+        let database = try stores.open(key: nil)
+        for isDescending in [false, true] {
+            var options = AllDocumentsOptions()
+            options.order = .sequence
+            options.isDescending = isDescending
+            (options.startSequence, options.includesStart) = (isDescending ? .min : .max, false)
+            #expect(try database.allDocuments(options).all.isEmpty)
+            (options.startSequence, options.endSequence) = (nil, isDescending ? .max : .min)
+            options.includesEnd = false
+            #expect(try database.allDocuments(options).all.isEmpty)
+        }
+    }
+
+    @Test("an index that says what it is over in other words is damaged, or made anew", .timeLimit(.minutes(1)))
+    func definition() throws {
+        for statement in [
+            #"UPDATE indexes SET definition = '[ "n" ]'"#, #"UPDATE indexes SET name = CAST(name AS BLOB)"#,
+            "INSERT INTO index_debts SELECT number, x'31', 'a' FROM indexes",
+        ] as [StaticString] {
+            let test = HostileRowTests()
+            try test.make()
+            let database = try test.stores.open(key: nil)
+            try database.createIndex(named: "i", on: "n")
+            try database.updateIndexes()
+            try database.close()
+            try test.change([statement])
+            let again = try test.stores.open(key: nil)
+            var found: Int?
+            let error = thrown { found = try again.documents(DocumentQuery(where: Property("n") == 1)).all.count }
+            #expect(error?.code == .damaged || found == 1, "\(statement)")
+        }
+    }
+
+    @Test("a view or a trigger in the file is refused before it can run")
+    func code() throws {
+        for statement in [
+            "CREATE VIEW v AS WITH RECURSIVE r (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) SELECT n FROM r",
+            "CREATE TRIGGER t AFTER INSERT ON revisions BEGIN DELETE FROM documents; END",
+        ] as [StaticString] {
+            let test = HostileRowTests()
+            try test.make(statement)
+            #expect(thrown { try test.stores.open(key: nil) }?.code == .damaged, "\(statement)")
+        }
+    }
+}
