@@ -53,6 +53,25 @@ struct ExpirationTests {
         #expect(try again.save(json: json(1), withID: "b").revisionID.generation == 1)
     }
 
+    /// Nothing was to be done when the first one's time came, since that was done by then.
+    @Test("are purged in time though nothing was due when others were looked for")
+    func inTime() throws {
+        var database = try stores.open()
+        for id in ["a", "b", "c"] { try database.save(json: json(1), withID: id) }
+        try database.document(withID: "a").setExpirationDate(.now + 0.1)
+        try database.close()
+        Thread.sleep(forTimeInterval: 0.15)
+        database = try stores.open()
+        #expect(try database["a"] == nil)
+        let start = ContinuousClock.now
+        try database.document(withID: "b").setExpirationDate(.now + 0.5)
+        try database.document(withID: "c").setExpirationDate(.now + 1.5)
+        try database.document(withID: "b").purge()
+        #expect(try waitUntilGone("c", in: database))
+        // It would pause for ten seconds where something that is due can't be purged.
+        #expect(ContinuousClock.now - start < .seconds(9))
+    }
+
     @Test("say when, to the millisecond, across openings; nil takes it back")
     func dates() async throws {
         let database = try stores.open()

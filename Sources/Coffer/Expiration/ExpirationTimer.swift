@@ -79,8 +79,8 @@ final class ExpirationTimer: Sendable {
     private func sleepUntilNext(pausing: Bool = false) {
         guard let storage = unsafe state.storage else { return }
         let next = try? storage.read { (tables) throws(CofferError) in try tables.expirations.next() }
-        let soonest = pausing ? Self.now + Int64(Self.pause) : .min
-        sleep(until: (next ?? nil).map { max($0, soonest) })
+        let now = Self.now
+        sleep(until: (next ?? nil).map { pausing && $0 <= now ? now + Int64(Self.pause) : $0 })
     }
 
     private func sleep(until time: Int64?) {
@@ -89,7 +89,7 @@ final class ExpirationTimer: Sendable {
         guard let time else { return }
         let timer = DispatchSource.makeTimerSource(queue: queue)
         let now = Self.now
-        let wait = min(max(time, now) - now, Self.longestSleep)
+        let wait = min(max(time, now), now + Self.longestSleep) - now
         // By the wall clock, which goes on while the machine sleeps.
         timer.schedule(wallDeadline: .now() + .milliseconds(Int(wait)), leeway: .milliseconds(100))
         timer.setEventHandler { [weak self] in self?.purge() }
@@ -108,11 +108,9 @@ extension Storage {
         guard let next, next <= time else { return 0 }
         return try healingIndexes { () throws(CofferError) in
             try write { (writer) throws(CofferError) in
+                try writer.tables.expirations.removeStrays(by: time)
                 let due = try writer.tables.expirations.due(by: time, limit: limit)
-                for document in due {
-                    // A row without a document would be found for ever.
-                    if try !writer.purge(document) { try writer.tables.expirations.set(document, nil) }
-                }
+                for document in due { _ = try writer.purge(document) }
                 return due.count
             }
         }

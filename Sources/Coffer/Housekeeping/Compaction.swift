@@ -78,7 +78,8 @@ struct Compaction {
                 }
             }
             // On to where the next one is: purged documents leave long gaps.
-            let next = replaced.isEmpty ? try nextSequence(after: end).map { $0 - 1 } ?? last : end
+            let next =
+                end < last && replaced.isEmpty ? min(try nextSequence(after: end).map { $0 - 1 } ?? last, last) : end
             monitor.advance(itemCount: Int(next - position))
             position = next
         }

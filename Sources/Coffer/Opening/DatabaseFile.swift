@@ -71,6 +71,7 @@ struct DatabaseFile: Sendable {
     ///
     /// - Throws: `damaged` (500), `unsupportedFormat` (501) for a later schema.
     func inspect(through connection: Connection) throws(CofferError) -> Inspection {
+        try checkSchema(through: connection)
         let binding = try Binding.read(from: connection)
         let version = try Statement(connection, "PRAGMA user_version").first { $0.integer(0) } ?? 0
         guard version == Schema.version else {
@@ -78,7 +79,6 @@ struct DatabaseFile: Sendable {
                 version > Schema.version ? .unsupportedFormat : .damaged, of: subject,
                 "the database has schema version \(version)")
         }
-        try checkSchema(through: connection)
         let tables = DocumentTables(connection)
         let lastSequence = try tables.lastSequence()
         let nextExpiration = try tables.expirations.next()
@@ -90,20 +90,22 @@ struct DatabaseFile: Sendable {
             labeledKeys: labeledKeys)
     }
 
-    /// Whatever is more than tables and their indexes could run code of its maker's: where nothing is encrypted, anybody can
-    /// have made it.
+    /// Looks, before any other statement runs, whether there are only tables and their indexes. Views, triggers and virtual
+    /// tables would run what their maker wrote, and where nothing is encrypted, anybody can have made them.
     ///
     /// - Throws: `damaged` (500).
-    private func checkSchema(through connection: Connection) throws(CofferError) {
+    func checkSchema(through connection: Connection) throws(CofferError) {
         guard key == nil else { return }
+        // As SQLite writes it, whoever made the table.
         let others = Statement(
             connection,
             """
-            SELECT 1 FROM sqlite_master WHERE type NOT IN ('table', 'index') OR sql LIKE 'CREATE VIRTUAL%' LIMIT 1
+            SELECT 1 FROM sqlite_master WHERE type NOT IN ('table', 'index') OR NOT coalesce(sql GLOB 'CREATE TABLE *'
+                OR sql GLOB 'CREATE INDEX *' OR sql GLOB 'CREATE UNIQUE INDEX *', 1) LIMIT 1
             """)
         defer { others.finalize() }
         guard try others.first({ _ in true }) == nil else {
-            throw CofferError(.damaged, of: subject, "the database has what none has: a view, a trigger or the like")
+            throw CofferError(.damaged, of: subject, "the database has more than tables and their indexes")
         }
     }
 

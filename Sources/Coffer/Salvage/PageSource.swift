@@ -149,6 +149,9 @@ final class PageSource {
 
     // MARK: The log
 
+    /// So many pages at most are missing between the end of the file and pages that the log has: 4 GiB.
+    private static let longestGap = 1 << 20
+
     /// Finds out which pages the log has, and how many pages there are.
     func readLog(_ monitor: CopyMonitor) throws(CofferError) {
         var (pending, pageCounts) = ([UInt32: Place](), (whole: UInt32(0), late: UInt32(0)))
@@ -178,8 +181,8 @@ final class PageSource {
                 return true
             }
         }
-        // A log has no page that is further behind the file's last than it has frames.
-        let limit = filePageCount + frameCount
+        // A file may have been cut; but what is missing before the log's pages is named page by page, so not without limit.
+        let limit = filePageCount + frameCount + Self.longestGap
         let available = max(filePageCount, min(Int(logged.keys.max() ?? 0), limit))
         pageCount = available
         let stated = pageCounts.whole > 0 ? Int(pageCounts.whole) : try statedPageCount()

@@ -4,7 +4,7 @@ internal import CofferSQLite
 
 /// The statements of one connection for when documents expire. Times are milliseconds since 1970.
 final class ExpirationTables {
-    private let find, findNext, findDue, save, remove: Statement
+    private let find, findNext, findDue, save, remove, removeStrays: Statement
 
     init(_ connection: Connection) {
         find = Statement(connection, "SELECT time FROM expirations WHERE id = ?1")
@@ -17,6 +17,12 @@ final class ExpirationTables {
             """)
         save = Statement(connection, "INSERT OR REPLACE INTO expirations (id, time) VALUES (?1, ?2)")
         remove = Statement(connection, "DELETE FROM expirations WHERE id = ?1")
+        removeStrays = Statement(
+            connection,
+            """
+            DELETE FROM expirations WHERE time <= ?1 AND typeof(time) = 'integer'
+                AND NOT EXISTS (SELECT 1 FROM documents AS d WHERE d.id = expirations.id)
+            """)
     }
 
     /// When the document expires; nil for never.
@@ -28,7 +34,7 @@ final class ExpirationTables {
     /// When the next document expires; nil when none does.
     func next() throws(CofferError) -> Int64? { try findNext.first { $0.integer(0) } }
 
-    /// Up to `limit` documents that have expired by `time`. What is no document's id expires with nothing.
+    /// Up to `limit` documents that have expired by `time`.
     func due(by time: Int64, limit: Int) throws(CofferError) -> [DocumentID] {
         defer { findDue.reset() }
         try findDue.bind(1, time)
@@ -36,6 +42,12 @@ final class ExpirationTables {
         var due: [DocumentID] = []
         while try findDue.step() { if let id = try? DocumentID(findDue.text(0)) { due.append(id) } }
         return due
+    }
+
+    /// Removes rows without a document that are due, which would be found for ever.
+    func removeStrays(by time: Int64) throws(CofferError) {
+        try removeStrays.bind(1, time)
+        try removeStrays.run()
     }
 
     func set(_ document: DocumentID, _ time: Int64?) throws(CofferError) {

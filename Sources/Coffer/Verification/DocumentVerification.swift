@@ -22,6 +22,7 @@ struct DocumentVerification {
         do throws(CofferError) {
             let tables = try snapshots.open()
             defer { try? tables.connection.close() }
+            try snapshots.database.checkSchema(through: tables.connection)
             try Binding.read(from: tables.connection).check(against: manifest, subject: snapshots.database.subject)
             try tables.confirmReads()
         } catch  where error.isDamage {

@@ -38,7 +38,7 @@ struct RowScan {
     /// Keys that are read at once.
     private static let stretch: Int64 = 1024
     /// How often damage is met before stretches are no longer halved: each costs a new connection.
-    private static let patience = 20_000
+    var patience = 20_000
 
     /// Hands what `read` makes of each row that can be read to `take`, once its page is known to be right.
     ///
@@ -65,12 +65,18 @@ struct RowScan {
                 tables = try snapshots.open()
                 guard let last = try lastKey(tables) else { return nil }
                 if position > last { return damaged }
-                if damageCount >= Self.patience {
-                    damaged.append(max(position, 0)...max(position, last))
-                    return damaged
-                }
                 // Only a hostile table has keys below 1.
                 start = max(position, 0)
+                guard damageCount < patience else {
+                    let end = try endOfGap(from: start, to: last, &tables, snapshots)
+                    guard let end else {
+                        Self.add(min(start, position)...last, to: &damaged)
+                        return damaged
+                    }
+                    Self.add(start...end - 1, to: &damaged)
+                    position = end
+                    continue
+                }
             }
             let end = start.addingSaturated(Self.stretch - 1)
             var work = [start...end]
@@ -84,18 +90,58 @@ struct RowScan {
                 damageCount += 1
                 try? tables.connection.close()
                 tables = try snapshots.open()
-                if range.count > 1 && damageCount < Self.patience {
+                if range.count > 1 && damageCount < patience {
                     let middle = range.lowerBound + Int64(range.count / 2)
                     work.append(middle...range.upperBound)
                     work.append(range.lowerBound...middle - 1)
-                } else if let last = damaged.last, last.upperBound == range.lowerBound - 1 {
-                    damaged[damaged.count - 1] = last.lowerBound...range.upperBound
                 } else {
-                    damaged.append(range)
+                    Self.add(range, to: &damaged)
                 }
             }
             if end == .max { return damaged }
         }
+    }
+
+    private static func add(_ range: ClosedRange<Int64>, to damaged: inout [ClosedRange<Int64>]) {
+        if let last = damaged.last, last.upperBound == range.lowerBound - 1 {
+            damaged[damaged.count - 1] = last.lowerBound...range.upperBound
+        } else {
+            damaged.append(range)
+        }
+    }
+
+    /// Where, behind a place from which no way leads on, one does again: exact to a stretch, after a number of tries that
+    /// goes with the logarithm of the distance. A hostile table can have a gap of 2^62 keys.
+    ///
+    /// - Returns: nil where none does up to the last key.
+    private func endOfGap(
+        from start: Int64, to last: Int64, _ tables: inout DocumentTables, _ snapshots: SnapshotSource
+    ) throws(CofferError) -> Int64? {
+        guard start < last else { return nil }
+        var (lost, found) = (start, last)
+        var step = Self.stretch
+        while case let place = start.addingSaturated(step), place < last {
+            if try canGoOn(from: place, &tables, snapshots) {
+                found = place
+                break
+            }
+            lost = place
+            step = step.addingSaturated(step)
+        }
+        while found - lost > Self.stretch {
+            let middle = lost + (found - lost) / 2
+            if try canGoOn(from: middle, &tables, snapshots) { found = middle } else { lost = middle }
+        }
+        return found
+    }
+
+    private func canGoOn(
+        from place: Int64, _ tables: inout DocumentTables, _ snapshots: SnapshotSource
+    ) throws(CofferError) -> Bool {
+        if case .found = try key(from: place, tables) { return true }
+        try? tables.connection.close()
+        tables = try snapshots.open()
+        return false
     }
 
     private enum Next {

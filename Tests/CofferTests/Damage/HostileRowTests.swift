@@ -173,7 +173,7 @@ struct HostileRowTests {
     func expiration(_ time: String) throws {
         try make()
         let statements: [String: StaticString] = [
-            "'soon'": "INSERT INTO expirations VALUES ('a', 'soon'), ('b', 1), ('_bad', 2)",
+            "'soon'": "INSERT INTO expirations VALUES ('a', 'soon'), ('b', 1), ('_bad', 2), ('_worse', 0)",
             "x'2D39323233333732303336383534373735383038'":
                 "INSERT INTO expirations VALUES ('a', x'2D39323233333732303336383534373735383038'), ('b', 1)",
             "CAST('-9223372036854775808x' AS TEXT)":
@@ -211,35 +211,71 @@ struct HostileRowTests {
         }
     }
 
-    @Test("an index that says what it is over in other words is damaged, or made anew", .timeLimit(.minutes(1)))
-    func definition() throws {
-        for statement in [
-            #"UPDATE indexes SET definition = '[ "n" ]'"#, #"UPDATE indexes SET name = CAST(name AS BLOB)"#,
-            "INSERT INTO index_debts SELECT number, x'31', 'a' FROM indexes",
-        ] as [StaticString] {
+    @Test(
+        "an index that says what it is over in other words, or is not found by its name, is damaged",
+        .timeLimit(.minutes(1)), arguments: [false, true])
+    func definition(hasOtherName: Bool) throws {
+        let again = try reopened(
+            after: hasOtherName
+                ? "UPDATE indexes SET name = CAST(name AS BLOB)" : #"UPDATE indexes SET definition = '[ "n" ]'"#)
+        let error = thrown { _ = try again.documents(DocumentQuery(where: Property("n") == 1)).all.count }
+        #expect(error?.code == .damaged)
+    }
+
+    @Test("a document's debt to an index that can't be paid is damaged, and not paid for ever", .timeLimit(.minutes(1)))
+    func debt() throws {
+        let again = try reopened(after: "INSERT INTO index_debts SELECT number, x'31', 'a' FROM indexes")
+        #expect(thrown { try again.updateIndexes() }?.code == .damaged)
+        #expect(try again.deleteIndex(named: "i"))
+        #expect(try again.documents(DocumentQuery(where: Property("n") == 1)).all.map(\.documentID) == ["a"])
+    }
+
+    /// A database with an index, as a statement leaves it.
+    private func reopened(after statement: StaticString) throws -> Database {
+        try make()
+        let database = try stores.open(key: nil)
+        try database.createIndex(named: "i", on: "n")
+        try database.updateIndexes()
+        try database.close()
+        try change([statement])
+        return try stores.open(key: nil)
+    }
+
+    @Test("a view or a trigger in the file is refused before it can run", .timeLimit(.minutes(1)))
+    func code() throws {
+        for statements in [
+            ["CREATE VIEW v AS SELECT 1"],
+            [
+                "DROP TABLE info",
+                "CREATE VIEW info AS WITH RECURSIVE r (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) SELECT n AS key, n AS value FROM r",
+            ],
+            ["CREATE TRIGGER t AFTER INSERT ON revisions BEGIN DELETE FROM documents; END"],
+            ["CREATE VIRTUAL TABLE t USING fts3(x)"],
+        ] as [[StaticString]] {
             let test = HostileRowTests()
             try test.make()
-            let database = try test.stores.open(key: nil)
-            try database.createIndex(named: "i", on: "n")
-            try database.updateIndexes()
-            try database.close()
-            try test.change([statement])
-            let again = try test.stores.open(key: nil)
-            var found: Int?
-            let error = thrown { found = try again.documents(DocumentQuery(where: Property("n") == 1)).all.count }
-            #expect(error?.code == .damaged || found == 1, "\(statement)")
+            try test.change(statements)
+            #expect(thrown { try test.stores.open(key: nil) }?.code == .damaged, "\(statements)")
+            #expect(try !test.stores.manager.verifyDatabase(named: "db").isSound)
         }
     }
 
-    @Test("a view or a trigger in the file is refused before it can run")
-    func code() throws {
-        for statement in [
-            "CREATE VIEW v AS WITH RECURSIVE r (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) SELECT n FROM r",
-            "CREATE TRIGGER t AFTER INSERT ON revisions BEGIN DELETE FROM documents; END",
-        ] as [StaticString] {
-            let test = HostileRowTests()
-            try test.make(statement)
-            #expect(thrown { try test.stores.open(key: nil) }?.code == .damaged, "\(statement)")
+    @Test("a parent that is the revision itself ends what is forgotten")
+    func parent() throws {
+        func history(_ suffix: String, from generation: Int) -> [RevisionID] {
+            ["4-\(suffix)", "3-\(suffix)", "2-p", "1-o"].compactMap { RevisionID($0) }.suffix(generation)
         }
+        let database = try stores.open(key: nil)
+        for suffix in ["x", "y"] {
+            try database.putExistingRevision([:], withID: "d", history: history(suffix, from: 3))
+        }
+        try database.setMaxRevTreeDepth(3)
+        try database.close()
+        try change(["UPDATE revisions SET parent = sequence WHERE generation = 1"])
+        let again = try stores.open(key: nil)
+        try again.putExistingRevision([:], withID: "d", history: history("x", from: 4))
+        // Now no leaf needs the first one any more.
+        let error = thrown { try again.putExistingRevision([:], withID: "d", history: history("y", from: 4)) }
+        #expect(error?.code == .damaged)
     }
 }

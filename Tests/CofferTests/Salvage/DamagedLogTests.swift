@@ -27,6 +27,34 @@ struct DamagedLogTests {
         try fixture.stores.generation("crashed").appending(path: "db.sqlite3-wal")
     }
 
+    @Test("brings what is in the log though the file was cut far before it", arguments: [true, false])
+    func cutFile(isEncrypted: Bool) throws {
+        var open: Database?
+        let fixture = try SalvageFixture(key: isEncrypted ? TestStores.key : nil) { database in
+            try database.inTransaction {
+                for number in 0..<600 {
+                    let text = String(repeating: "text ", count: 100)
+                    try database.save(json: Data(#"{"t":"\#(text)"}"#.utf8), withID: "old-\(number)")
+                }
+            }
+            try SalvageFixture.emptyLog(of: database)
+            try database.save(json: Data(#"{"n":1}"#.utf8), withID: "zz-late")
+            open = database
+            let url = database.manager.directory
+            try FileManager.default.copyItem(
+                at: url.appending(path: "db.coffer"), to: url.appending(path: "crashed.coffer"))
+        }
+        #expect(open != nil)
+        let file = try fixture.stores.generation("crashed").appending(path: "db.sqlite3")
+        let whole = try Data(contentsOf: file)
+        #expect(whole.count > 60 * 4096)
+        try whole.prefix(8 * 4096).write(to: file)
+        let salvage = try fixture.stores.manager.salvageDatabase(
+            named: "crashed", encryptionKey: fixture.key, to: fixture.stores.url("out"))
+        #expect(!salvage.isComplete)
+        #expect(try fixture.stores.open("out", key: fixture.key)["zz-late"]?["n"] == 1)
+    }
+
     @Test("brings what is in the log", arguments: [true, false])
     func sound(isEncrypted: Bool) throws {
         let fixture = try crashed(isEncrypted ? TestStores.key : nil)

@@ -204,4 +204,55 @@ struct SoundOrNotTests {
         }
         #expect(try database.verify().findings == [])
     }
+
+    @Test("goes on behind a page that leads to thousands of others, even once halving stretches has taken too long")
+    func gap() throws {
+        let count = 8_000
+        let database = try stores.open(key: nil)
+        let text = String(repeating: "text ", count: 100)
+        try database.inTransaction {
+            for number in 0..<count { try database.save(json: Data(#"{"t":"\#(text)"}"#.utf8), withID: "d-\(number)") }
+        }
+        try database.close()
+        let file = DatabaseFile(path: try stores.databaseFile().path, subject: "the test's", key: nil)
+        let connection = try file.connect(.readOnly, cacheByteCount: 1 << 20)
+        let root = try #require(
+            try Statement(connection, "SELECT rootpage FROM sqlite_master WHERE name = 'revisions'").first {
+                Int($0.integer(0))
+            })
+        try connection.close()
+        var bytes = try Data(contentsOf: stores.databaseFile())
+        func number(at offset: Int, _ count: Int) -> Int {
+            bytes[offset..<offset + count].reduce(0) { $0 << 8 | Int($1) }
+        }
+        // SQLite's file format, section 1.6: the left child of a cell stands at its beginning.
+        let start = (root - 1) * 4096
+        let child = number(at: start + number(at: start + 14, 2), 4)
+        #expect(bytes[start] == 5 && bytes[(child - 1) * 4096] == 5)
+        bytes[(child - 1) * 4096] = 0
+        try bytes.write(to: stores.databaseFile())
+
+        let snapshots = SnapshotSource(database: file, access: .immutable, monitor: VerificationMonitor(from: .start))
+        var scan = RowScan(
+            rows: "SELECT sequence FROM revisions WHERE sequence BETWEEN ?1 AND ?2 ORDER BY sequence",
+            next: "SELECT min(sequence) FROM revisions WHERE sequence >= ?1",
+            last: "SELECT max(sequence) FROM revisions")
+        var found: [[Int64]] = []
+        var gaps: [[ClosedRange<Int64>]] = []
+        for patience in [scan.patience, 0] {
+            scan.patience = patience
+            var keys: [Int64] = []
+            let unreadable = try scan.run(VerificationMonitor(from: .start), in: snapshots) {
+                $0.integer(0)
+            } take: { (key) throws(CofferError) in
+                keys.append(key)
+            }
+            found.append(keys)
+            gaps.append(try #require(unreadable))
+        }
+        #expect(found[0].count < count - 1_000 && found[0].last == Int64(count))
+        // Not more than a stretch at either end of the gap.
+        #expect(found[1].count >= found[0].count - 2 * 1024 && found[1].last == Int64(count))
+        #expect(gaps[1].count == 1 && gaps[0].allSatisfy { gaps[1][0].contains($0.lowerBound) })
+    }
 }
