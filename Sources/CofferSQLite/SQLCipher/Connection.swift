@@ -104,11 +104,12 @@ package import CofferSealing
         if isEncrypted {
             // SQLCipher 4.6 and later write a line about every failed check to standard error otherwise.
             try execute("PRAGMA cipher_log_level = NONE")
+        } else {
+            // All the pages that a file can have. Below that (a quarter of it in SQLite 3.15, by default) a damaged page's
+            // pointer to one beyond is told as "full", as if the disk were.
+            try execute("PRAGMA max_page_count = 2147483647")
         }
         try setCache(byteCount: cacheByteCount)
-        // All the pages that a file can have. Below that (a quarter of it in SQLite 3.15, by default) a damaged page's pointer
-        // to one beyond is told as "full", as if the disk were.
-        try execute("PRAGMA max_page_count = 2147483647")
         switch access {
         case .create:
             if !isEncrypted { try execute("PRAGMA page_size = 4096") }
