@@ -29,6 +29,22 @@ import Testing
         #expect(value == (try CanonicalReader.value(Array(form.utf8).span)))
     }
 
+    /// White space that came first, before an object that is compact but not in order, once gave other bytes than it has.
+    @Test(
+        "white space around JSON changes nothing", arguments: [(" ", ""), ("\n", "\n"), ("\t\r\n  ", ""), ("", "  ")])
+    func whiteSpaceAround(before: String, after: String) throws {
+        var texts = Vectors.read("json/valid.json", as: [Vectors.Text].self).map(\.bytes)
+        texts += [#"{"b":1,"a":2}"#, #"[{"b":{"d":1,"c":2},"a":3},{"b":1,"a":2}]"#].map { Array($0.utf8) }
+        for text in texts {
+            let surrounded = Array(before.utf8) + text + Array(after.utf8)
+            #expect(try canonical(surrounded) == canonical(text))
+        }
+        let document = #"{"_id":"x","b":{"d":1,"c":2},"a":3}"#
+        let body = try DocumentBody(json: Array((before + document + after).utf8))
+        #expect(same(text(body.body), #"{"a":3,"b":{"c":2,"d":1}}"#))
+        #expect(same(body.id, "x"))
+    }
+
     @Test("what is not JSON is refused", arguments: Vectors.read("json/invalid.json", as: [Vectors.Text].self))
     func refused(vector: Vectors.Text) throws {
         let error = #expect(throws: CofferError.self) { try canonical(vector.bytes) }

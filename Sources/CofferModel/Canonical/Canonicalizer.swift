@@ -68,7 +68,8 @@ struct Canonicalizer {
         // Inner objects were noted before the ones around them.
         if reordered.count > 1 { reordered.sort { $0.start < $1.start } }
         var result: [UInt8] = []
-        if output.isEmpty {
+        // Not whether there is output: of white space that comes first there is none, and all places are behind it.
+        if runStart == 0 {
             result.reserveCapacity(input.count)
             reorder(input, into: &result)
         } else {
