@@ -62,10 +62,10 @@ final class ExpirationTimer: Sendable {
     private func purge() {
         guard let storage = unsafe state.storage else { return }
         do throws(CofferError) {
-            var count = try storage.purgeExpired(by: Self.now, limit: Self.purgeLimit)
-            while count == Self.purgeLimit {
+            var count: Int
+            repeat {
                 count = try storage.purgeExpired(by: Self.now, limit: Self.purgeLimit)
-            }
+            } while count == Self.purgeLimit
             sleepUntilNext(pausing: count == 0)
         } catch {
             switch error.code {

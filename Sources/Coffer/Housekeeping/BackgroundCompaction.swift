@@ -40,16 +40,14 @@ extension Writer {
     func noteReplaced(_ sequence: Int64, by revision: NewRevision) throws(CofferError) {
         var byteCount = revision.content?.body.bytes.count ?? 0
         if revision.isDeletion {
-            byteCount += Self.usualByteCount
-            byteCount = byteCount.addingSaturated(try tables.attachments.byteCount(usedBy: sequence))
+            byteCount += Self.usualByteCount + (try tables.attachments.byteCount(usedBy: sequence))
         }
         changes.noteReclaimable(byteCount)
     }
 
     /// Notes what a compaction would give back of a document that is purged.
     func notePurged(_ row: DocumentRow) throws(CofferError) {
-        let byteCount = try tables.attachments.byteCount(usedBy: row.winner)
-        changes.noteReclaimable(byteCount.addingSaturated(Self.usualByteCount))
+        changes.noteReclaimable(Self.usualByteCount + (try tables.attachments.byteCount(usedBy: row.winner)))
     }
 
     /// What a document holds that nobody has looked at.

@@ -138,7 +138,8 @@ final class AttachmentTables {
     /// About how many bytes the contents have that the revision uses, as far as their rows say.
     func byteCount(usedBy revision: Int64) throws(CofferError) -> Int {
         try sumOfUses.bind(1, revision)
-        return max(0, try sumOfUses.first { Int($0.integer(0)) } ?? 0)
+        let sum = try sumOfUses.first { $0.integer(0) } ?? 0
+        return Int(min(max(sum, Schema.counts.lowerBound), Schema.counts.upperBound))
     }
 
     /// The numbers of contents that no revision uses.

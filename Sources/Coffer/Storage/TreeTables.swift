@@ -104,21 +104,24 @@ final class TreeTables {
         from sequence: Int64, inDocument number: Int64, limit: Int = .max
     ) throws(CofferError) -> [StoredRevision] {
         var history: [StoredRevision] = []
-        var next: Int64? = sequence
-        while history.count < limit, let sequence = next,
-            let revision = try revision(sequence: sequence, inDocument: number)
-        {
-            // A parent was there before its children, and is of the generation before: else this could go on for ever.
-            if let child = history.last,
-                revision.sequence >= child.sequence || revision.id.generation != child.id.generation - 1
-            {
-                throw CofferError(
-                    .damaged, of: connection.subject, "revision \(child.sequence) has a parent that can't be one")
-            }
+        var next = limit > 0 ? try revision(sequence: sequence, inDocument: number) : nil
+        while let revision = next {
             history.append(revision)
-            next = revision.parent
+            next = history.count < limit ? try parent(of: revision) : nil
         }
         return history
+    }
+
+    /// The revision that this one follows, without its body; nil where there is none, or it was pruned.
+    func parent(of child: StoredRevision) throws(CofferError) -> StoredRevision? {
+        guard let sequence = child.parent, let parent = try revision(sequence: sequence, inDocument: child.document)
+        else { return nil }
+        // It was there before its children, and is of the generation before: else a line could go on for ever.
+        guard parent.sequence < child.sequence, parent.id.generation == child.id.generation - 1 else {
+            throw CofferError(
+                .damaged, of: connection.subject, "revision \(child.sequence) has a parent that can't be one")
+        }
+        return parent
     }
 
     /// All revisions of a document without their bodies, parents before their children.

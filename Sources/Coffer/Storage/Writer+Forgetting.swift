@@ -57,31 +57,23 @@ extension Writer {
                 guard distance < line.count else { return }
                 candidate = line[distance].sequence
             }
-            try forget(candidate, generation: generation, number, depth: depth)
+            try forget(candidate, number, depth: depth)
         }
     }
 
     /// Forgets a revision, and ancestors of it that were kept longer than they had to be, unless it is needed.
     ///
     /// What stays without being needed must not lose its child: it would look like a leaf.
-    private func forget(
-        _ sequence: Int64, generation: Int, _ number: Int64, depth: Int
-    ) throws(CofferError) {
+    private func forget(_ sequence: Int64, _ number: Int64, depth: Int) throws(CofferError) {
         var unneeded: [Int64] = []
-        var next: Int64? = sequence
-        var generation = generation
-        while let sequence = next, let revision = try tables.trees.revision(sequence: sequence, inDocument: number) {
-            // A parent came before its children, and is of the generation before: else this could go on for ever.
-            guard revision.id.generation == generation, sequence < unneeded.last ?? .max else {
-                throw CofferError(
-                    .damaged, of: connection.subject, "revision \(sequence) is a parent that can't be one")
-            }
-            let need = try need(for: sequence, generation: generation, number, depth: depth)
+        var next = try tables.trees.revision(sequence: sequence, inDocument: number)
+        while let revision = next {
+            let need = try need(
+                for: revision.sequence, generation: revision.id.generation, number, depth: depth)
             if need == .unknown { return }
             if need == .needed { break }
-            unneeded.append(sequence)
-            next = revision.parent
-            generation -= 1
+            unneeded.append(revision.sequence)
+            next = try tables.trees.parent(of: revision)
         }
         for sequence in unneeded { try treeChanges.deleteRevision(sequence) }
     }
