@@ -9,7 +9,6 @@ struct ForeignAttachments {
 
     /// A digest that another database made may be as long as that, in bytes. It stands in an index.
     private static let digestByteLimit = 200
-    private static let byteCountLimit = 1 << 52
 
     /// - Parameters:
     ///   - attachments: what `_attachments` says, as CouchDB writes it: stubs, `data` in base64, or `follows` with the content
@@ -88,7 +87,7 @@ struct ForeignAttachments {
             func number(_ key: String) throws(CofferError) -> Int? {
                 guard let value = object[key], value != .null else { return nil }
                 let number: Int? = object[key]
-                guard let number, number >= 0, number < ForeignAttachments.byteCountLimit else {
+                guard let number, BlobReference.lengths.contains(number) else {
                     throw CofferError(.invalidAttachment, of: subject, "its \(key) is no such number")
                 }
                 return number

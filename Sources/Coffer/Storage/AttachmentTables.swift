@@ -39,7 +39,7 @@ struct AttachmentRow: Sendable {
 
     /// Whether digests and length are such as Coffer writes them. In a store that is not encrypted anybody can write others.
     var isWellFormed: Bool {
-        guard (0..<ContentLayout.maximumByteCount).contains(byteCount) else { return false }
+        guard BlobReference.lengths.contains(byteCount) else { return false }
         guard let proof else { return true }
         guard case .sha1(let sha1) = key else { return false }
         return sha1.count == DigestAlgorithm.sha1.byteCount && proof.sha256.count == DigestAlgorithm.sha256.byteCount

@@ -19,7 +19,7 @@ package struct ContentLayout: Sendable {
     static let bytesPerWrite = 1 << 18
 
     /// Beyond it no message has a valid length; a row that says so was changed.
-    package static let maximumByteCount = Cobblestone.plaintextByteLimit
+    static let maximumByteCount = Cobblestone.plaintextByteLimit
 
     var headerByteCount: Int { isEncrypted ? Cobblestone.headerByteCount : 0 }
     var storedChunkByteCount: Int { isEncrypted ? Cobblestone.sealedChunkByteCount : Self.chunkByteCount }
