@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sqlcipher/sqlite3.h>
+#include <stdint.h>
 #include <stdio.h>
 
 struct sqlcipher_table sqlcipher_table;
@@ -123,6 +124,20 @@ int sqlcipher_keep_log(sqlite3 *db, int keeps) {
     }
     pthread_mutex_unlock(&methods_lock);
     return SQLITE_OK;
+}
+
+// OpenSSL frees all that it has as a process exits, unless the first call into it says that it must not. Threads go on
+// until the very end, and one that was in SQLCipher crashed, or would go on with errors that SQLCipher ignores. What
+// OpenSSL holds ends with the process anyway. The first call has to be this one, so it comes as the process is loaded.
+//
+// CofferSealing links libcrypto. The constant is OPENSSL_INIT_NO_ATEXIT of <openssl/crypto.h>, whose place only
+// COpenSSL knows.
+extern int OPENSSL_init_crypto(uint64_t options, const void *settings) __attribute__((weak));
+
+__attribute__((constructor)) static void keep_openssl(void) {
+    if (OPENSSL_init_crypto != NULL) {
+        OPENSSL_init_crypto(0x00080000, NULL);
+    }
 }
 
 const char *sqlcipher_load(void) {

@@ -20,7 +20,8 @@ public import Foundation
 /// wait for nobody; writes wait for each other. Where a call may wait there is an `async` form of the same name, which
 /// suspends its task instead of blocking a thread. A commit has reached the disk when its call returns.
 ///
-/// There is one instance for each open database of the process. It closes with ``close()``, or when nobody holds it.
+/// There is one instance for each open database of the process. It closes with ``close()``, or when nobody holds it or a
+/// revision or blob of it.
 public final class Database: Sendable {
     /// The database's name.
     public let name: String

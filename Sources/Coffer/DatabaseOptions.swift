@@ -58,6 +58,12 @@ public struct DatabaseOptions: Sendable {
     /// What is enough.
     var compactionPolicy = CompactionPolicy()
 
+    /// Frames in the log from which a commit is followed by a checkpoint. Default: 16 MiB of pages.
+    var checkpointFrameCount = 4096
+
+    /// Readers' connections that are kept when nobody reads. More are opened under load, and closed as they come back.
+    var idleReaderLimit = 8
+
     /// The options that are their defaults.
     public init() {}
 }

@@ -153,7 +153,7 @@ public final class Manager: Sendable {
                     attachmentBatchCount: attachmentBatchCount, adjustDigest: adjustDigest))
             while true {
                 if let identity = try orNilWhenMissing({ () throws(CofferError) in try StoreIdentity(path: path) }) {
-                    if let database = Registry.shared.database(identity) {
+                    if let database = openDatabase(identity, name) {
                         if checksKey { try database.checkKey(options.encryptionKey) }
                         if !options.readOnly { try database.checkOpenForWriting() }
                         return database
@@ -176,8 +176,8 @@ public final class Manager: Sendable {
 
     /// Gives `body` the path of a store while nobody in this process opens it.
     ///
-    /// - Throws: what `body` throws; `databaseOpen` (412) when it is open; as opening does where the manager's directory is
-    ///   missing.
+    /// - Throws: what `body` throws; `databaseOpen` (412) when it is open, also if only a blob keeps it so; as opening does
+    ///   where the manager's directory is missing.
     func withClosedDatabase<Value>(
         _ name: DatabaseName, _ body: (_ path: String) throws(CofferError) -> Value
     ) throws(CofferError) -> Value {
@@ -185,7 +185,7 @@ public final class Manager: Sendable {
             directory: try StoreIdentity(ofDirectoryAt: directory.path(percentEncoded: false)), fileName: name.fileName)
         let path = storePath(name)
         return try Registry.shared.withExclusiveUse(of: place) { () throws(CofferError) in
-            if let identity = try? StoreIdentity(path: path), Registry.shared.database(identity) != nil {
+            if let identity = try? StoreIdentity(path: path), !Registry.shared.waitUntilClosed(identity) {
                 throw CofferError(.databaseOpen, of: Self.subject(name), "close it first")
             }
             return try body(path)
@@ -198,6 +198,11 @@ public final class Manager: Sendable {
         } catch  where error.code == .databaseNotFound {
             return nil
         }
+    }
+
+    /// The database of that name, if it is open.
+    func openDatabase(_ identity: StoreIdentity, _ name: DatabaseName) -> Database? {
+        Registry.shared.database(identity) { Database(name: name.text, manager: self, storage: $0) }
     }
 
     private func register(_ storage: Storage, _ name: DatabaseName) -> Database {

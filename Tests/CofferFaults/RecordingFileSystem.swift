@@ -23,6 +23,7 @@ package final class RecordingFileSystem: FileSystem {
         var lockCount = 0
         var reads: [Range<Int>] = []
         var readError: Int32?
+        var synchronizedDescriptors: [Int32] = []
     }
 
     private let system = SystemFileSystem()
@@ -30,15 +31,16 @@ package final class RecordingFileSystem: FileSystem {
     private let network: String?
     private let reportsFailedWrites: Bool?
     private let beforeLock: (@Sendable (Int) -> Void)?
+    private let beforeUnlock: (@Sendable (Directory) -> Void)?
     private let afterStep: (@Sendable (_ number: Int, _ name: String) -> Void)?
     private let unopenable: String?
     private let state = Lock(State())
 
-    /// `beforeLock` is called with the number of the attempt at a lock that is about to be made, from 1, and `afterStep`
-    /// after each step. Directories whose names start with `unopenable` can't be opened, for want of descriptors.
+    /// `beforeLock` is called with the number of the attempt at a lock that is about to be made, from 1, `beforeUnlock` with
+    /// what is about to be unlocked, and `afterStep` after each step. Directories whose names start with `unopenable` can't be opened, for want of descriptors.
     package init(
         _ fault: Fault? = nil, network: String? = nil, unopenable: String? = nil, reportsFailedWrites: Bool? = nil,
-        beforeLock: (@Sendable (Int) -> Void)? = nil,
+        beforeLock: (@Sendable (Int) -> Void)? = nil, beforeUnlock: (@Sendable (Directory) -> Void)? = nil,
         afterStep: (@Sendable (_ number: Int, _ name: String) -> Void)? = nil
     ) {
         self.fault = fault
@@ -47,6 +49,7 @@ package final class RecordingFileSystem: FileSystem {
         self.network = network
         self.reportsFailedWrites = reportsFailedWrites
         self.beforeLock = beforeLock
+        self.beforeUnlock = beforeUnlock
     }
 
     /// The steps that were attempted.
@@ -60,6 +63,9 @@ package final class RecordingFileSystem: FileSystem {
 
     /// Which bytes of a file were asked for, in order.
     package var reads: [Range<Int>] { state.withLock { $0.reads } }
+
+    /// Which openings of directories were synced, in order: a failed write is reported once to each.
+    package var synchronizedDescriptors: [Int32] { state.withLock { $0.synchronizedDescriptors } }
 
     package func forgetReads() { state.withLock { $0.reads = [] } }
 
@@ -183,6 +189,7 @@ package final class RecordingFileSystem: FileSystem {
     package func synchronize(_ directory: Directory) throws(CofferError) {
         try step("fsync directory \(directory.path.split(separator: "/").last ?? "")") { () throws(CofferError) in
             try system.synchronize(directory)
+            state.withLock { $0.synchronizedDescriptors.append(directory.descriptor) }
             return ((), .synchronizeDirectory(node(try system.status(of: directory).identity)))
         }
     }
@@ -303,5 +310,8 @@ package final class RecordingFileSystem: FileSystem {
         return try system.lock(directory, for: use)
     }
 
-    package func unlock(_ directory: Directory) { system.unlock(directory) }
+    package func unlock(_ directory: Directory) {
+        beforeUnlock?(directory)
+        system.unlock(directory)
+    }
 }

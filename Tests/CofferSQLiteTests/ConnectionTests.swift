@@ -26,7 +26,7 @@ struct ConnectionTests {
         try Connection(path: path, subject: "test", access: access, key: key, cacheByteCount: 1 << 20)
     }
 
-    private func value(_ connection: Connection) throws -> String? {
+    private func value(_ connection: borrowing Connection) throws -> String? {
         try Statement(connection, "SELECT v FROM t WHERE n = 1").first { $0.text(0) }
     }
 
@@ -73,8 +73,8 @@ struct ConnectionTests {
     func anotherKey() throws {
         let path = try create(key: SymmetricKey())
         for access in [Connection.Access.readWrite, .readOnly, .immutable] {
-            #expect(throws: CofferError(.damaged)) { try connect(path, access, SymmetricKey()) }
-            #expect(throws: CofferError(.damaged)) { try connect(path, access, nil) }
+            #expect(throws: CofferError(.damaged)) { _ = try connect(path, access, SymmetricKey()) }
+            #expect(throws: CofferError(.damaged)) { _ = try connect(path, access, nil) }
         }
     }
 
@@ -108,7 +108,7 @@ struct ConnectionTests {
     func missing() throws {
         let path = folder.file("missing.sqlite3")
         for access in [Connection.Access.create, .readWrite, .readOnly, .immutable] {
-            #expect(throws: CofferError(.ioFailed)) { try connect(path, access, SymmetricKey()) }
+            #expect(throws: CofferError(.ioFailed)) { _ = try connect(path, access, SymmetricKey()) }
         }
         #expect(!FileManager.default.fileExists(atPath: path))
     }
@@ -188,12 +188,12 @@ struct ConnectionTests {
         let connection = try connect(create(key: key), .readWrite, key)
         let lasting = Statement(connection, "SELECT v FROM t WHERE n = 1")
         for _ in 0..<10_000 { #expect(try value(connection) == "canary-in-a-row") }
-        #expect(connection.adoptedStatementCount <= 128)
+        #expect(connection.handle.adoptedStatementCount <= 128)
         for _ in 0..<1_000 {
             #expect(try lasting.first { $0.text(0) } == "canary-in-a-row")
             lasting.finalize()
         }
-        #expect(connection.adoptedStatementCount <= 128)
+        #expect(connection.handle.adoptedStatementCount <= 128)
         #expect(try lasting.step())
         try connection.close()
     }

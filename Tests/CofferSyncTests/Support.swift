@@ -70,7 +70,7 @@ final class TestServer: HTTPTransport {
 
     /// The database of that name, made where it isn't there.
     func database(_ name: String = "db") throws -> Database {
-        try stores.manager.database(named: name, encryptionKey: Self.key)
+        try stores.manager.patientDatabase(named: name)
     }
 
     private static func makeKey() -> SymmetricKey {
@@ -79,6 +79,32 @@ final class TestServer: HTTPTransport {
         } catch {
             fatalError("32 bytes are a key: \(error)")
         }
+    }
+}
+
+/// How long a test waits for what must happen before it says that it doesn't: longer than anything takes on a busy machine,
+/// with a sanitizer.
+let longestWait = Duration.seconds(1_200)
+
+/// Waits until `condition` holds; false if it doesn't come to that.
+func eventually(_ condition: () throws -> Bool) async throws -> Bool {
+    let end = ContinuousClock.now + longestWait
+    while try !condition() {
+        guard ContinuousClock.now < end else { return false }
+        try await Task.sleep(for: .milliseconds(5))
+    }
+    return true
+}
+
+extension Manager {
+    /// The database of that name, made where it isn't there. Whoever waits for another's transaction does so for as long as a
+    /// busy machine may take.
+    func patientDatabase(named name: String) throws -> Database {
+        var options = DatabaseOptions()
+        options.create = true
+        options.encryptionKey = TestServer.key
+        options.busyTimeout = longestWait
+        return try openDatabase(named: name, options: options)
     }
 }
 

@@ -13,6 +13,18 @@ struct AsyncTests {
         while !condition() { try await Task.sleep(for: .milliseconds(2)) }
     }
 
+    /// Calls `body` again where it is busy: on a busy machine the thread of a transaction that is over may take longer to let
+    /// go than a call has time to wait.
+    private func untilNotBusy(_ body: () async throws -> Void) async throws {
+        while true {
+            do {
+                return try await body()
+            } catch let error as CofferError where error.code == .busy {
+                try await Task.sleep(for: .milliseconds(2))
+            }
+        }
+    }
+
     @Test("save, read back and delete as their namesakes do")
     func roundTrip() async throws {
         let database = try await stores.manager.database(named: "db", encryptionKey: TestStores.key)
@@ -65,7 +77,7 @@ struct AsyncTests {
     @Test("that wait for a transaction leave the pool's threads to other tasks")
     func poolIsFree() async throws {
         // Other tests may keep the pool from these tasks for as long as they like.
-        let database = try stores.open { $0.busyTimeout = .seconds(600) }
+        let database = try stores.open { $0.busyTimeout = longestWait }
         let mayEnd = Gate()
         try await hold(database, until: mayEnd)
         async let saved: Void = withThrowingTaskGroup(of: Void.self) { group in
@@ -102,8 +114,9 @@ struct AsyncTests {
         #expect(try await long.value == true)
         // Nothing was done for those who left.
         #expect(try database.documentCount == 0)
-        try await database.save(json: json(1))
-        try await database.close()
+        try await untilNotBusy { _ = try await database.save(json: json(1)) }
+        #expect(try database.documentCount == 1)
+        try await untilNotBusy { try await database.close() }
     }
 
     /// They were all refused once, since going to another thread took longer than no time.
@@ -134,7 +147,7 @@ struct AsyncTests {
 
     @Test("that are cancelled before their turn do nothing and say so at once; in it, they end what they do")
     func cancellation() async throws {
-        let database = try stores.open { $0.busyTimeout = .seconds(300) }
+        let database = try stores.open { $0.busyTimeout = longestWait }
         let (isRunning, mayEnd) = (Tally(), Gate())
         let long = Task {
             try await database.inTransaction {

@@ -5,7 +5,7 @@ import Testing
 
 /// Real processes, really killed in the middle of compactions, their own and those by themselves, of purges and of saves of
 /// local documents.
-@Suite("A process killed while it compacts", .serialized, .timeLimit(.minutes(5)))
+@Suite("A process killed while it compacts", .serialized, .timeLimit(.minutes(30)))
 struct CompactionCrashTests {
     let stores = TestStores()
     private var journal: Journal { Journal(path: stores.directory.path + "/journal") }

@@ -164,12 +164,9 @@ struct CompactionTests {
     }
 
     private func waitUntilDropped(_ database: Database) throws -> Bool {
-        for _ in 0..<3_000 {
-            let first = try database.document(withID: "d0").currentRevision?.history.first
-            if try first?.propertiesAvailable == false { return true }
-            Thread.sleep(forTimeInterval: 0.01)
+        try eventually {
+            try database.document(withID: "d0").currentRevision?.history.first?.propertiesAvailable == false
         }
-        return false
     }
 
     @Test("happens by itself when enough was replaced, and not before, nor where it is switched off")
@@ -209,11 +206,10 @@ struct CompactionTests {
             try draft.save()
         }
         let files = try stores.generation().appending(path: "attachments")
-        for _ in 0..<3_000 {
-            if try FileManager.default.contentsOfDirectory(atPath: files.path).count == (isDeletion ? 0 : 1) { break }
-            Thread.sleep(forTimeInterval: 0.01)
-        }
-        #expect(try FileManager.default.contentsOfDirectory(atPath: files.path).count == (isDeletion ? 0 : 1))
+        #expect(
+            try eventually {
+                try FileManager.default.contentsOfDirectory(atPath: files.path).count == (isDeletion ? 0 : 1)
+            })
         #expect(thrown { try saved.attachment(named: "x")?.content }?.code == .attachmentNotFound)
     }
 

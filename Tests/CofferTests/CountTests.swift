@@ -1,3 +1,4 @@
+import Dispatch
 import Foundation
 import Synchronization
 import Testing
@@ -84,5 +85,60 @@ struct CountTests {
             }
         }
         #expect(try counts(database) == [1_000, 1_000])
+    }
+
+    @Test("A count that is made while a purge is committed is not kept")
+    func duringPurge() throws {
+        let counter = DocumentCounter(lastSequence: 3)
+        func count(_ count: Int) throws -> Int {
+            try counter.count(
+                lastSequence: { () throws(CofferError) in 3 }, scan: { () throws(CofferError) in (count, 3) })
+        }
+        #expect(try count(2) == 2 && counter.known == 2)
+        counter.willPurge()
+        #expect(try count(2) == 2 && counter.known == nil)
+        #expect(try count(1) == 1 && counter.known == nil)
+        counter.note(documentDelta: -1, lastSequence: 3, hasPurged: true)
+        #expect(counter.known == nil)
+        #expect(try count(1) == 1 && counter.known == 1)
+    }
+
+    /// Purging gives no new sequence to tell a count by: the one before it was given for an instant after it.
+    @Test("A document that was seen to be purged is not counted any more")
+    func purges() throws {
+        let database = try stores.open { $0.durability = .relaxed }
+        let count = 1_000
+        try database.inTransaction {
+            for number in 0..<count { try database.save(json: json(1), withID: "d\(number)") }
+        }
+        let (isCounted, isSeen) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let isOver = Shared(false)
+        try withBusyProcessors {
+            try onThreads(2) { thread in
+                defer {
+                    isOver.value = true
+                    isCounted.signal()
+                }
+                for number in 0..<count {
+                    let document = database.document(withID: "d\(number)")
+                    if thread == 0 {
+                        isCounted.wait()
+                        if isOver.value { return }
+                        try document.purge()
+                        isSeen.wait()
+                        continue
+                    }
+                    // Known, so that it could be given again.
+                    _ = try database.documentCount
+                    isCounted.signal()
+                    while try !isOver.value && document.currentRevisionID != nil {}
+                    let found = try database.documentCount
+                    isSeen.signal()
+                    guard found == count - number - 1 else {
+                        throw CofferError(.damaged, "\(found) after \(number + 1) purges")
+                    }
+                }
+            }
+        }
     }
 }

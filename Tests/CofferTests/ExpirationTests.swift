@@ -8,11 +8,7 @@ struct ExpirationTests {
     let stores = TestStores()
 
     private func waitUntilGone(_ id: String, in database: Database) throws -> Bool {
-        for _ in 0..<30_000 {
-            if try database.document(withID: id).currentRevisionID == nil { return true }
-            Thread.sleep(forTimeInterval: 0.001)
-        }
-        return false
+        try eventually { try database.document(withID: id).currentRevisionID == nil }
     }
 
     private let later = Date(timeIntervalSinceNow: 3_600)
@@ -37,8 +33,9 @@ struct ExpirationTests {
         #expect(try waitUntilGone("a", in: database) && waitUntilGone("b", in: database))
         #expect(try database.documentCount == 1 && database.documentIDs() == ["c"])
         #expect(try database.document(withID: "a").expirationDate == nil)
-        #expect(told.wait(for: 9))
-        #expect(told.ids[7...].sorted { $0[0] < $1[0] } == [["!a"], ["!b"]])
+        // In one commit or two: on a busy machine both are due when the first is looked for.
+        #expect(eventually { told.ids.joined().count == 9 })
+        #expect(told.ids[7...].joined().sorted() == ["!a", "!b"])
         // What the others leave is what one document needs.
         try database.document(withID: "c").setExpirationDate(.distantPast)
         #expect(try waitUntilGone("c", in: database))
@@ -56,20 +53,27 @@ struct ExpirationTests {
     /// Nothing was to be done when the first one's time came, since that was done by then.
     @Test("are purged in time though nothing was due when others were looked for")
     func inTime() throws {
-        var database = try stores.open()
-        for id in ["a", "b", "c"] { try database.save(json: json(1), withID: id) }
-        try database.document(withID: "a").setExpirationDate(.now + 0.1)
-        try database.close()
-        Thread.sleep(forTimeInterval: 0.15)
-        database = try stores.open()
-        #expect(try database["a"] == nil)
-        let start = ContinuousClock.now
-        try database.document(withID: "b").setExpirationDate(.now + 0.5)
-        try database.document(withID: "c").setExpirationDate(.now + 1.5)
-        try database.document(withID: "b").purge()
-        #expect(try waitUntilGone("c", in: database))
-        // It would pause for ten seconds where something that is due can't be purged.
-        #expect(ContinuousClock.now - start < .seconds(9))
+        // It would pause for ten seconds each time where something that is due can't be purged. A busy machine takes so long
+        // once, perhaps.
+        var times: [Duration] = []
+        repeat {
+            let name = "db\(times.count)"
+            var database = try stores.open(name)
+            for id in ["a", "b", "c"] { try database.save(json: json(1), withID: id) }
+            try database.document(withID: "a").setExpirationDate(.now + 0.1)
+            try database.close()
+            Thread.sleep(forTimeInterval: 0.15)
+            database = try stores.open(name)
+            #expect(try database["a"] == nil)
+            let start = ContinuousClock.now
+            try database.document(withID: "b").setExpirationDate(.now + 0.5)
+            try database.document(withID: "c").setExpirationDate(.now + 1.5)
+            try database.document(withID: "b").purge()
+            #expect(try waitUntilGone("c", in: database))
+            times.append(ContinuousClock.now - start)
+            try database.close()
+        } while times[times.count - 1] >= .seconds(9) && times.count < 20
+        #expect(times.contains { $0 < .seconds(9) })
     }
 
     @Test("say when, to the millisecond, across openings; nil takes it back")
@@ -113,12 +117,13 @@ struct ExpirationTests {
             try database.save(json: json(number), withID: "d\(number)")
         }
         try database.save(json: json(1), withID: "soon")
-        try database.inTransaction {
-            let date = Date(timeIntervalSinceNow: 0.15)
-            for number in 0..<499 { try database.document(withID: "d\(number)").setExpirationDate(date) }
+        // Beside the timer, which would purge them before a busy machine has closed the database.
+        try database.storage.write { (writer) throws(CofferError) in
+            try writer.change { () throws(CofferError) in
+                for number in 0..<499 { try writer.tables.expirations.set(.init("d\(number)"), 1_000) }
+            }
         }
         try database.close()
-        Thread.sleep(forTimeInterval: 0.2)
         let before = try stores.snapshot()
         let reader = try stores.open { $0.readOnly = true }
         #expect(try reader["d0"]?["n"] == 0 && reader.documentCount == 501)
@@ -183,5 +188,29 @@ struct ExpirationTests {
             #expect(thrown { try database.documentCount }?.code == .closed)
             #expect(try stores.open("db\(number)", key: nil).documentCount == 0)
         }
+    }
+
+    /// Any error of the look for the next one was taken for none, and it slept for ever.
+    @Test("A document is purged when it has expired, though the timer couldn't read at first")
+    func unreadable() throws {
+        // Each read opens the file.
+        let database = try stores.open { $0.idleReaderLimit = 0 }
+        try database.save(json: json(1), withID: "a")
+        // Only the timer below is notified of it.
+        try database.storage.write { (writer) throws(CofferError) in
+            try writer.change { () throws(CofferError) in try writer.tables.expirations.set(.init("a"), 1_000) }
+        }
+        let (file, away) = (try stores.databaseFile(), try stores.generation().appending(path: "away"))
+        try FileManager.default.moveItem(at: file, to: away)
+        #expect(thrown { try database.documentIDs() } != nil)
+        let timer = ExpirationTimer(pause: .milliseconds(10))
+        for _ in 0..<10 {
+            timer.reconsider(database.storage)
+            Thread.sleep(forTimeInterval: 0.02)
+        }
+        try FileManager.default.moveItem(at: away, to: file)
+        #expect(try waitUntilGone("a", in: database))
+        timer.finish()
+        try database.close()
     }
 }

@@ -116,3 +116,51 @@ struct ValidationTests {
         #expect(try database.documentCount == 2)
     }
 }
+
+/// What a function holds may use the database when it is let go of. That once was within the lock of the functions.
+@Suite("Functions that are taken away")
+struct EndedFunctionTests {
+    let stores = TestStores()
+
+    /// Looks at the functions of its database as it ends.
+    private final class Last: Sendable {
+        private let database: Database
+        private let ended: Gate
+
+        init(_ database: Database, _ ended: Gate) {
+            self.database = database
+            self.ended = ended
+        }
+
+        deinit {
+            if !database.hasValidation(named: "last"), database.filter(named: "last") == nil { ended.open() }
+        }
+    }
+
+    @Test(
+        "What a validation or filter holds can use its database as it ends", arguments: [true, false], [true, false])
+    func deinits(isValidation: Bool, isReplaced: Bool) throws {
+        let database = try stores.open()
+        let (ended, isDone) = (Gate(), Gate())
+        do {
+            let last = Last(database, ended)
+            if isValidation {
+                database.setValidation(named: "last") { _ in withExtendedLifetime(last) {} }
+            } else {
+                database.setFilter(named: "last") { _, _ in withExtendedLifetime(last) { true } }
+            }
+        }
+        Thread {
+            if isReplaced {
+                if isValidation { database.setValidation(named: "last") { _ in } }
+                if !isValidation { database.setFilter(named: "last") { _, _ in true } }
+            }
+            database.setValidation(named: "last", nil)
+            database.setFilter(named: "last", nil)
+            isDone.open()
+        }.start()
+        #expect(isDone.wait())
+        if !isReplaced { #expect(ended.wait()) }
+        try database.close()
+    }
+}

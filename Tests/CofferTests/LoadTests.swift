@@ -5,7 +5,7 @@ import Testing
 @testable import Coffer
 
 /// Everything at once, for as long as it takes.
-@Suite("Load", .serialized, .timeLimit(.minutes(10)))
+@Suite("Load", .serialized, .timeLimit(.minutes(30)))
 struct LoadTests {
     let stores = TestStores()
 

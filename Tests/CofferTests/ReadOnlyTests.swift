@@ -1,3 +1,4 @@
+import CofferFaults
 import Foundation
 import Testing
 
@@ -39,6 +40,23 @@ struct ReadOnlyTests {
         #expect(
             FileManager.default.fileExists(atPath: try stores.databaseFile("crashed").path + "-shm") == hasLogIndex)
         #expect(try stores.open("crashed").documentCount == 20)
+    }
+
+    /// It was removed after the unlocking, when it could be another process's that had opened the store for writing.
+    @Test("A log's index that was made for reading is removed before the store is unlocked")
+    func removesLogIndexInTime() throws {
+        try crash("crashed", hasLogIndex: false)
+        let index = try stores.databaseFile("crashed").path + "-shm"
+        let isThere = Shared<[Bool]>([])
+        let recording = RecordingFileSystem(beforeUnlock: { _ in
+            isThere.value.append(FileManager.default.fileExists(atPath: index))
+        })
+        let watched = TestStores(sharing: stores.directory.path, fileSystem: recording)
+        let database = try watched.open("crashed") { $0.readOnly = true }
+        #expect(try database.documentCount == 20)
+        #expect(FileManager.default.fileExists(atPath: index))
+        try database.close()
+        #expect(isThere.value.first == false)
     }
 
     @Test("without a log makes no file, and changes none")

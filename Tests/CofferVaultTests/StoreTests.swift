@@ -27,6 +27,7 @@ struct StoreTests {
 
     @Test("has the names, the permissions and the numbers of a first generation")
     func layout() throws {
+        let began = UInt64(Date().timeIntervalSince1970)
         let (store, unlocked) = try LockedStore.create(
             path: scratch.store, key: SymmetricKey(password: "password"), passwordCost: .scrypt(log2N: 11, p: 3),
             attachmentNames: .keyed
@@ -41,7 +42,7 @@ struct StoreTests {
         #expect(manifest.slots.map(\.derivation) == [.scrypt(log2N: 11, r: 8, p: 3)])
         #expect(unlocked.openedSlot == manifest.slots.first?.id)
         let created = try #require(manifest.slots.first?.creationTime)
-        #expect(abs(Double(created) - Date().timeIntervalSince1970) < 60)
+        #expect((began...UInt64(Date().timeIntervalSince1970)).contains(created))
 
         let generation = manifest.generationName
         #expect(generation.hasPrefix("g0000000000000001-"))
@@ -98,7 +99,7 @@ struct StoreTests {
     }
 
     @Test(
-        "has a MANIFEST that is a file and nothing else", .timeLimit(.minutes(5)),
+        "has a MANIFEST that is a file and nothing else", .timeLimit(.minutes(30)),
         arguments: ["link", "directory", "fifo"])
     func manifestKinds(kind: String) throws {
         try makeStore(at: scratch.store)

@@ -291,7 +291,8 @@ struct AttachmentCommandTests {
             // A pipe holds 64 KiB, so that the rest has been read when this returns.
             #expect(write(writer, some, some.count) == some.count)
             kill(process, signal)
-            usleep(200_000)
+            // Before it sees the end of what it reads.
+            try CofferProcess.waitForEnd(of: process)
         }
         #expect(outcome.status == 130)
         #expect(try coffer("ls").output.isEmpty)

@@ -71,6 +71,21 @@ struct CheckCommandTests {
         #expect(try run("check", "people.coffer", "--json").objects.first?["kind"] as? String == "manifest")
     }
 
+    @Test("The command check says what a page of zeros means, and what to do about a damaged store")
+    func zeroPage() throws {
+        let database = try file("db.sqlite3")
+        var data = try Data(contentsOf: database)
+        data.resetBytes(in: 4096..<3 * 4096)
+        try data.write(to: database)
+        let result = try run("check", "people.coffer", "--level", "pages")
+        #expect(result.status == 26)
+        #expect(result.lines.count(where: { $0.contains("it is all zeros, which an encrypted page never is") }) == 2)
+        #expect(result.errors.contains("hint: coffer salvage copies what can still be read to a new store"))
+        let json = try run("check", "people.coffer", "--level", "pages", "--json").objects
+        #expect(json.map { $0["page"] as? Int } == [2, 3, nil])
+        #expect((json.first?["detail"] as? String)?.contains("it was never written, or was lost") == true)
+    }
+
     @Test("changes no byte, and refuses what it can't check")
     func refused() throws {
         let before = try work.contents(of: "people.coffer")

@@ -7,6 +7,19 @@ import Glibc
 import Darwin
 #endif
 
+/// How long a test waits for what must happen before it says that it doesn't: longer than anything takes on a busy machine.
+let longestWait = Duration.seconds(1_200)
+
+/// Waits until `condition` holds; false if it doesn't come to that.
+func eventually(_ condition: () throws -> Bool) rethrows -> Bool {
+    let end = ContinuousClock.now + longestWait
+    while try !condition() {
+        guard ContinuousClock.now < end else { return false }
+        usleep(1_000)
+    }
+    return true
+}
+
 /// The built command, run as a process of its own: in a session without a terminal, unless a test brings one.
 struct CofferProcess {
     /// How it ended, and what it wrote.
@@ -123,12 +136,9 @@ struct CofferProcess {
 
     /// The first line that a process has written to a file; nil when it ends without one.
     static func firstLine(of path: String, by process: pid_t) throws -> String? {
-        let end = ContinuousClock.now + .seconds(60)
+        let end = ContinuousClock.now + longestWait
         while true {
-            var information = siginfo_t()
-            let hasEnded =
-                waitid(P_PID, id_t(process), &information, WEXITED | WNOHANG | WNOWAIT) == 0
-                && information.si_signo == SIGCHLD
+            let hasEnded = hasEnded(process)
             let text = try text(path)
             if let lineEnd = text.firstIndex(of: "\n") { return String(text[..<lineEnd]) }
             if hasEnded { return nil }
@@ -137,13 +147,25 @@ struct CofferProcess {
         }
     }
 
+    /// Whether `process` has ended; it is still there to be waited for.
+    static func hasEnded(_ process: pid_t) -> Bool {
+        var information = siginfo_t()
+        return waitid(P_PID, id_t(process), &information, WEXITED | WNOHANG | WNOWAIT) == 0
+            && information.si_signo == SIGCHLD
+    }
+
+    /// Returns when `process` has ended, whoever waits for it then.
+    static func waitForEnd(of process: pid_t) throws {
+        if !eventually({ hasEnded(process) }) { throw DidNotEnd() }
+    }
+
     private static func text(_ path: String) throws -> String {
         FileManager.default.fileExists(atPath: path) ? try String(contentsOfFile: path, encoding: .utf8) : ""
     }
 
     /// The exit status of `process`, or 128 and the number of the signal that ended it.
     private static func wait(for process: pid_t) throws -> Int32 {
-        let end = ContinuousClock.now + .seconds(60)
+        let end = ContinuousClock.now + longestWait
         var status: Int32 = 0
         while waitpid(process, &status, WNOHANG) == 0 {
             guard ContinuousClock.now < end else { throw DidNotEnd() }
@@ -194,7 +216,7 @@ final class FakeTerminal {
         let before = shown.endIndex.utf16Offset(in: shown)
         while !shown.dropFirst(before).contains(text) {
             var ready = pollfd(fd: master, events: Int16(POLLIN), revents: 0)
-            guard poll(&ready, 1, 20_000) == 1 else { throw SaidNothing(shown: shown) }
+            guard poll(&ready, 1, Int32(longestWait / .milliseconds(1))) == 1 else { throw SaidNothing(shown: shown) }
             var bytes = [UInt8](repeating: 0, count: 4096)
             let count = read(master, &bytes, bytes.count)
             guard count > 0 else { throw SaidNothing(shown: shown) }

@@ -245,12 +245,10 @@ struct FailingExportTests {
         }
     }
 
-    /// Returns when there is a file or folder of that name, or after ten seconds.
-    private func wait(for name: String) {
-        let end = ContinuousClock.now + .seconds(10)
-        while !FileManager.default.fileExists(atPath: work.folder.appending(path: name).path), .now < end {
-            usleep(500)
-        }
+    /// Returns when there is a file or folder of that name, or when the process that should make it has ended.
+    private func wait(for name: String, by process: pid_t) {
+        let path = work.folder.appending(path: name).path
+        _ = eventually { FileManager.default.fileExists(atPath: path) || CofferProcess.hasEnded(process) }
     }
 
     @Test("for damage in a content leaves nothing, names it, and ends with 26")
@@ -284,13 +282,12 @@ struct FailingExportTests {
         let ends = open(pipe, O_RDWR | O_CLOEXEC | O_NONBLOCK)
         let outcome = try CofferProcess.run(
             ["export", "people.coffer", "--attachments", "d"] + key, in: work.folder, .init(outputPath: pipe)
-        ) { _ in
+        ) { process in
             // It waits in the documents that come before those with contents.
-            wait(for: "d")
+            wait(for: "d", by: process)
             try work.write("half of it", to: "d/ab767e3e5b35d41848dcfac801276ee9634d7e9d.blob")
-            let end = ContinuousClock.now + .seconds(3)
             var bytes = [UInt8](repeating: 0, count: 65_536)
-            while .now < end { if read(ends, &bytes, bytes.count) <= 0 { usleep(1_000) } }
+            _ = eventually { read(ends, &bytes, bytes.count) <= 0 && CofferProcess.hasEnded(process) }
         }
         close(ends)
         unlink(pipe)
@@ -335,7 +332,7 @@ struct FailingExportTests {
         let outcome = try CofferProcess.run(
             ["export", "people.coffer", "--attachments", "d"] + key, in: work.folder, .init(outputPath: pipe)
         ) { process in
-            wait(for: "d")
+            wait(for: "d", by: process)
             usleep(500_000)
             kill(process, signal)
         }
@@ -351,7 +348,7 @@ struct FailingExportTests {
         let outcome = try CofferProcess.run(
             ["export", "people.coffer", "out", "--attachments", "d"] + key, in: work.folder
         ) { process in
-            wait(for: "out.partial")
+            wait(for: "out.partial", by: process)
             kill(process, SIGKILL)
         }
         #expect(outcome.status == 128 + SIGKILL)

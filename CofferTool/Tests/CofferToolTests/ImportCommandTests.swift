@@ -148,7 +148,8 @@ struct ImportCommandTests {
     func cancelled(signal: Int32) throws {
         let outcome = try importWaiting { process in
             kill(process, signal)
-            usleep(200_000)
+            // Before it sees the end of what it reads.
+            try CofferProcess.waitForEnd(of: process)
         }
         #expect(outcome.status == 130)
         #expect(try ids == [])
@@ -173,7 +174,8 @@ struct ImportCommandTests {
     func killed() throws {
         let outcome = try importWaiting { process in
             kill(process, SIGKILL)
-            usleep(200_000)
+            // Before it sees the end of what it reads.
+            try CofferProcess.waitForEnd(of: process)
         }
         #expect(outcome.status == 128 + SIGKILL)
         #expect(try ids == [])

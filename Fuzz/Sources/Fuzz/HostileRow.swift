@@ -86,5 +86,5 @@ struct HostileRow {
     }
 
     /// - Throws: where the change leads to what SQLite does not allow.
-    func apply(to connection: Connection) throws { try connection.execute(assembled: sql) }
+    func apply(to connection: borrowing Connection) throws { try connection.execute(assembled: sql) }
 }

@@ -29,7 +29,7 @@ final class RenamedContents: Sendable {
 
 extension Storage {
     /// The row of a content, by its digest or by the one that it had before it came; nil where there is none.
-    func attachment(_ key: AttachmentKey, _ tables: DocumentTables) throws(CofferError) -> AttachmentRow? {
+    func attachment(_ key: AttachmentKey, _ tables: borrowing DocumentTables) throws(CofferError) -> AttachmentRow? {
         if let row = try tables.attachments.attachment(key) { return row }
         guard case .foreign(let digest) = key, let sha1 = renamedContents.sha1(of: digest) else { return nil }
         return try tables.attachments.attachment(.sha1(sha1))

@@ -9,12 +9,13 @@ extension Storage {
     /// Few bytes inside a transaction of the calling thread stay in memory, as ciphertext where the store is encrypted. They
     /// get a file when the transaction needs one, and by its end.
     func stage(_ data: Data) throws(CofferError) -> StagedAttachment {
-        guard let writer = writerIfHeld, writer.depth > 0, writer.attachments.canSeal(data.count) else {
+        let ownAttachments = ifWriting { $0.state.depth > 0 ? $0.attachments : nil } ?? nil
+        guard let attachments = ownAttachments, attachments.canSeal(data.count) else {
             return try stage(DataSource(data))
         }
         try checkUsable()
         return try unsafe data.bytes.withUnsafeBytes { (bytes) throws(CofferError) in
-            try unsafe writer.attachments.seal(bytes)
+            try unsafe attachments.seal(bytes)
         }
     }
 

@@ -44,7 +44,7 @@ extension Document {
     }
 
     private func revisions(
-        _ read: (DocumentTables, DocumentRow) throws(CofferError) -> [StoredRevision]
+        _ read: (borrowing DocumentTables, DocumentRow) throws(CofferError) -> [StoredRevision]
     ) throws(CofferError) -> [SavedRevision] {
         let id = try checkedID
         let found: [StoredRevision] = try database.storage.read { (tables) throws(CofferError) in
@@ -120,7 +120,7 @@ extension Document {
     }
 
     private func purge(
-        _ ids: (DocumentTables, DocumentRow) throws(CofferError) -> [RevisionID]
+        _ ids: (borrowing DocumentTables, DocumentRow) throws(CofferError) -> [RevisionID]
     ) throws(CofferError) -> [RevisionID] {
         let document = try checkedID
         let storage = database.storage

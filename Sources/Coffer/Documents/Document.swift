@@ -107,7 +107,7 @@ public final class Document: Sendable {
     }
 
     /// The id, which an entry of an index says.
-    func checkedID(in tables: DocumentTables) throws(CofferError) -> DocumentID {
+    func checkedID(in tables: borrowing DocumentTables) throws(CofferError) -> DocumentID {
         do throws(CofferError) {
             return try checkedID
         } catch {

@@ -116,7 +116,7 @@ extension Writer {
     private func makeRevisionID(
         parent: RevisionID?, _ draft: RevisionDraft, _ body: CanonicalBody
     ) throws(CofferError) -> RevisionID {
-        try RevisionID.make(parent: parent, isDeletion: draft.isDeletion, body: body, digest: &digest)
+        try RevisionID.make(parent: parent, isDeletion: draft.isDeletion, body: body, digest: &state.digest)
     }
 
     /// The draft's content, with the attachments that it has from its parent.

@@ -148,7 +148,7 @@ public final class SavedRevision: Sendable {
     ///
     /// - Throws: `revisionNotFound` (404) where it is not there any more, as after its transaction was rolled back.
     private func read<Value>(
-        _ body: (DocumentTables) throws(CofferError) -> Value
+        _ body: (borrowing DocumentTables) throws(CofferError) -> Value
     ) throws(CofferError) -> Value {
         try database.storage.read { (tables) throws(CofferError) in
             guard try tables.hasRevision(sequence: stored.sequence) else {

@@ -3,10 +3,10 @@ internal import CofferSealing
 internal import CofferSQLite
 
 /// The statements that remove a document without a trace.
-final class PurgeTables {
+struct PurgeTables: ~Copyable {
     private let uses, revisions, leaves, document, expiration, keepSequence: Statement
 
-    init(_ connection: Connection) {
+    init(_ connection: borrowing Connection) {
         uses = Statement(
             connection,
             """
@@ -48,7 +48,7 @@ extension Writer {
         guard let row = try tables.document(id) else { return false }
         try notePurged(row)
         try change { () throws(CofferError) in
-            try purging.purge(id, number: row.number, lastSequence: lastSequence)
+            try purging.purge(id, number: row.number, lastSequence: state.lastSequence)
             if try indexTablesAreThere() { try indexing.forget(row.number) }
         }
         notePurged(id, before: row.flags)
@@ -75,7 +75,7 @@ extension Writer {
             return removed.map(\.id)
         }
         let after = try change { () throws(CofferError) in
-            try purging.keep(lastSequence)
+            try purging.keep(state.lastSequence)
             for revision in removed { try treeChanges.deleteRevision(revision.tag) }
             try treeChanges.deleteLeaves(ofDocument: row.number)
             var after = DocumentRow(

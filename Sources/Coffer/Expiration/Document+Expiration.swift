@@ -37,7 +37,7 @@ extension Document {
         try database.storage.write { (writer) throws(CofferError) in
             guard try writer.tables.document(id) != nil else { throw CofferError(.documentNotFound, of: subject) }
             try writer.change { () throws(CofferError) in try writer.tables.expirations.set(id, time) }
-            writer.hasChangedExpirations = true
+            writer.state.hasChangedExpirations = true
         }
     }
 }

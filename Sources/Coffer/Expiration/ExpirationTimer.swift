@@ -15,14 +15,17 @@ final class ExpirationTimer: Sendable {
     }
     private nonisolated(unsafe) var state = State()
 
-    /// How long it waits after a purge that found the database busy or the disk full.
-    private static let pause = 10_000
+    /// How many milliseconds it waits after a purge that found the database busy or the disk full, or a read that failed.
+    private let pauseMilliseconds: Int64
 
     /// How long it sleeps at most: who sleeps longer may miss that the clock was set.
     private static let longestSleep: Int64 = 30 * 24 * 3600 * 1_000
 
     /// Documents that are purged in one transaction, so that others who write need not wait long.
     private static let purgeLimit = 200
+
+    /// - Parameter pause: how long it waits after something failed that may pass. Default: 10 seconds.
+    init(pause: Duration = .seconds(10)) { pauseMilliseconds = Int64(pause / .milliseconds(1)) }
 
     /// Milliseconds since 1970; nil when that is no number. Dates that are too far away are as far as can be.
     static func time(of date: Date) -> Int64? {
@@ -68,19 +71,27 @@ final class ExpirationTimer: Sendable {
             } while count == Self.purgeLimit
             sleepUntilNext(pausing: count == 0)
         } catch {
-            switch error.code {
-            case .closed, .reopenRequired, .ioFailed, .damaged: sleep(until: nil)
-            default: sleep(until: Self.now + Int64(Self.pause))
-            }
+            // Damage would only be looked for again.
+            if error.code == .damaged { sleep(until: nil) } else { sleep(after: error) }
         }
+    }
+
+    /// Tries again in a while, unless the store has to be opened again first.
+    private func sleep(after error: CofferError) {
+        let isOver = error.code == .closed || error.code == .reopenRequired
+        sleep(until: isOver ? nil : Self.now + pauseMilliseconds)
     }
 
     /// - Parameter pausing: whether what is due by now can wait, since nothing came of it a moment ago.
     private func sleepUntilNext(pausing: Bool = false) {
         guard let storage = unsafe state.storage else { return }
-        let next = try? storage.read { (tables) throws(CofferError) in try tables.expirations.next() }
-        let now = Self.now
-        sleep(until: (next ?? nil).map { pausing && $0 <= now ? now + Int64(Self.pause) : $0 })
+        do throws(CofferError) {
+            let next = try storage.read { (tables) throws(CofferError) in try tables.expirations.next() }
+            let now = Self.now
+            sleep(until: next.map { pausing && $0 <= now ? now + pauseMilliseconds : $0 })
+        } catch {
+            sleep(after: error)
+        }
     }
 
     private func sleep(until time: Int64?) {

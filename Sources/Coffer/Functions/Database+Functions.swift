@@ -57,16 +57,16 @@ extension Writer {
         try checkNotInFunction()
         let documentID = try document.checkedID
         let stored = StoredRevision(
-            sequence: lastSequence + 1, document: number ?? lastSequence + 1, parent: parent, isDeletion: isDeletion,
+            sequence: nextSequence, document: number ?? nextSequence, parent: parent, isDeletion: isDeletion,
             id: id, body: body.bytes)
         let parentRevision = try parent.map { (sequence) throws(CofferError) in
             SavedRevision(document: document, try tables.revision(sequence: sequence, of: documentID))
         }
         let revision = ProposedRevision(
             SavedRevision(document: document, stored), parentRevision: parentRevision, isFromPeer: isFromPeer)
-        let isInAnother = isInFunction
-        isInFunction = true
-        defer { isInFunction = isInAnother }
+        let isInAnother = state.isInFunction
+        state.isInFunction = true
+        defer { state.isInFunction = isInAnother }
         for (name, validation) in validations {
             do {
                 try validation(revision)

@@ -12,15 +12,18 @@ final class DatabaseFunctions: Sendable {
     private let state = Lock(State())
     private let mayValidate = Atomic(false)
 
+    // What was set before is let go of outside the lock: what it holds may end here.
+
     func setValidation(_ name: String, _ body: (@Sendable (ProposedRevision) throws -> Void)?) {
-        state.withLock { state in
-            Self.set(name, body, in: &state.validations)
+        _ = state.withLock { state in
+            let former = Self.set(name, body, in: &state.validations)
             mayValidate.store(!state.validations.isEmpty, ordering: .releasing)
+            return former
         }
     }
 
     func setFilter(_ name: String, _ body: RevisionFilter?) {
-        state.withLock { Self.set(name, body, in: &$0.filters) }
+        _ = state.withLock { Self.set(name, body, in: &$0.filters) }
     }
 
     func filter(_ name: String) -> RevisionFilter? {
@@ -39,10 +42,14 @@ final class DatabaseFunctions: Sendable {
         hasValidations ? state.withLock(\.validations) : []
     }
 
-    private static func set<Body>(_ name: String, _ body: Body?, in all: inout [(name: String, body: Body)]) {
-        all.removeAll { $0.name.utf8.elementsEqual(name.utf8) }
-        guard let body else { return }
+    /// - Returns: what had that name before.
+    private static func set<Body>(
+        _ name: String, _ body: Body?, in all: inout [(name: String, body: Body)]
+    ) -> (name: String, body: Body)? {
+        let former = all.firstIndex { $0.name.utf8.elementsEqual(name.utf8) }.map { all.remove(at: $0) }
+        guard let body else { return former }
         let place = all.firstIndex { name.utf8.lexicographicallyPrecedes($0.name.utf8) } ?? all.count
         all.insert((name, body), at: place)
+        return former
     }
 }

@@ -42,12 +42,12 @@ extension Writer {
         if revision.isDeletion {
             byteCount += Self.usualByteCount + (try tables.attachments.byteCount(usedBy: sequence))
         }
-        changes.noteReclaimable(byteCount)
+        state.changes.noteReclaimable(byteCount)
     }
 
     /// Notes what a compaction would give back of a document that is purged.
     func notePurged(_ row: DocumentRow) throws(CofferError) {
-        changes.noteReclaimable(Self.usualByteCount + (try tables.attachments.byteCount(usedBy: row.winner)))
+        state.changes.noteReclaimable(Self.usualByteCount + (try tables.attachments.byteCount(usedBy: row.winner)))
     }
 
     /// What a document holds that nobody has looked at.
@@ -58,21 +58,21 @@ extension Writer {
     ///
     /// Called before each commit of an outermost transaction.
     func noteReclaimable() throws(CofferError) {
-        let new = changes.reclaimableByteCount
+        let new = state.changes.reclaimableByteCount
         guard new > 0 else { return }
         let installed = installation.files.reduce(0) { $0 + $1.digest.byteCount }
-        reclaimableByteCount = reclaimableByteCount.addingSaturated(new).addingSaturated(installed)
-        guard reclaimableByteCount >> 20 != notedReclaimableByteCount >> 20 else { return }
-        try compacting.note(reclaimable: reclaimableByteCount)
-        notedReclaimableByteCount = reclaimableByteCount
+        state.reclaimableByteCount = state.reclaimableByteCount.addingSaturated(new).addingSaturated(installed)
+        guard state.reclaimableByteCount >> 20 != state.notedReclaimableByteCount >> 20 else { return }
+        try compacting.note(reclaimable: state.reclaimableByteCount)
+        state.notedReclaimableByteCount = state.reclaimableByteCount
     }
 
     /// Begins to count anew: everything was given back.
     func forgetReclaimable() throws(CofferError) {
-        reclaimableByteCount = 0
-        nextCompactionByteCount = 0
-        guard try tables.compaction.reclaimable() > 0 else { return notedReclaimableByteCount = 0 }
+        state.reclaimableByteCount = 0
+        state.nextCompactionByteCount = 0
+        guard try tables.compaction.reclaimable() > 0 else { return state.notedReclaimableByteCount = 0 }
         try change { () throws(CofferError) in try compacting.note(reclaimable: 0) }
-        notedReclaimableByteCount = 0
+        state.notedReclaimableByteCount = 0
     }
 }

@@ -40,7 +40,7 @@ struct Compaction {
     }
 
     /// Runs one step, and lets others write before the next.
-    private func step<Value>(_ body: (Writer) throws(CofferError) -> Value) throws(CofferError) -> Value {
+    private func step<Value>(_ body: (borrowing Writer) throws(CofferError) -> Value) throws(CofferError) -> Value {
         try monitor.check(storage)
         defer { storage.letOthersWrite() }
         return try storage.alone { (writer) throws(CofferError) in try storage.write(in: writer, body) }
@@ -156,7 +156,7 @@ struct Compaction {
                 // Making the file shorter means moving what is at its end, which may be a page that can't be read.
                 if try writer.tables.indexes.haveAbandonedPages() { return before }
                 // 2 MiB at a time.
-                try writer.connection.execute("PRAGMA incremental_vacuum(512)")
+                try writer.tables.connection.execute("PRAGMA incremental_vacuum(512)")
                 return try writer.compacting.pages()
             }
             monitor.advance(itemCount: max(0, before.free - pages.free))
@@ -177,12 +177,12 @@ extension Storage {
 
     /// Runs `body` in a transaction of the writer, which is on the disk when this returns, whatever others promise.
     func durably<Value>(
-        _ writer: Writer, _ body: (Writer) throws(CofferError) -> Value
+        _ writer: borrowing Writer, _ body: (borrowing Writer) throws(CofferError) -> Value
     ) throws(CofferError) -> Value {
         guard settings.durability == .relaxed else { return try write(in: writer, body) }
-        try writer.connection.execute("PRAGMA synchronous = FULL")
+        try writer.tables.connection.execute("PRAGMA synchronous = FULL")
         // Where that fails commits stay more durable than was asked for.
-        defer { try? writer.connection.execute("PRAGMA synchronous = NORMAL") }
+        defer { try? writer.tables.connection.execute("PRAGMA synchronous = NORMAL") }
         return try write(in: writer) { (writer) throws(CofferError) in
             // Without a change there would be no commit, and what was committed before would stay where it is.
             try writer.change { () throws(CofferError) in try writer.compacting.touch() }

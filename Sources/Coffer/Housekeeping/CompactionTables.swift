@@ -4,10 +4,10 @@ internal import CofferSQLite
 internal import CofferVault
 
 /// The reading statements of one connection for compactions.
-final class CompactionTables {
+struct CompactionTables: ~Copyable {
     private let listBranched, listReplaced, findNext, findPosition, findReclaimable: Statement
 
-    init(_ connection: Connection) {
+    init(_ connection: borrowing Connection) {
         listBranched = Statement(connection, "SELECT DISTINCT document FROM leaves")
         listReplaced = Statement(
             connection,
@@ -59,12 +59,12 @@ final class CompactionTables {
 }
 
 /// The writing statements for compactions.
-final class CompactionChanges {
+struct CompactionChanges: ~Copyable {
     private let findDocument, findRow, removeRow, insertRow, dropUses, findUnused, removeAttachment, noteInfo,
         touchInfo: Statement
     private let countPages, countFreePages: Statement
 
-    init(_ connection: Connection) {
+    init(_ connection: borrowing Connection) {
         findDocument = Statement(
             connection,
             """

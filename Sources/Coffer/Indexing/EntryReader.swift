@@ -43,7 +43,7 @@ struct EntryReader {
     ///   - make: is called in the snapshot that the entries are read in, and perhaps once more for an entry that it has seen. It
     ///     adds how many bytes it has read beside the entry.
     mutating func nextBatch<Row>(
-        _ count: Int = .max, _ make: (DocumentTables, IndexEntry, inout Int) throws(CofferError) -> Row?
+        _ count: Int = .max, _ make: (borrowing DocumentTables, IndexEntry, inout Int) throws(CofferError) -> Row?
     ) throws(CofferError) -> [Row] {
         var remakeCount = 0
         while !ranges.isEmpty && count > 0 {
@@ -74,8 +74,8 @@ struct EntryReader {
 
     /// - Returns: false where the index isn't there, or isn't what it was.
     private mutating func read<Row>(
-        _ tables: DocumentTables, _ count: Int,
-        _ make: (DocumentTables, IndexEntry, inout Int) throws(CofferError) -> Row?, _ batch: inout [Row]
+        _ tables: borrowing DocumentTables, _ count: Int,
+        _ make: (borrowing DocumentTables, IndexEntry, inout Int) throws(CofferError) -> Row?, _ batch: inout [Row]
     ) throws(CofferError) -> Bool {
         guard try tables.indexes.areUsable(), let index = try tables.indexes.index(kind, name) else {
             // Where nobody may make it, and nobody has, it has no entries.

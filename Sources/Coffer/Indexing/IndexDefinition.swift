@@ -134,6 +134,12 @@ final class OpenIndexes: Sendable {
     }
 
     private let state = Lock(State())
+    private let healings = Atomic(0)
+
+    /// How often damaged indexes were healed while the store is open.
+    var healingCount: Int { healings.load(ordering: .acquiring) }
+
+    func noteHealing() { healings.add(1, ordering: .acquiringAndReleasing) }
 
     subscript(kind: IndexKind, name: String) -> OpenIndex {
         state.withLock { state in

@@ -63,7 +63,7 @@ extension Storage {
 
     /// Reads what indexes say of themselves, in one snapshot.
     func readIndexes<Value>(
-        _ body: (DocumentTables) throws(CofferError) -> Value
+        _ body: (borrowing DocumentTables) throws(CofferError) -> Value
     ) throws(CofferError) -> Value {
         try healingIndexes { () throws(CofferError) in try read(body) }
     }
@@ -82,33 +82,31 @@ extension Storage {
         afterDropping remake: (() throws(CofferError) -> Void)? = { () throws(CofferError) in },
         _ body: () throws(CofferError) -> Value
     ) throws(CofferError) -> Value {
+        let healingCount = indexes.healingCount
         do throws(CofferError) {
             return try body()
         } catch  where error.code == .damaged && !isReadOnly && !writerLock.isHeldByCaller {
-            guard let remake, try dropDamagedIndexes() else { throw error }
+            guard let remake, try dropDamagedIndexes(metAfter: healingCount) else { throw error }
             try remake()
             return try body()
         }
     }
 
+    /// - Parameter healingCount: how often indexes had been healed before the damage was met.
     /// - Returns: whether the entries of indexes were damaged, and are gone now.
-    private func dropDamagedIndexes() throws(CofferError) -> Bool {
-        guard damageOfIndexes() != .none else { return false }
-        try alone { (writer) throws(CofferError) in
+    private func dropDamagedIndexes(metAfter healingCount: Int) throws(CofferError) -> Bool {
+        guard try besideReaders({ () throws(CofferError) in damageOfIndexes() }) != .none else {
+            // Another thread may have met the same damage, and have healed it meanwhile.
+            guard indexes.healingCount != healingCount else { return false }
+            try remakeIndexTables()
+            return true
+        }
+        try exclusively { () throws(CofferError) in
             // By then somebody else may have.
             let damage = damageOfIndexes()
-            if damage != .none {
-                writer.hasIndexTables = nil
-                let connection = try databaseFile.connect(.readWrite, cacheByteCount: 1 << 20)
-                defer { try? connection.close() }
-                clock.willCommit()
-                defer { clock.didCommit() }
-                try connection.execute("PRAGMA synchronous = FULL")
-                try connection.changeSchemaDirectly(
-                    damage == .entries ? IndexSchema.abandonment : IndexSchema.abandonmentOfAll)
-            }
+            if damage != .none { try abandonIndexes(damage) }
             // Where the writer itself met the damage it calls good pages bad.
-            try renewWriter(writer)
+            try renewWriter()
         }
         do throws(CofferError) {
             try remakeIndexTables()
@@ -118,6 +116,27 @@ extension Storage {
                 "pages of indexes that are damaged are in the way of new ones until the key is changed", cause: error)
         }
         return true
+    }
+
+    /// Takes the tables of damaged indexes out of the schema, through a connection of its own: the writer's may call good
+    /// pages bad.
+    private func abandonIndexes(_ damage: IndexDamage) throws(CofferError) {
+        let connection = try databaseFile.connect(.readWrite, cacheByteCount: 1 << 20)
+        clock.willCommit()
+        defer { clock.didCommit() }
+        indexes.noteHealing()
+        do throws(CofferError) {
+            try connection.execute("PRAGMA synchronous = FULL")
+            try connection.changeSchemaDirectly(
+                damage == .entries ? IndexSchema.abandonment : IndexSchema.abandonmentOfAll)
+        } catch {
+            if error.code == .ioFailed {
+                // Whether it is on the disk is open, as after every write that failed.
+                connection.abandon()
+                refuseMoreWork()
+            }
+            throw error
+        }
     }
 
     /// What can't be read of indexes.
@@ -142,12 +161,10 @@ extension Storage {
     }
 
     /// Whether `body` reads in a snapshot without meeting damage.
-    private func isWhole(_ body: (DocumentTables) throws(CofferError) -> Void) -> Bool {
-        guard let connection = try? databaseFile.connect(.readOnly, cacheByteCount: 1 << 20) else { return true }
-        defer { try? connection.close() }
+    private func isWhole(_ body: (borrowing DocumentTables) throws(CofferError) -> Void) -> Bool {
         do throws(CofferError) {
-            try connection.execute("BEGIN")
-            let tables = DocumentTables(connection)
+            let tables = DocumentTables(try databaseFile.connect(.readOnly, cacheByteCount: 1 << 20))
+            try tables.connection.execute("BEGIN")
             try body(tables)
             try tables.confirmReads()
             return true

@@ -18,9 +18,9 @@ struct IndexStep {
 extension Writer {
     /// Whether the tables of views and declared indexes are there. Made anew, empty, when they are of another version.
     func indexTablesAreThere() throws(CofferError) -> Bool {
-        if let hasIndexTables { return hasIndexTables }
+        if let hasIndexTables = state.hasIndexTables { return hasIndexTables }
         let areThere = try tables.indexes.areUsable()
-        hasIndexTables = areThere
+        state.hasIndexTables = areThere
         return areThere
     }
 
@@ -33,9 +33,9 @@ extension Writer {
             try connection.execute(IndexSchema.creation)
             try connection.execute(IndexSchema.emptying)
         }
-        // The writer outlives its transactions; what is referred to weakly is slower to pass around for good.
-        whenRolledBack { [unowned self] in hasIndexTables = nil }
-        hasIndexTables = true
+        // The state outlives the transaction; what is referred to weakly is slower to pass around for good.
+        whenRolledBack { [unowned state] in state.hasIndexTables = nil }
+        state.hasIndexTables = true
     }
 
     /// The index's row, with the definition that is asked for: made, or emptied, where it was another.
@@ -74,15 +74,13 @@ extension Writer {
         of index: IndexDefinition, _ row: IndexRow, in database: Database, notesPlaces: Bool
     ) throws(CofferError) -> IndexStep {
         try checkNotInFunction()
-        var step = IndexUpdateStep(
-            writer: self, index: index, row: row, database: database, notesPlaces: notesPlaces)
-        return try step.run()
+        var step = IndexUpdateStep(index: index, row: row, database: database, notesPlaces: notesPlaces)
+        return try step.run(self)
     }
 }
 
 /// One step of an index's update: a batch of documents, in a transaction of the writer.
 private struct IndexUpdateStep {
-    let writer: Writer
     let index: IndexDefinition
     let row: IndexRow
     let database: Database
@@ -95,8 +93,7 @@ private struct IndexUpdateStep {
     /// Documents that may have entries although they came after ``IndexRow/sequence``.
     private var visited: Set<Int64> = []
 
-    init(writer: Writer, index: IndexDefinition, row: IndexRow, database: Database, notesPlaces: Bool) {
-        self.writer = writer
+    init(index: IndexDefinition, row: IndexRow, database: Database, notesPlaces: Bool) {
         self.index = index
         self.row = row
         self.database = database
@@ -112,19 +109,18 @@ private struct IndexUpdateStep {
 
     private static let limit = BatchLimit()
 
-    mutating func run() throws(CofferError) -> IndexStep {
-        let tables = writer.tables
+    mutating func run(_ writer: borrowing Writer) throws(CofferError) -> IndexStep {
         // Debts of documents that come later anyway are paid then.
-        let debts = try tables.indexes.debts(of: row.number, limit: Self.limit.rowCount)
+        let debts = try writer.tables.indexes.debts(of: row.number, limit: Self.limit.rowCount)
         var (position, isComplete, documentCount) = (row.sequence, false, 0)
         for debt in debts where debt.document <= row.sequence {
-            guard let id = try? DocumentID(debt.id), let (document, winner) = try tables.winner(of: id),
+            guard let id = try? DocumentID(debt.id), let (document, winner) = try writer.tables.winner(of: id),
                 document.number == debt.document
             else { continue }
-            try remake(Work(number: debt.document, id: id, winner: winner))
+            try remake(writer, Work(number: debt.document, id: id, winner: winner))
             documentCount += 1
         }
-        if debts.isEmpty { (position, isComplete, documentCount) = try makeNext() }
+        if debts.isEmpty { (position, isComplete, documentCount) = try makeNext(writer) }
         let hasChanged = documentCount > 0 || !debts.isEmpty || position != row.sequence
         try writer.change { () throws(CofferError) in
             for debt in debts { try writer.indexing.removeDebt(of: row.number, debt.document) }
@@ -144,16 +140,17 @@ private struct IndexUpdateStep {
     /// Makes the entries of what comes next.
     ///
     /// - Returns: the sequence up to which it goes, whether that is the last, and how many documents these were.
-    private mutating func makeNext() throws(CofferError) -> (Int64, isComplete: Bool, documentCount: Int) {
-        let tables = writer.tables
+    private mutating func makeNext(
+        _ writer: borrowing Writer
+    ) throws(CofferError) -> (Int64, isComplete: Bool, documentCount: Int) {
         var work: [Work] = []
         var elsewhere: [(number: Int64, id: DocumentID, winner: Int64)] = []
         var (position, byteCount, visitCount) = (row.sequence, 0, 0)
         var isComplete = true
         // Not the writer's own count, which goes on after what was rolled back.
-        let last = try tables.lastSequence()
+        let last = try writer.tables.lastSequence()
         guard row.sequence < last else { return (row.sequence, true, 0) }
-        try tables.revisions(from: row.sequence + 1, to: .max, descending: false, loadsBodies: true) {
+        try writer.tables.revisions(from: row.sequence + 1, to: .max, descending: false, loadsBodies: true) {
             (revision, id, document) throws(CofferError) in
             guard work.count + elsewhere.count < Self.limit.rowCount, byteCount < Self.limit.byteCount,
                 visitCount < 20 * Self.limit.rowCount
@@ -172,22 +169,22 @@ private struct IndexUpdateStep {
             }
             return true
         }
-        for document in work { try remake(document) }
+        for document in work { try remake(writer, document) }
         for document in elsewhere {
-            let winner = try tables.revision(sequence: document.winner, of: document.id)
-            try remake(Work(number: document.number, id: document.id, winner: winner))
+            let winner = try writer.tables.revision(sequence: document.winner, of: document.id)
+            try remake(writer, Work(number: document.number, id: document.id, winner: winner))
         }
         // Where the last revisions were purged no rows say that there is nothing more.
         return (isComplete ? last : position, isComplete, work.count + elsewhere.count)
     }
 
-    private mutating func remake(_ document: Work) throws(CofferError) {
+    private mutating func remake(_ writer: borrowing Writer, _ document: Work) throws(CofferError) {
         var mapped: [MappedEntry] = []
         var hasFailed = false
         if !document.winner.isDeletion && !document.id.isDesign {
-            let isInAnother = writer.isInFunction
-            writer.isInFunction = true
-            defer { writer.isInFunction = isInAnother }
+            let isInAnother = writer.state.isInFunction
+            writer.state.isInFunction = true
+            defer { writer.state.isInFunction = isInAnother }
             do {
                 mapped = try index.map(
                     SavedRevision(document: database.document(withID: document.id.text), document.winner))
@@ -196,7 +193,7 @@ private struct IndexUpdateStep {
             }
         }
         try writer.change { () throws(CofferError) in
-            try removeEntries(of: document)
+            try removeEntries(writer, of: document)
             let id = SplitBytes(Array(document.id.text.utf8))
             if hasFailed {
                 try writer.indexing.insert(
@@ -215,7 +212,7 @@ private struct IndexUpdateStep {
         }
     }
 
-    private mutating func removeEntries(of document: Work) throws(CofferError) {
+    private mutating func removeEntries(_ writer: borrowing Writer, of document: Work) throws(CofferError) {
         // A document that is new to the index has none.
         let isNew = document.number > row.sequence && visited.insert(document.number).inserted
         guard !isNew else { return }

@@ -56,15 +56,13 @@ struct DatabaseCopy: Sendable {
 
     /// - Parameter body: run in the snapshot that was copied.
     private func copyTables(
-        cacheByteCount: Int, _ body: (Connection) throws(CofferError) -> Void
+        cacheByteCount: Int, _ body: (borrowing Connection) throws(CofferError) -> Void
     ) throws(CofferError) {
-        let connection = try source.connect(.exporting, cacheByteCount: cacheByteCount)
-        defer { try? connection.close() }
-        let tables = DocumentTables(connection)
+        let tables = DocumentTables(try source.connect(.exporting, cacheByteCount: cacheByteCount))
         let (monitor, target) = (monitor, target)
         var reported = 0
         var questions = 0
-        try connection.export(to: target.path, key: target.key, cacheByteCount: cacheByteCount) {
+        try tables.connection.export(to: target.path, key: target.key, cacheByteCount: cacheByteCount) {
             questions += 1
             if questions % 16 == 0 {
                 let byteCount = target.byteCount
@@ -73,7 +71,7 @@ struct DatabaseCopy: Sendable {
             }
             return monitor.goesOn
         } check: { () throws(CofferError) in
-            try body(connection)
+            try body(tables.connection)
             try tables.confirmReads()
         }
     }
@@ -133,7 +131,7 @@ struct DatabaseCopy: Sendable {
     }
 
     private func updateHeaders(
-        in connection: Connection, _ header: (AttachmentRow) throws(CofferError) -> [UInt8]
+        in connection: borrowing Connection, _ header: (AttachmentRow) throws(CofferError) -> [UInt8]
     ) throws(CofferError) -> ContentSum {
         let update = Statement(connection, "UPDATE attachments SET header = ?2 WHERE number = ?1")
         var sum = ContentSum()
@@ -149,28 +147,27 @@ struct DatabaseCopy: Sendable {
     }
 
     private func countRows() throws(CofferError) -> [Int] {
-        let connection = try source.connect(.readOnly, cacheByteCount: 8 << 20)
-        defer { try? connection.close() }
-        connection.ask { [monitor] in monitor.goesOn }
-        try connection.execute("BEGIN")
-        let counts = try rowCounts(in: connection)
-        try DocumentTables(connection).confirmReads()
+        let tables = DocumentTables(try source.connect(.readOnly, cacheByteCount: 8 << 20))
+        tables.connection.ask { [monitor] in monitor.goesOn }
+        try tables.connection.execute("BEGIN")
+        let counts = try rowCounts(in: tables.connection)
+        try tables.confirmReads()
         return counts
     }
 
-    private func rowCounts(in connection: Connection) throws(CofferError) -> [Int] {
+    private func rowCounts(in connection: borrowing Connection) throws(CofferError) -> [Int] {
         var counts: [Int] = []
         for table in Schema.tables { counts.append(try rowCount(table.count, in: connection)) }
         return try counts + indexRowCounts(in: connection)
     }
 
     /// How many rows each table of ``IndexSchema`` has; 0 where there are none.
-    private func indexRowCounts(in connection: Connection) throws(CofferError) -> [Int] {
+    private func indexRowCounts(in connection: borrowing Connection) throws(CofferError) -> [Int] {
         guard try IndexTables(connection).areUsable() else { return IndexSchema.counts.map { _ in 0 } }
         return try IndexSchema.counts.map { (count) throws(CofferError) in try rowCount(count, in: connection) }
     }
 
-    private func rowCount(_ count: StaticString, in connection: Connection) throws(CofferError) -> Int {
+    private func rowCount(_ count: StaticString, in connection: borrowing Connection) throws(CofferError) -> Int {
         let count = Statement(connection, count)
         defer { count.finalize() }
         return try count.first { Int($0.integer(0)) } ?? 0
@@ -220,28 +217,26 @@ struct DatabaseCopy: Sendable {
     }
 
     private func checkContent(_ rowCounts: [Int]?, _ binding: Binding) throws(CofferError) -> Int {
-        let connection = try target.connect(.immutable, cacheByteCount: 8 << 20)
-        defer { try? connection.close() }
-        guard try Binding.read(from: connection) == binding else {
+        let tables = DocumentTables(try target.connect(.immutable, cacheByteCount: 8 << 20))
+        guard try Binding.read(from: tables.connection) == binding else {
             throw CofferError(.damaged, of: target.subject, "a copy of the database says another store's name")
         }
         for (place, table) in Schema.tables.enumerated() {
             let count: Int
             if let bodies = table.bodies {
-                count = try checkBodies(bodies, in: connection)
+                count = try checkBodies(bodies, in: tables.connection)
             } else {
-                count = try self.rowCount(table.count, in: connection)
+                count = try self.rowCount(table.count, in: tables.connection)
             }
             guard rowCounts == nil || count == rowCounts?[place] else {
                 throw CofferError(.damaged, of: target.subject, "a copy of the database has other rows")
             }
             try monitor.checkCancelled()
         }
-        let indexCounts = try indexRowCounts(in: connection)
+        let indexCounts = try indexRowCounts(in: tables.connection)
         guard rowCounts.map({ indexCounts[...] == $0.suffix(indexCounts.count) }) ?? true else {
             throw CofferError(.damaged, of: target.subject, "a copy of the database has other entries of indexes")
         }
-        let tables = DocumentTables(connection)
         if try tables.indexes.areUsable() { try tables.indexes.readEverything() }
         let count = try tables.documentCount()
         try tables.confirmReads()
@@ -249,7 +244,7 @@ struct DatabaseCopy: Sendable {
     }
 
     /// - Returns: how many rows there are, with or without a body.
-    private func checkBodies(_ bodies: StaticString, in connection: Connection) throws(CofferError) -> Int {
+    private func checkBodies(_ bodies: StaticString, in connection: borrowing Connection) throws(CofferError) -> Int {
         let bodies = Statement(connection, bodies)
         defer { bodies.finalize() }
         var count = 0

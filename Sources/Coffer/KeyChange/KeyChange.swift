@@ -58,8 +58,8 @@ struct KeyChange {
             try ContentCopying(storage, next, monitor).run()
             try next.synchronizeContents()
             monitor.begin(.database, byteCount: needed.databaseByteCount, itemCount: 1)
-            copy = try storage.alone { (writer) throws(CofferError) in
-                try copyDatabase(beside: writer, into: next, labels(oldLabels, of: new, keptSlots, old), &isUncertain)
+            copy = try storage.exclusively { () throws(CofferError) in
+                try copyDatabase(into: next, labels(oldLabels, of: new, keptSlots, old), &isUncertain)
             }
         } catch {
             if !isUncertain { storage.store.abandon(next) }
@@ -141,7 +141,7 @@ struct KeyChange {
     // MARK: While others wait to write
 
     private func copyDatabase(
-        beside writer: Writer, into next: GenerationBuilder, _ labels: [(slot: KeySlot.ID, label: String)],
+        into next: GenerationBuilder, _ labels: [(slot: KeySlot.ID, label: String)],
         _ isUncertain: inout Bool
     ) throws(CofferError) -> DatabaseCopy.Outcome {
         let key = try next.manifest.key(for: .database)
@@ -155,12 +155,12 @@ struct KeyChange {
         let documentCount = try copy.verify(rowCounts: rowCounts)
         try next.seal()
 
-        let successor = try storage.openSuccessor(next.manifest, target, after: writer)
+        let successor = try storage.openSuccessor(
+            next.manifest, target, continuing: storage.lent { (writer) throws(CofferError) in writer.state.counts })
         do throws(CofferError) {
             try monitor.checkCancelled()
             try storage.store.commit(next)
         } catch {
-            try? successor.writer.connection.close()
             if error.code == .reopenRequired {
                 isUncertain = true
                 storage.refuseMoreWork()

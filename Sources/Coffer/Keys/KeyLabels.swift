@@ -27,7 +27,7 @@ enum KeyLabels {
     }
 
     /// The labels by the ids of their slots, whether there are such slots or not.
-    static func read(from connection: Connection) throws(CofferError) -> [KeySlot.ID: String] {
+    static func read(from connection: borrowing Connection) throws(CofferError) -> [KeySlot.ID: String] {
         var labels: [KeySlot.ID: String] = [:]
         // The space of the prefix is followed by the exclamation mark.
         let selection = Statement(connection, "SELECT key, value FROM info WHERE key > 'label ' AND key < 'label!'")
@@ -44,7 +44,7 @@ enum KeyLabels {
     /// What a label's row is called.
     static func key(of slot: KeySlot.ID) -> String { prefix + slot.description }
 
-    static func insert(_ label: String, of slot: KeySlot.ID, in connection: Connection) throws(CofferError) {
+    static func insert(_ label: String, of slot: KeySlot.ID, in connection: borrowing Connection) throws(CofferError) {
         let insertion = Statement(connection, "INSERT INTO info (key, value) VALUES (?1, ?2)")
         try insertion.bind(1, key(of: slot))
         try insertion.bind(2, label)
@@ -52,7 +52,7 @@ enum KeyLabels {
     }
 
     /// Removes the labels of all slots but those of `manifest`.
-    static func removeOrphans(of manifest: Manifest, in connection: Connection) throws(CofferError) {
+    static func removeOrphans(of manifest: Manifest, in connection: borrowing Connection) throws(CofferError) {
         let slots = Set(manifest.slots.map(\.id))
         let deletion = Statement(connection, "DELETE FROM info WHERE key = ?1")
         for slot in try read(from: connection).keys where !slots.contains(slot) {
@@ -63,7 +63,7 @@ enum KeyLabels {
 
     /// Makes `labels` all that there are, in the transaction under way.
     static func replaceAll(
-        in connection: Connection, with labels: [(slot: KeySlot.ID, label: String)]
+        in connection: borrowing Connection, with labels: [(slot: KeySlot.ID, label: String)]
     ) throws(CofferError) {
         try Statement(connection, "DELETE FROM info WHERE key > 'label ' AND key < 'label!'").run()
         for (slot, label) in labels { try insert(label, of: slot, in: connection) }

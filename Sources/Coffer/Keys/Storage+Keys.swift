@@ -84,14 +84,14 @@ extension Storage {
 
     /// In this order, each step durable before the next: the new slot's label, the manifest, its sequence in the binding
     /// row together with what labels must go.
-    private func commit(_ change: SlotChange, _ writer: Writer) throws(CofferError) {
-        try writer.connection.execute("PRAGMA synchronous = FULL")
+    private func commit(_ change: SlotChange, _ writer: borrowing Writer) throws(CofferError) {
+        try writer.tables.connection.execute("PRAGMA synchronous = FULL")
         defer {
-            if settings.durability == .relaxed { try? writer.connection.execute("PRAGMA synchronous = NORMAL") }
+            if settings.durability == .relaxed { try? writer.tables.connection.execute("PRAGMA synchronous = NORMAL") }
         }
         if let slot = change.slot, let label = change.label {
             try write(in: writer) { (writer) throws(CofferError) in
-                try KeyLabels.insert(label, of: slot.id, in: writer.connection)
+                try KeyLabels.insert(label, of: slot.id, in: writer.tables.connection)
             }
         }
         do throws(CofferError) {
@@ -101,7 +101,7 @@ extension Storage {
                 refuseMoreWork()
             } else if change.label != nil {
                 try? write(in: writer) { (writer) throws(CofferError) in
-                    try KeyLabels.removeOrphans(of: manifest.manifest, in: writer.connection)
+                    try KeyLabels.removeOrphans(of: manifest.manifest, in: writer.tables.connection)
                 }
             }
             throw error
@@ -110,8 +110,8 @@ extension Storage {
         didReplaceManifest(by: change.next)
         do throws(CofferError) {
             try write(in: writer) { (writer) throws(CofferError) in
-                try Binding.update(sequence: change.next.manifest.sequence, in: writer.connection)
-                try KeyLabels.removeOrphans(of: change.next.manifest, in: writer.connection)
+                try Binding.update(sequence: change.next.manifest.sequence, in: writer.tables.connection)
+                try KeyLabels.removeOrphans(of: change.next.manifest, in: writer.tables.connection)
             }
         } catch {
             // Only an open for writing brings the row up to date.

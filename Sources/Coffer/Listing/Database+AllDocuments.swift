@@ -127,7 +127,7 @@ private struct AllDocumentsReader {
         return []
     }
 
-    private mutating func read(_ tables: DocumentTables) throws(CofferError) -> [SavedRevision] {
+    private mutating func read(_ tables: borrowing DocumentTables) throws(CofferError) -> [SavedRevision] {
         var batch = Batch(database, limit: limit, skipCount: skipCount, remainingCount: remainingCount)
         if options.ids != nil {
             try readKeys(tables, &batch)
@@ -141,7 +141,7 @@ private struct AllDocumentsReader {
         return batch.revisions
     }
 
-    private mutating func readByID(_ tables: DocumentTables, _ batch: inout Batch) throws(CofferError) {
+    private mutating func readByID(_ tables: borrowing DocumentTables, _ batch: inout Batch) throws(CofferError) {
         let start = lastID ?? options.startID
         var (first, last) = options.isDescending ? (options.endID, start) : (start, options.endID)
         if let prefix = options.idPrefix {
@@ -169,7 +169,7 @@ private struct AllDocumentsReader {
         self.lastID = lastID
     }
 
-    private mutating func readBySequence(_ tables: DocumentTables, _ batch: inout Batch) throws(CofferError) {
+    private mutating func readBySequence(_ tables: borrowing DocumentTables, _ batch: inout Batch) throws(CofferError) {
         var (first, last) = (options.startSequence.map { Int64($0) }, options.endSequence.map { Int64($0) })
         let next: Int64 = options.isDescending ? -1 : 1
         if !options.includesStart { first = first.map { $0.addingSaturated(next) } }
@@ -214,7 +214,7 @@ private struct AllDocumentsReader {
         return id.text.utf8.starts(with: prefix.utf8)
     }
 
-    private mutating func readKeys(_ tables: DocumentTables, _ batch: inout Batch) throws(CofferError) {
+    private mutating func readKeys(_ tables: borrowing DocumentTables, _ batch: inout Batch) throws(CofferError) {
         let ids = options.ids ?? []
         while keyCount < ids.count && !batch.isFull {
             let id = try database.document(withID: ids[keyCount]).checkedID

@@ -131,7 +131,7 @@ package struct FeedReader {
     }
 
     /// - Returns: what comes after `position`, and the last sequence that was looked at; nil where nothing comes.
-    private func read(_ tables: DocumentTables) throws(CofferError) -> ([Entry], last: Int64?) {
+    private func read(_ tables: borrowing DocumentTables) throws(CofferError) -> ([Entry], last: Int64?) {
         var entries: [Entry] = []
         var known: [Int64: Branches] = [:]
         var last: Int64?

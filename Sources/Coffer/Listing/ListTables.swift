@@ -13,11 +13,11 @@ struct BatchLimit {
 }
 
 /// The statements of one connection that go through many documents, prepared once.
-final class ListTables {
+struct ListTables: ~Copyable {
     private let byID, byIDDescending, bySequence, bySequenceDescending: Statement
     private let subject: String
 
-    init(_ connection: Connection) {
+    init(_ connection: borrowing Connection) {
         subject = connection.subject
         // A winner that is not there, or is another document's, must show as damage: see DocumentTables. Nothing of a body
         // is read where it is not asked for.
@@ -63,7 +63,7 @@ final class ListTables {
     /// Documents from `first` to `last`, both included, in the order of their ids' bytes; nil is no bound.
     fileprivate func documents(
         from first: String?, to last: String?, descending: Bool, includesDeleted: Bool, loadsBodies: Bool,
-        _ tables: DocumentTables, _ visit: VisitRevision
+        _ tables: borrowing DocumentTables, _ visit: VisitRevision
     ) throws(CofferError) {
         let statement = descending ? byIDDescending : byID
         defer { statement.reset() }
@@ -89,7 +89,7 @@ final class ListTables {
     /// Revisions in the order of their sequences, both bounds included, each with its document's id and row; a body only
     /// where it is the winner's.
     fileprivate func revisions(
-        from first: Int64, to last: Int64, descending: Bool, loadsBodies: Bool, _ tables: DocumentTables,
+        from first: Int64, to last: Int64, descending: Bool, loadsBodies: Bool, _ tables: borrowing DocumentTables,
         _ visit: VisitRevision
     ) throws(CofferError) {
         let statement = descending ? bySequenceDescending : bySequence

@@ -59,7 +59,9 @@ final class ChangeHub: Sendable {
     }
 
     /// Tells all that nothing will come any more.
-    func finish() {
+    ///
+    /// - Returns: who was told, to be let go of where nothing is locked: what a listener's closure holds may end then.
+    func finish() -> [any ChangeObserver] {
         let observers = state.withLock { state in
             state.isFinished = true
             hasObservers.store(false, ordering: .releasing)
@@ -67,5 +69,6 @@ final class ChangeHub: Sendable {
             return Array(state.observers.values)
         }
         for observer in observers { observer.finish() }
+        return observers
     }
 }

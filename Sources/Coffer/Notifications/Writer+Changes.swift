@@ -10,22 +10,22 @@ extension Writer {
         _ revisionID: RevisionID, _ sequence: Int64, isDeletion: Bool, of document: DocumentID,
         before: DocumentFlags?, after: DocumentRow, isFromPeer: Bool = false
     ) {
-        changes.note(
+        state.changes.note(
             DatabaseChange(
                 documentID: document.text, revisionID: revisionID, sequence: sequence, isDeletion: isDeletion,
                 isCurrentRevision: after.winner == sequence, isInConflict: after.flags.contains(.isInConflict),
                 isFromPeer: isFromPeer),
             documentDelta: after.flags.documentCount - (before?.documentCount ?? 0),
             // A revision that was there before counts now: another one was purged.
-            isPurge: sequence != lastSequence)
+            isPurge: sequence != state.lastSequence)
     }
 
     /// Notes a document that was purged.
     ///
     /// - Parameter before: the flags that it had.
     func notePurged(_ document: DocumentID, before: DocumentFlags) {
-        changes.note(
-            DatabaseChange(documentID: document.text, revisionID: nil, sequence: lastSequence),
+        state.changes.note(
+            DatabaseChange(documentID: document.text, revisionID: nil, sequence: state.lastSequence),
             documentDelta: -before.documentCount, isPurge: true)
     }
 }

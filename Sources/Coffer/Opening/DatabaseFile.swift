@@ -9,7 +9,7 @@ struct DatabaseFile: Sendable {
     var subject: String
     var key: SymmetricKey?
 
-    func connect(_ access: Connection.Access, cacheByteCount: Int) throws(CofferError) -> Connection {
+    func connect(_ access: Connection.Access, cacheByteCount: Int) throws(CofferError) -> sending Connection {
         try Connection(path: path, subject: subject, access: access, key: key, cacheByteCount: cacheByteCount)
     }
 
@@ -47,6 +47,11 @@ struct DatabaseFile: Sendable {
         var nextExpiration: Int64?
         /// About how many bytes a compaction would give back.
         var reclaimable: Int
+        /// What a writer begins with.
+        var counts: WriterCounts {
+            WriterCounts(
+                lastSequence: lastSequence, reclaimableByteCount: reclaimable, notedReclaimableByteCount: reclaimable)
+        }
         /// The keys that have a label.
         var labeledKeys: Set<KeySlot.ID>
     }
@@ -62,28 +67,26 @@ struct DatabaseFile: Sendable {
         let hadLogIndex = hasLogIndex
         try checkLogReadable()
         defer { if hasLog && !hadLogIndex { removeLogIndex() } }
-        let connection = try connect(hasLog ? .readOnly : .immutable, cacheByteCount: 1 << 20)
-        defer { try? connection.close() }
-        return try inspect(through: connection)
+        return try inspect(
+            through: DocumentTables(try connect(hasLog ? .readOnly : .immutable, cacheByteCount: 1 << 20)))
     }
 
     /// Looks into the file: whose it is, and whether it is whole where the writer begins.
     ///
     /// - Throws: `damaged` (500), `unsupportedFormat` (501) for a later schema.
-    func inspect(through connection: Connection) throws(CofferError) -> Inspection {
-        try checkSchema(through: connection)
-        let binding = try Binding.read(from: connection)
-        let version = try Statement(connection, "PRAGMA user_version").first { $0.integer(0) } ?? 0
+    func inspect(through tables: borrowing DocumentTables) throws(CofferError) -> Inspection {
+        try checkSchema(through: tables.connection)
+        let binding = try Binding.read(from: tables.connection)
+        let version = try Statement(tables.connection, "PRAGMA user_version").first { $0.integer(0) } ?? 0
         guard version == Schema.version else {
             throw CofferError(
                 version > Schema.version ? .unsupportedFormat : .damaged, of: subject,
                 "the database has schema version \(version)")
         }
-        let tables = DocumentTables(connection)
         let lastSequence = try tables.lastSequence()
         let nextExpiration = try tables.expirations.next()
         let reclaimable = try tables.compaction.reclaimable()
-        let labeledKeys = try Set(KeyLabels.read(from: connection).keys)
+        let labeledKeys = try Set(KeyLabels.read(from: tables.connection).keys)
         try tables.confirmReads()
         return Inspection(
             binding: binding, lastSequence: lastSequence, nextExpiration: nextExpiration, reclaimable: reclaimable,
@@ -94,7 +97,7 @@ struct DatabaseFile: Sendable {
     /// tables would run what their maker wrote, and where nothing is encrypted, anybody can have made them.
     ///
     /// - Throws: `damaged` (500).
-    func checkSchema(through connection: Connection) throws(CofferError) {
+    func checkSchema(through connection: borrowing Connection) throws(CofferError) {
         guard key == nil else { return }
         // As SQLite writes it, whoever made the table.
         let others = Statement(

@@ -59,15 +59,15 @@ struct StoreOpener {
             return try readOnly(store, manifest, database)
         }
         if database.canBeInspectedByWriter {
-            let connection = try connectWriter(database)
-            let inspection = try database.inspect(through: connection)
+            let tables = DocumentTables(try connectWriter(database))
+            let inspection = try database.inspect(through: tables)
             try check(inspection, manifest)
-            return try writable(store, manifest, database, connection, inspection)
+            return try writable(store, manifest, database, tables, inspection)
         }
         let inspection = try database.inspect()
         try check(inspection, manifest)
         try database.checkWritable()
-        return try writable(store, manifest, database, connectWriter(database), inspection)
+        return try writable(store, manifest, database, DocumentTables(connectWriter(database)), inspection)
     }
 
     private func check(_ inspection: DatabaseFile.Inspection, _ manifest: UnlockedManifest) throws(CofferError) {
@@ -82,37 +82,46 @@ struct StoreOpener {
     }
 
     private func writable(
-        _ store: LockedStore, _ manifest: UnlockedManifest, _ database: DatabaseFile, _ connection: Connection,
-        _ inspection: DatabaseFile.Inspection
+        _ store: LockedStore, _ manifest: UnlockedManifest, _ database: DatabaseFile,
+        _ tables: consuming sending DocumentTables, _ inspection: DatabaseFile.Inspection
     ) throws(CofferError) -> Storage {
         var manifest = manifest
         if try store.isStale(manifest, bindingSequence: inspection.binding.sequence) {
-            let tables = DocumentTables(connection)
-            let names = try tables.attachments.names(by: AttachmentNaming(manifest))
-            // A file is removed for want of a row, so no row may be overlooked.
-            try tables.confirmReads()
-            manifest = try store.recover(
-                manifest, attachmentHasRow: { names.contains($0) },
-                updatingBindingRow: { (sequence) throws(CofferError) in
-                    try Binding.update(sequence: sequence, in: connection)
-                })
+            manifest = try recover(store, manifest, tables)
         }
         if !inspection.labeledKeys.isSubset(of: manifest.manifest.slots.map(\.id)) {
-            try KeyLabels.removeOrphans(of: manifest.manifest, in: connection)
+            try KeyLabels.removeOrphans(of: manifest.manifest, in: tables.connection)
         }
-        if try DatabaseIdentity.read(from: connection) == nil { try DatabaseIdentity.renew(in: connection) }
+        if try DatabaseIdentity.read(from: tables.connection) == nil {
+            try DatabaseIdentity.renew(in: tables.connection)
+        }
+        let needRemaking = (try? tables.indexes.needRemaking()) == true
         let clock = CommitClock()
         let generation = try OpenGeneration(store, manifest, database, .readOnly, clock, settings)
         let identity = store.identity
-        let writer = try generation.writer(connection, lastSequence: inspection.lastSequence, settings)
+        // Whatever is asked of the connection from here on is asked through the lock: others may have the writer by then.
+        let writer = try generation.writer(
+            tables, inspection.counts, settings)
         let storage = Storage(
             subject: subject, store: store, manifest: manifest, generation: generation, databaseFile: database,
             writer: writer, clock: clock, settings: settings, didClose: { Registry.shared.remove(identity) })
-        storage.startHousekeeping(
-            writer, nextExpiration: inspection.nextExpiration, reclaimable: inspection.reclaimable)
         // Where that fails there are no indexes until somebody asks for one, who is told why.
-        if (try? writer.tables.indexes.needRemaking()) == true { try? storage.remakeIndexTables() }
+        if needRemaking { try? storage.remakeIndexTables() }
+        storage.startHousekeeping(nextExpiration: inspection.nextExpiration)
         return storage
+    }
+
+    private func recover(
+        _ store: LockedStore, _ manifest: UnlockedManifest, _ tables: borrowing DocumentTables
+    ) throws(CofferError) -> UnlockedManifest {
+        let names = try tables.attachments.names(by: AttachmentNaming(manifest))
+        // A file is removed for want of a row, so no row may be overlooked.
+        try tables.confirmReads()
+        return try store.recover(
+            manifest, attachmentHasRow: { names.contains($0) },
+            updatingBindingRow: { (sequence) throws(CofferError) in
+                try Binding.update(sequence: sequence, in: tables.connection)
+            })
     }
 
     private func readOnly(
@@ -120,7 +129,8 @@ struct StoreOpener {
     ) throws(CofferError) -> Storage {
         let identity = store.identity
         let readsLog = database.logByteCount > 0
-        let makesLogIndex = readsLog && !database.hasLogIndex
+        // Before somebody else can have one in its place, who writes.
+        if readsLog && !database.hasLogIndex { store.whenClosed { database.removeLogIndex() } }
         let clock = CommitClock()
         settings.cache.areReadersAlone = true
         return Storage(
@@ -128,9 +138,6 @@ struct StoreOpener {
             generation: try OpenGeneration(
                 store, manifest, database, readsLog ? .readOnly : .immutable, clock, settings),
             databaseFile: database, writer: nil, clock: clock, settings: settings,
-            didClose: {
-                if makesLogIndex { database.removeLogIndex() }
-                Registry.shared.remove(identity)
-            })
+            didClose: { Registry.shared.remove(identity) })
     }
 }

@@ -44,7 +44,7 @@ extension Database {
         try storage.readIndexes { (tables) throws(CofferError) in try usableIndexes(tables) }
     }
 
-    private func usableIndexes(_ tables: DocumentTables) throws(CofferError) -> [PropertyIndex] {
+    private func usableIndexes(_ tables: borrowing DocumentTables) throws(CofferError) -> [PropertyIndex] {
         guard try tables.indexes.areUsable() else { return [] }
         var usable: [PropertyIndex] = []
         for row in try tables.indexes.indexes(.properties) {
@@ -153,7 +153,7 @@ extension Database {
 
 extension PropertyIndex {
     /// The index that a row of `indexes` says.
-    init(_ row: IndexRow, in tables: DocumentTables) throws(CofferError) {
+    init(_ row: IndexRow, in tables: borrowing DocumentTables) throws(CofferError) {
         guard let paths = try? JSONValue(json: row.definition.utf8).arrayValue,
             case let texts = paths.compactMap(\.stringValue), texts.count == paths.count, !texts.isEmpty
         else {

@@ -14,7 +14,7 @@ struct ContentSalvage {
     let builder: GenerationBuilder
     let monitor: CopyMonitor
 
-    private var connection: Connection { tables.connection }
+    private var connection: Connection { _read { yield tables.connection } }
 
     private static let subject = "a content"
     /// How many contents without a document are given to one.
@@ -170,10 +170,9 @@ struct ContentSalvage {
                 ).json
         }
         let body = try DocumentBody(["_attachments": .object(attachments)] as JSONObject).body
-        let documents = DocumentTables(connection)
-        let sequence = try max(documents.lastSequence(), tables.lastNotedSequence()) + 1
+        let sequence = try max(tables.documents.lastSequence(), tables.lastNotedSequence()) + 1
         var (id, count) = ("salvaged-attachments", 1)
-        while try documents.document(DocumentID(id)) != nil {
+        while try tables.documents.document(DocumentID(id)) != nil {
             count += 1
             id = "salvaged-attachments-\(count)"
         }

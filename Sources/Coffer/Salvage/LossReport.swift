@@ -4,7 +4,7 @@ internal import CofferSQLite
 
 /// Names what the old database had and the new one has not, from all that still says so.
 struct LossReport {
-    let connection: Connection
+    let tables: SalvageTables
 
     func findings() throws(CofferError) -> [VerificationFinding] {
         try documents() + currentRevisions() + laterRevisions() + refusedRevisions() + localDocuments()
@@ -81,7 +81,7 @@ struct LossReport {
     private func rows(
         _ sql: StaticString, _ finding: (Statement) throws(CofferError) -> VerificationFinding
     ) throws(CofferError) -> [VerificationFinding] {
-        let statement = Statement(connection, sql)
+        let statement = Statement(tables.connection, sql)
         defer { statement.finalize() }
         var findings: [VerificationFinding] = []
         while try statement.step() { findings.append(try finding(statement)) }

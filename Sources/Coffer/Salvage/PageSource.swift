@@ -162,7 +162,11 @@ final class PageSource {
                 frameCount += 1
                 // Of an unproven page only the frame vouches; where a frame is damaged, the page may be whole.
                 isBroken = isBroken || !frame.isIntact
-                guard frame.isCurrent else { return true }
+                guard frame.isCurrent else {
+                    // One that was never written, if a commit of this log follows; behind the log's end there are others.
+                    lost += 1
+                    return true
+                }
                 var isWhole = frame.isIntact
                 if !isWhole {
                     isWhole = try unsafe authenticator?.isAuthentic(page.span.bytes, number: frame.page) ?? false
@@ -233,16 +237,18 @@ final class PageSource {
         number > 0 && number <= filePageCount ? Place(offset: Int(number - 1) * Self.pageByteCount) : nil
     }
 
+    /// Whether the newest version of a page is all zeros.
+    func isZero(_ number: UInt32) throws(CofferError) -> Bool {
+        guard let page = try storedPage(number) else { return false }
+        return ZeroPage.isZero(page)
+    }
+
     /// The bytes of a page that SQLite uses; nil where they are not what was written, or can't be read.
     func page(_ number: UInt32) throws(CofferError) -> [UInt8]? {
-        guard number > 0, number != Self.lockPage, let place = place(of: number),
-            let file = place.isInLog ? log?.file : file
-        else { return nil }
-        let page = try withoutDamage { () throws(CofferError) in
-            try fileSystem.read(Self.pageByteCount, from: file, at: place.offset)
-        }
-        guard let page, page.count == Self.pageByteCount else { return nil }
+        guard let page = try storedPage(number) else { return nil }
         guard protection != .none else { return page }
+        // Where no code can be checked, this can: no encrypted page is all zeros.
+        guard !ZeroPage.isZero(page) else { return nil }
         if protection == .codes {
             guard try unsafe authenticator?.isAuthentic(page.span.bytes, number: number) == true else { return nil }
         }
@@ -250,9 +256,39 @@ final class PageSource {
         return decrypted.count == usableByteCount ? decrypted : Array(decrypted[..<usableByteCount])
     }
 
+    /// A page as it stands in the file or the log; nil where that ends before it, or can't be read.
+    private func storedPage(_ number: UInt32) throws(CofferError) -> [UInt8]? {
+        guard number > 0, number != Self.lockPage, let place = place(of: number),
+            let file = place.isInLog ? log?.file : file
+        else { return nil }
+        let page = try withoutDamage { () throws(CofferError) in
+            try fileSystem.read(Self.pageByteCount, from: file, at: place.offset)
+        }
+        return page?.count == Self.pageByteCount ? page : nil
+    }
+
     // MARK: What pages are for
 
-    /// What a page is for, as the map of pages says: section 1.8.
+    func use(of number: UInt32) throws(CofferError) -> PageMap.Use {
+        // Page 1 has no entry: it is the root of the table of tables.
+        guard number > 1 else { return .root }
+        let map = PageMap.page(of: number, usableByteCount: usableByteCount)
+        guard number != map else { return .map }
+        if lastMap?.number != map { lastMap = try page(map).flatMap { isMap($0, map) ? (map, $0) : nil } }
+        guard let bytes = lastMap?.bytes, lastMap?.number == map else { return .unknown }
+        return PageMap.use(of: number, in: bytes, at: map)
+    }
+
+    /// Whether a page may be the map at `number`. Its code proves it; without codes other bytes hardly look like a map.
+    private func isMap(_ page: [UInt8], _ number: UInt32) -> Bool {
+        let count = min(usableByteCount / 5, pageCount - Int(number))
+        return protection == .codes || count <= 0 || (0..<count).allSatisfy { (1...5).contains(page[5 * $0]) }
+    }
+}
+
+/// What SQLite's maps of pages say each page is for: sqlite.org/fileformat2.html, section 1.8.
+enum PageMap {
+    /// What a page is for.
     enum Use: Equatable {
         /// The first page of a table or index.
         case root
@@ -266,14 +302,16 @@ final class PageSource {
         case unknown
     }
 
-    func use(of number: UInt32) throws(CofferError) -> Use {
-        // Page 1 has no entry: it is the root of the table of tables.
-        guard number > 1 else { return .root }
-        let map = mapPage(of: number)
-        guard number != map else { return .map }
-        if lastMap?.number != map { lastMap = try page(map).flatMap { isMap($0, map) ? (map, $0) : nil } }
+    /// The page that says what `number` is for. The first is page 2, and each is followed by the pages that it speaks of.
+    static func page(of number: UInt32, usableByteCount: Int) -> UInt32 {
+        let step = UInt32(usableByteCount / 5 + 1)
+        let map = (number - 2) / step * step + 2
+        return map == PageSource.lockPage ? map + 1 : map
+    }
+
+    /// What the map at page `map`, whose bytes are `bytes`, says of a page that it speaks of.
+    static func use(of number: UInt32, in bytes: [UInt8], at map: UInt32) -> Use {
         let position = 5 * Int(number - map - 1)
-        guard let bytes = lastMap?.bytes, lastMap?.number == map else { return .unknown }
         let parent = UInt32(truncatingIfNeeded: bytes.bigEndian(4, at: position + 1))
         return switch bytes[position] {
         case 1: .root
@@ -282,18 +320,5 @@ final class PageSource {
         case 5: .tree(parent: parent)
         default: .unknown
         }
-    }
-
-    /// Whether a page may be the map at `number`. Codes say so; else bytes that are none hardly look like one.
-    private func isMap(_ page: [UInt8], _ number: UInt32) -> Bool {
-        let count = min(usableByteCount / 5, pageCount - Int(number))
-        return protection == .codes || count <= 0 || (0..<count).allSatisfy { (1...5).contains(page[5 * $0]) }
-    }
-
-    /// The page that says what `number` is for. The first is page 2, and each is followed by the pages that it speaks of.
-    private func mapPage(of number: UInt32) -> UInt32 {
-        let step = UInt32(usableByteCount / 5 + 1)
-        let map = (number - 2) / step * step + 2
-        return map == Self.lockPage ? map + 1 : map
     }
 }

@@ -8,7 +8,7 @@ struct RevisionCheck {
     let protection: PageSource.Protection
     let monitor: CopyMonitor
 
-    private var connection: Connection { tables.connection }
+    private var connection: Connection { _read { yield tables.connection } }
 
     func run() throws(CofferError) {
         // Parents come before their children.

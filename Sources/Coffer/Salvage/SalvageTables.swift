@@ -6,7 +6,8 @@ internal import CofferVault
 /// The database that rows are salvaged into, and beside its own tables those that hold, while it is being made, what the old
 /// one said of rows that may be lost. Nothing is in memory, and nothing in other files.
 final class SalvageTables {
-    let connection: Connection
+    /// What the new store has, and the connection.
+    let documents: DocumentTables
     let trees: TreeTables
     private let insertRevision, findRevision, findRevisionID, nextRevision, dropBody, removeRevision: Statement
     private let insertLater, findLater: Statement
@@ -47,8 +48,7 @@ final class SalvageTables {
         """
 
     /// In an empty database, in the transaction under way.
-    init(_ connection: Connection) throws(CofferError) {
-        self.connection = connection
+    init(_ connection: consuming Connection) throws(CofferError) {
         trees = TreeTables(connection)
         try connection.execute(Self.creation)
         insertRevision = Statement(
@@ -107,7 +107,10 @@ final class SalvageTables {
             connection, "UPDATE attachments SET sha256 = ?2, header = ?3 WHERE number = ?1")
         insertUse = Statement(
             connection, "INSERT OR IGNORE INTO attachment_uses (revision, attachment) VALUES (?1, ?2)")
+        documents = DocumentTables(connection)
     }
+
+    var connection: Connection { _read { yield documents.connection } }
 
     /// Removes what was only there for the work.
     func removeNotes() throws(CofferError) { try connection.execute(Self.removal) }

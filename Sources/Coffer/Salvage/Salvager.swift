@@ -35,26 +35,26 @@ struct Salvager {
         monitor.begin(.database, byteCount: source.byteCount, itemCount: 1)
         let target = DatabaseFile(path: new.databasePath, subject: "the new store", key: new.databaseKey)
         let connection = try target.connect(.create, cacheByteCount: 16 << 20)
-        defer { try? connection.close() }
         try Schema.build(in: connection, Binding(new.manifest))
         try connection.execute("PRAGMA journal_mode = OFF; BEGIN")
         let tables = try SalvageTables(connection)
+        defer { try? tables.connection.close() }
         let found = try takeRows(from: source, into: tables)
         try RevisionCheck(tables: tables, protection: source.protection, monitor: monitor).run()
-        result.losses += try LossReport(connection: connection).findings()
+        result.losses += try LossReport(tables: tables).findings()
         try takeContents(source, tables, new.builder)
         try takeExpirations(source, tables)
         // Where no code can be checked, nothing vouches for them.
         if source.protection != .unproven {
             try takeSettings(found.info, tables, new)
-            try takeIndexes(found.indexes, connection)
+            try takeIndexes(found.indexes, tables.connection)
         }
         try noteLastSequence(found.info, tables)
-        try count(connection)
+        try count(tables.connection)
         try tables.removeNotes()
-        try connection.execute("COMMIT; PRAGMA incremental_vacuum")
-        try connection.switchToWriteAheadLog()
-        try connection.close()
+        try tables.connection.execute("COMMIT; PRAGMA incremental_vacuum")
+        try tables.connection.switchToWriteAheadLog()
+        try tables.connection.close()
         try new.builder.synchronizeContents()
         try monitor.checkCancelled()
         // What was made is looked at as by anybody who has only its key.
@@ -106,12 +106,10 @@ struct Salvager {
         let lost = Set(try PageRoles(source, roots: found.roots, damaged: found.damaged).withLosses(found.damaged))
         for page in found.damaged where !(page == 1 && source.protection == .unproven) {
             let isLost = lost.contains(page)
+            let fault = try source.isZero(page) ? "it is all zeros" : "it can't be read"
             let finding = VerificationFinding(
                 .page, "page \(page) of \(name)",
-                isLost
-                    ? "it can't be read, and rows may be lost with it"
-                    : "it can't be read, and nothing is lost with it",
-                page: Int(page))
+                "\(fault), and \(isLost ? "rows may be" : "nothing is") lost with it", page: Int(page))
             if isLost { result.losses.append(finding) } else { result.harmless.append(finding) }
         }
     }
@@ -186,7 +184,7 @@ struct Salvager {
     }
 
     /// Views and declared indexes, without entries, as after an opening that finds those damaged.
-    private func takeIndexes(_ indexes: Set<FoundIndex>, _ connection: Connection) throws(CofferError) {
+    private func takeIndexes(_ indexes: Set<FoundIndex>, _ connection: borrowing Connection) throws(CofferError) {
         guard !indexes.isEmpty else { return }
         try connection.execute(IndexSchema.creation)
         let changes = IndexChanges(connection)
@@ -212,7 +210,7 @@ struct Salvager {
         try insert.run()
     }
 
-    private mutating func count(_ connection: Connection) throws(CofferError) {
+    private mutating func count(_ connection: borrowing Connection) throws(CofferError) {
         let count = Statement(
             connection,
             """

@@ -76,17 +76,18 @@ enum AttachmentKey: Hashable, Sendable {
 }
 
 /// The reading statements for attachments of one connection.
-final class AttachmentTables {
-    private let connection: Connection
+struct AttachmentTables: ~Copyable {
+    private let subject: String
     private let find: Statement
     private let unused: Statement
     private let count: Statement
     private let sumOfUses: Statement
     private let list: Statement
     private let sum: Statement
+    private let listDigests: Statement
 
-    init(_ connection: Connection) {
-        self.connection = connection
+    init(_ connection: borrowing Connection) {
+        subject = connection.subject
         find = Statement(connection, "SELECT number, length, sha256, header FROM attachments WHERE digest = ?1")
         unused = Statement(
             connection,
@@ -107,6 +108,7 @@ final class AttachmentTables {
             SELECT number, length, sha256, header, digest FROM attachments
             WHERE number > ?1 AND sha256 IS NOT NULL ORDER BY number LIMIT ?2
             """)
+        listDigests = Statement(connection, "SELECT digest FROM attachments WHERE sha256 IS NOT NULL")
         sum = Statement(connection, "SELECT count(*), total(length) FROM attachments WHERE sha256 IS NOT NULL")
     }
 
@@ -122,13 +124,12 @@ final class AttachmentTables {
 
     /// The names of the files of all contents that are here.
     func names(by naming: AttachmentNaming) throws(CofferError) -> Set<String> {
-        let all = Statement(connection, "SELECT digest FROM attachments WHERE sha256 IS NOT NULL")
-        defer { all.finalize() }
+        defer { listDigests.reset() }
         var names: Set<String> = []
-        while try all.step() {
-            let digest = all.bytes(0)
+        while try listDigests.step() {
+            let digest = listDigests.bytes(0)
             guard digest.count == DigestAlgorithm.sha1.byteCount else {
-                throw CofferError(.damaged, of: connection.subject, "a content's row has no digest")
+                throw CofferError(.damaged, of: subject, "a content's row has no digest")
             }
             names.insert(try naming.name(of: digest))
         }
@@ -167,7 +168,7 @@ final class AttachmentTables {
         while true {
             let rows = try contents(after: last, limit: 256)
             guard let end = rows.last?.number else { return }
-            guard end > last else { throw CofferError(.damaged, of: connection.subject, "its contents have no order") }
+            guard end > last else { throw CofferError(.damaged, of: subject, "its contents have no order") }
             for row in rows { try visit(row) }
             last = end
         }
@@ -178,7 +179,7 @@ final class AttachmentTables {
         let found =
             try sum.first { ContentSum(count: Int($0.integer(0)), byteCount: Int($0.integer(1))) } ?? ContentSum()
         guard Schema.counts.contains(Int64(found.byteCount)) else {
-            throw CofferError(.damaged, of: connection.subject, "its contents are longer than any can be")
+            throw CofferError(.damaged, of: subject, "its contents are longer than any can be")
         }
         return found
     }

@@ -22,7 +22,7 @@ struct Binding: Equatable, Sendable {
         self.sequence = sequence
     }
 
-    func insert(into connection: Connection) throws(CofferError) {
+    func insert(into connection: borrowing Connection) throws(CofferError) {
         let insertion = Statement(connection, "INSERT INTO info (key, value) VALUES (?1, ?2)")
         try insertion.bind(1, "store")
         try insertion.bind(2, storeUUID.bytes)
@@ -35,7 +35,7 @@ struct Binding: Equatable, Sendable {
     }
 
     /// - Throws: `damaged` (500) when rows are missing, as in a file that is no store's database.
-    static func read(from connection: Connection) throws(CofferError) -> Binding {
+    static func read(from connection: borrowing Connection) throws(CofferError) -> Binding {
         let selection = Statement(connection, "SELECT value FROM info WHERE key = ?1")
         func value<Value>(
             _ key: String, _ read: (Statement) throws(CofferError) -> Value
@@ -58,14 +58,14 @@ struct Binding: Equatable, Sendable {
     }
 
     /// Notes that the manifest has a new sequence.
-    static func update(sequence: UInt64, in connection: Connection) throws(CofferError) {
+    static func update(sequence: UInt64, in connection: borrowing Connection) throws(CofferError) {
         let update = Statement(connection, "UPDATE info SET value = ?1 WHERE key = 'sequence'")
         try update.bind(1, Int64(bitPattern: sequence))
         try update.run()
     }
 
     /// Binds a copy of a database to another generation, or another store.
-    func update(in connection: Connection) throws(CofferError) {
+    func update(in connection: borrowing Connection) throws(CofferError) {
         let store = Statement(connection, "UPDATE info SET value = ?1 WHERE key = 'store'")
         try store.bind(1, storeUUID.bytes)
         try store.run()

@@ -9,7 +9,7 @@ enum DatabaseIdentity {
     static let byteCount = 16
 
     /// - Returns: nil in a backup that was not opened for writing yet.
-    static func read(from connection: Connection) throws(CofferError) -> [UInt8]? {
+    static func read(from connection: borrowing Connection) throws(CofferError) -> [UInt8]? {
         let selection = Statement(connection, "SELECT value FROM info WHERE key = 'identity'")
         defer { selection.finalize() }
         let found = try selection.first { $0.bytes(0) }
@@ -20,14 +20,14 @@ enum DatabaseIdentity {
     }
 
     /// Gives the database an identity that no other has.
-    static func renew(in connection: Connection) throws(CofferError) {
+    static func renew(in connection: borrowing Connection) throws(CofferError) {
         let insertion = Statement(connection, "INSERT OR REPLACE INTO info (key, value) VALUES ('identity', ?1)")
         defer { insertion.finalize() }
         try insertion.bind(1, try randomBytes(count: byteCount))
         try insertion.run()
     }
 
-    static func remove(from connection: Connection) throws(CofferError) {
+    static func remove(from connection: borrowing Connection) throws(CofferError) {
         try connection.execute("DELETE FROM info WHERE key = 'identity'")
     }
 }

@@ -8,6 +8,8 @@ final class DocumentCounter: Sendable {
         /// The last sequence that was in use at the last commit that was noted, or one before it was rolled back.
         var lastSequence: Int64
         var commitNumber = 0
+        /// Whether a commit may be under way that purges. It can be read before it is noted, and no sequence tells.
+        var isPurging = false
     }
 
     private let state: Lock<State>
@@ -18,6 +20,14 @@ final class DocumentCounter: Sendable {
     /// The number of documents at the last commit, if it is known.
     var known: Int? { state.withLock(\.count) }
 
+    /// Called by the writer right before a commit that purges documents. Until a commit is noted no count is kept.
+    func willPurge() {
+        state.withLock { state in
+            state.count = nil
+            state.isPurging = true
+        }
+    }
+
     /// Called by the writer right after each commit.
     ///
     /// - Parameter hasPurged: whether documents went without a new sequence. They are counted anew then.
@@ -26,13 +36,14 @@ final class DocumentCounter: Sendable {
             state.count = hasPurged ? nil : state.count.map { $0 + documentDelta }
             state.lastSequence = lastSequence
             state.commitNumber += 1
+            state.isPurging = false
         }
     }
 
     /// The number of documents.
     ///
     /// A commit can be read an instant before it is noted. Whoever has seen such a one must not be given the count before
-    /// it, and a count with it must not be kept, since it will be noted yet: the sequence tells.
+    /// it, and a count with it must not be kept, since it will be noted yet: the sequence tells, or ``willPurge()``.
     ///
     /// - Parameters:
     ///   - lastSequence: reads the last sequence in use.
@@ -46,7 +57,8 @@ final class DocumentCounter: Sendable {
         if let count = before.count, seen <= before.lastSequence { return count }
         let (count, last) = try scan()
         state.withLock { state in
-            if state.commitNumber == before.commitNumber && last <= state.lastSequence { state.count = count }
+            let isLast = state.commitNumber == before.commitNumber && last <= state.lastSequence
+            if isLast && !state.isPurging { state.count = count }
         }
         return count
     }

@@ -1,6 +1,7 @@
 internal import CofferModel
 internal import CofferSealing
 internal import CofferSQLite
+internal import Synchronization
 
 /// A row of `documents`.
 struct DocumentRow: Equatable, Sendable {
@@ -69,8 +70,11 @@ extension Statement {
     }
 }
 
-/// The reading statements of one connection, prepared once.
-final class DocumentTables {
+/// One connection and the statements that read through it, prepared once.
+///
+/// Has one owner, a ``Writer``, a ``Reader`` or a function that opened it, and is lent by borrowing: the compiler lets nobody
+/// keep it for longer than the call, or hand it to another thread.
+struct DocumentTables: ~Copyable {
     let connection: Connection
     private let findDocument: Statement
     private let findWinner: Statement
@@ -87,11 +91,12 @@ final class DocumentTables {
     let local: LocalTables
     let expirations: ExpirationTables
     let trees: TreeTables
-    private(set) lazy var indexes = IndexTables(connection)
-    private var listedRowCount = 0
+    let indexes: IndexTables
+    /// Atomic, since whoever is lent the tables can change nothing else of them.
+    private let listedRowCount = Atomic(0)
 
-    init(_ connection: Connection) {
-        self.connection = connection
+    init(_ connection: consuming Connection) {
+        indexes = IndexTables(connection)
         attachments = AttachmentTables(connection)
         compaction = CompactionTables(connection)
         lists = ListTables(connection)
@@ -129,6 +134,7 @@ final class DocumentTables {
             """)
         findDepth = Statement(connection, "SELECT value FROM info WHERE key = 'depth'")
         probe = Statement(connection, "SELECT 1 FROM info LIMIT 1")
+        self.connection = connection
     }
 
     /// Fails if any page of this transaction failed its check, even where SQLite reported success.
@@ -139,13 +145,10 @@ final class DocumentTables {
     }
 
     /// Notes that a list went through so many rows.
-    func noteListed(_ rowCount: Int) { listedRowCount += rowCount }
+    func noteListed(_ rowCount: Int) { listedRowCount.add(rowCount, ordering: .relaxed) }
 
     /// How many that were since the last call.
-    func takeListedRowCount() -> Int {
-        defer { listedRowCount = 0 }
-        return listedRowCount
-    }
+    func takeListedRowCount() -> Int { listedRowCount.exchange(0, ordering: .relaxed) }
 
     func document(_ id: DocumentID) throws(CofferError) -> DocumentRow? {
         try findDocument.bind(1, id.text)

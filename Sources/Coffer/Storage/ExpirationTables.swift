@@ -3,10 +3,10 @@ internal import CofferSealing
 internal import CofferSQLite
 
 /// The statements of one connection for when documents expire. Times are milliseconds since 1970.
-final class ExpirationTables {
+struct ExpirationTables: ~Copyable {
     private let find, findNext, findDue, save, remove, removeStrays: Statement
 
-    init(_ connection: Connection) {
+    init(_ connection: borrowing Connection) {
         find = Statement(connection, "SELECT time FROM expirations WHERE id = ?1")
         findNext = Statement(
             connection, "SELECT time FROM expirations WHERE typeof(time) = 'integer' ORDER BY time LIMIT 1")

@@ -3,14 +3,14 @@ internal import CofferSealing
 internal import CofferSQLite
 
 /// The writer's statements for views and declared indexes. The tables must be there: see ``IndexSchema``.
-final class IndexChanges {
-    private let connection: Connection
+struct IndexChanges: ~Copyable {
+    private let subject: String
     private let insertIndex, noteNumber, redefine, advance, removeIndex: Statement
     private let insertEntry, countEntries, listKeys, removeEntries, removeAllEntries: Statement
     private let insertDebt, removeDebt, removeDebts, removeDebtsOfIndex, countRemoved: Statement
 
-    init(_ connection: Connection) {
-        self.connection = connection
+    init(_ connection: borrowing Connection) {
+        subject = connection.subject
         insertIndex = Statement(
             connection,
             """
@@ -172,8 +172,8 @@ final class IndexChanges {
         try removeDebt.bind(2, document)
         try removeDebt.run()
         // One that stays would be paid for ever.
-        guard connection.changedRowCount == 1 else {
-            throw CofferError(.damaged, of: connection.subject, "a document's debt to an index is not what was written")
+        guard removeDebt.changedRowCount == 1 else {
+            throw CofferError(.damaged, of: subject, "a document's debt to an index is not what was written")
         }
     }
 }

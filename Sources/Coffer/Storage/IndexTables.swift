@@ -3,14 +3,15 @@ internal import CofferSealing
 internal import CofferSQLite
 
 /// The statements of one connection that read views and declared indexes, prepared as they are needed.
-final class IndexTables {
-    private let connection: Connection
+struct IndexTables: ~Copyable {
+    private let subject: String
     private let findVersion, findIndex, listIndexes, findDebts, listFailures: Statement
     private let forward, backward, forwardWithRests, backwardWithRests: Statement
-    private let findTable: Statement
+    private let findTable, findAbandoned: Statement
+    private let listAll, countByKey, countByDocument: Statement
 
-    init(_ connection: Connection) {
-        self.connection = connection
+    init(_ connection: borrowing Connection) {
+        subject = connection.subject
         findVersion = Statement(connection, "SELECT value FROM info WHERE key = 'index_version'")
         findIndex = Statement(
             connection,
@@ -54,6 +55,16 @@ final class IndexTables {
             WHERE owner = ?1 AND (key, id) >= (?2, ?3) AND (key, id) <= (?4, ?5)
             ORDER BY key DESC, id DESC, number DESC
             """)
+        findAbandoned = Statement(connection, "SELECT 1 FROM info WHERE key = 'index_abandoned'")
+        listAll = Statement(
+            connection,
+            """
+            SELECT number, sequence, key, id, value, digest, key_rest, id_rest FROM index_entries NOT INDEXED
+            """)
+        countByKey = Statement(
+            connection, "SELECT count(*) FROM index_entries INDEXED BY entries_by_key WHERE owner >= 0")
+        countByDocument = Statement(
+            connection, "SELECT count(*) FROM index_entries INDEXED BY entries_of_document WHERE document >= 0")
         findTable = Statement(
             connection, "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'indexes'")
         // A function that failed for a document leaves an entry without a key.
@@ -78,16 +89,14 @@ final class IndexTables {
 
     /// Whether pages of damaged entries stay in the file without a use.
     func haveAbandonedPages() throws(CofferError) -> Bool {
-        let find = Statement(connection, "SELECT 1 FROM info WHERE key = 'index_abandoned'")
-        defer { find.finalize() }
-        return try find.first { _ in true } ?? false
+        try findAbandoned.first { _ in true } ?? false
     }
 
     /// The index of that name; nil when there is none. The tables must be there.
     func index(_ kind: IndexKind, _ name: String) throws(CofferError) -> IndexRow? {
         try findIndex.bind(1, kind.rawValue)
         try findIndex.bind(2, name)
-        return try findIndex.first(row)
+        return try findIndex.first { (statement) throws(CofferError) in try row(statement) }
     }
 
     /// All indexes of a kind, by the bytes of their names. The tables must be there.
@@ -101,7 +110,7 @@ final class IndexTables {
 
     private func row(_ statement: Statement) throws(CofferError) -> IndexRow {
         for column: Int32 in [0, 3, 4, 5] where !Schema.counts.contains(statement.integer(column)) {
-            throw CofferError(.damaged, of: connection.subject, "an index says what can't be of itself")
+            throw CofferError(.damaged, of: subject, "an index says what can't be of itself")
         }
         return IndexRow(
             number: statement.integer(0), name: statement.text(1), definition: statement.text(2),
@@ -200,21 +209,9 @@ final class IndexTables {
 
     /// Reads all entries of all indexes, and checks them: fails where any can't be read.
     func readEverything() throws(CofferError) {
-        let all = Statement(
-            connection,
-            """
-            SELECT number, sequence, key, id, value, digest, key_rest, id_rest FROM index_entries NOT INDEXED
-            """)
-        defer { all.finalize() }
-        while try all.step() { _ = try entryWithRests(all) }
-        for statement: StaticString in [
-            "SELECT count(*) FROM index_entries INDEXED BY entries_by_key WHERE owner >= 0",
-            "SELECT count(*) FROM index_entries INDEXED BY entries_of_document WHERE document >= 0",
-        ] {
-            let count = Statement(connection, statement)
-            defer { count.finalize() }
-            _ = try count.first { $0.integer(0) }
-        }
+        defer { listAll.reset() }
+        while try listAll.step() { _ = try entryWithRests(listAll) }
+        for count in [countByKey, countByDocument] { _ = try count.first { $0.integer(0) } }
     }
 
     /// The entry in the statement's columns, of an index in which none has a rest.
@@ -239,7 +236,7 @@ final class IndexTables {
         let value = statement.isNull(4) ? nil : statement.bytes(4)
         guard (statement.isNull(5) ? nil : statement.bytes(5)) == EntryDigest.of(key, id, value) else {
             throw CofferError(
-                .damaged, of: connection.subject, "entry \(statement.integer(0)) of an index is not what was written")
+                .damaged, of: subject, "entry \(statement.integer(0)) of an index is not what was written")
         }
         return IndexEntry(
             number: statement.integer(0), sequence: statement.integer(1), key: key.bytes, id: id.bytes, value: value)

@@ -3,12 +3,10 @@ internal import CofferSealing
 internal import CofferSQLite
 
 /// The statements of one connection for local documents.
-final class LocalTables {
-    private let connection: Connection
+struct LocalTables: ~Copyable {
     private let find, findGeneration, insert, update, remove: Statement
 
-    init(_ connection: Connection) {
-        self.connection = connection
+    init(_ connection: borrowing Connection) {
         find = Statement(connection, "SELECT generation, digest, body FROM local_documents WHERE id = ?1")
         findGeneration = Statement(connection, "SELECT number, generation FROM local_documents WHERE id = ?1")
         insert = Statement(
@@ -67,6 +65,6 @@ final class LocalTables {
     func remove(_ id: DocumentID) throws(CofferError) -> Bool {
         try remove.bind(1, id.text)
         try remove.run()
-        return connection.changedRowCount > 0
+        return remove.changedRowCount > 0
     }
 }

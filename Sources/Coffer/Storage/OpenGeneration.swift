@@ -27,8 +27,11 @@ final class OpenGeneration: Sendable {
     /// - Throws: `closed` (500).
     func enter() throws(CofferError) -> Bool { try readers.enter() }
 
+    /// Ends a reading that was announced, for whoever has not read through ``read(_:)``.
+    func leave() { readers.leave() }
+
     /// Lends the tables, in the newest snapshot, to `body`: for who has announced it with ``enter()``.
-    func read<Value>(_ body: (DocumentTables) throws(CofferError) -> Value) throws(CofferError) -> Value {
+    func read<Value>(_ body: (borrowing DocumentTables) throws(CofferError) -> Value) throws(CofferError) -> Value {
         try readers.read(body)
     }
 

@@ -7,9 +7,11 @@ internal import Synchronization
 ///
 /// A snapshot stays open after a read, since opening one costs as much as a small read, and is given up when it is not
 /// the newest any more, or before a checkpoint.
-final class Reader: @unchecked Sendable {
-    // Sendable: the pool lends it to one thread at a time.
-    fileprivate let connection: Connection
+///
+/// Sendable, since a ``ReaderPool``, which alone knows it, lets one thread at a time have it; only its tables leave this file,
+/// lent. Were two threads in one all the same, the process would stop (test: "A second thread in a connection stops the
+/// process, also between two calls of the first").
+private final class Reader: @unchecked Sendable {
     let tables: DocumentTables
 
     private let beginning, ending: Statement
@@ -17,15 +19,22 @@ final class Reader: @unchecked Sendable {
     private var snapshot: UInt64?
     private var cacheByteCount: Int
 
-    fileprivate init(_ connection: Connection, cacheByteCount: Int) {
-        self.connection = connection
+    init(_ connection: consuming Connection, cacheByteCount: Int) {
         self.cacheByteCount = cacheByteCount
-        tables = DocumentTables(connection)
         beginning = Statement(connection, "BEGIN")
         ending = Statement(connection, "COMMIT")
+        tables = DocumentTables(connection)
     }
 
-    fileprivate func openSnapshot(at now: UInt64?) throws(CofferError) {
+    /// Has the calling thread be inside its connection until ``vacate()``.
+    func occupy() { tables.connection.occupy() }
+
+    func vacate() { tables.connection.vacate() }
+
+    /// Closes its connection. Nothing was written: what closing says changes nothing.
+    func close() { try? tables.connection.close() }
+
+    func openSnapshot(at now: UInt64?) throws(CofferError) {
         if isSnapshotOpen {
             if let snapshot, snapshot == now { return }
             try closeSnapshot()
@@ -37,21 +46,21 @@ final class Reader: @unchecked Sendable {
 
     /// Gives the snapshot up unless it is the newest: kept by an idle reader, an old one would keep the log from starting
     /// again.
-    fileprivate func closeOldSnapshot(at now: UInt64?) throws(CofferError) {
+    func closeOldSnapshot(at now: UInt64?) throws(CofferError) {
         if snapshot == nil || snapshot != now { try closeSnapshot() }
     }
 
-    fileprivate func setCache(byteCount: Int) throws(CofferError) {
+    func setCache(byteCount: Int) throws(CofferError) {
         guard byteCount != cacheByteCount else { return }
         cacheByteCount = byteCount
-        try connection.setCache(byteCount: byteCount)
+        try tables.connection.setCache(byteCount: byteCount)
     }
 
-    fileprivate func shrinkCache(to byteCount: Int) throws(CofferError) {
+    func shrinkCache(to byteCount: Int) throws(CofferError) {
         if byteCount < cacheByteCount { try setCache(byteCount: byteCount) }
     }
 
-    fileprivate func closeSnapshot() throws(CofferError) {
+    func closeSnapshot() throws(CofferError) {
         guard isSnapshotOpen else { return }
         isSnapshotOpen = false
         try ending.run()
@@ -104,17 +113,17 @@ final class ReaderPool: Sendable {
     private let subject: String
     private let connect: @Sendable (_ cacheByteCount: Int) throws(CofferError) -> Connection
     private let cache: CacheBudget
-
     /// Connections kept when nobody reads. More are opened under load, and closed as they come back.
-    private static let idleLimit = 8
+    private let idleLimit: Int
 
     init(
-        subject: String, clock: CommitClock, cache: CacheBudget,
+        subject: String, clock: CommitClock, cache: CacheBudget, idleLimit: Int,
         connect: @escaping @Sendable (_ cacheByteCount: Int) throws(CofferError) -> Connection
     ) {
         self.subject = subject
         self.clock = clock
         self.cache = cache
+        self.idleLimit = idleLimit
         self.connect = connect
     }
 
@@ -132,8 +141,9 @@ final class ReaderPool: Sendable {
     /// Lends the tables, in the newest snapshot, to `body`; checks afterwards that no page failed. Only after ``enter()``.
     ///
     /// - Throws: what `body` throws, `damaged` (500).
-    func read<Value>(_ body: (DocumentTables) throws(CofferError) -> Value) throws(CofferError) -> Value {
+    func read<Value>(_ body: (borrowing DocumentTables) throws(CofferError) -> Value) throws(CofferError) -> Value {
         let reader = try take()
+        reader.occupy()
         do throws(CofferError) {
             try reader.openSnapshot(at: clock.settled)
             let value = try body(reader.tables)
@@ -163,6 +173,7 @@ final class ReaderPool: Sendable {
         }
     }
 
+    /// Takes back a reader in which the calling thread is.
     private func giveBack(_ reader: Reader) {
         // Others may have come since it was lent: it keeps no more than its part now, so that all keep to the budget.
         let rowCount = reader.tables.takeListedRowCount()
@@ -170,7 +181,7 @@ final class ReaderPool: Sendable {
             state.noteListed(rowCount)
             return state.takeSpare()
         }
-        for reader in spare { try? reader.connection.close() }
+        for reader in spare { reader.close() }
         var isKept: Bool?
         while isKept == nil {
             let share = state.withLock { self.share(among: $0.width) }
@@ -178,8 +189,9 @@ final class ReaderPool: Sendable {
             isKept = state.withLock { state in
                 // Nobody looks at idle readers when there are more to share, or the writer takes its part back, after this.
                 guard share <= self.share(among: state.width) else { return nil }
-                guard !state.isClosed, state.idle.count < Self.idleLimit else { return false }
+                guard !state.isClosed, state.idle.count < idleLimit else { return false }
                 state.lentCount -= 1
+                reader.vacate()
                 state.idle.append(reader)
                 return true
             }
@@ -197,10 +209,12 @@ final class ReaderPool: Sendable {
     }
 
     private func discard(_ reader: Reader) {
-        // Nothing was written: what close says changes nothing.
-        try? reader.connection.close()
+        reader.close()
         noteReturn()
     }
+
+    /// Counts as gone whoever announced itself and read through a connection of its own.
+    func leave() { noteReturn() }
 
     private func noteReturn() {
         let isLast = state.withLock { state in
@@ -219,6 +233,7 @@ final class ReaderPool: Sendable {
             return idle
         }
         for reader in idle {
+            reader.occupy()
             if (try? reader.closeSnapshot()) == nil { discard(reader) } else { giveBack(reader) }
         }
     }
@@ -231,7 +246,7 @@ final class ReaderPool: Sendable {
             state.idle = []
             return idle
         }
-        for reader in idle { try? reader.connection.close() }
+        for reader in idle { reader.close() }
     }
 
     /// Waits for the last reader after ``retire()``. Only one may wait.

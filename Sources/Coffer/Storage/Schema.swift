@@ -132,7 +132,7 @@ enum Schema {
     }
 
     /// Builds an empty database in an empty file, and binds it to its store.
-    static func build(in connection: Connection, _ binding: Binding) throws(CofferError) {
+    static func build(in connection: borrowing Connection, _ binding: Binding) throws(CofferError) {
         try connection.execute(creation)
         try binding.insert(into: connection)
         try DatabaseIdentity.renew(in: connection)

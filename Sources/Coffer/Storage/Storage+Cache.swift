@@ -9,20 +9,21 @@ extension Storage {
     func considerCache() {
         let cache = settings.cache
         guard cache.endSpan(at: clock.settled), !cache.areReadersAlone,
-            writerLock.lockBriefly()
+            writer.acquireBriefly()
         else { return }
-        defer { writerLock.unlock() }
-        guard let writer = writerIfHeld, (try? writer.connection.setCache(byteCount: CacheBudget.leastByteCount)) != nil
-        else { return }
-        cache.areReadersAlone = true
+        defer { writer.release() }
+        let isShrunk = writer.lend {
+            (try? $0.tables.connection.setCache(byteCount: CacheBudget.leastByteCount)) != nil
+        }
+        if isShrunk == true { cache.areReadersAlone = true }
     }
 
     /// Gives the writer its part again. Called by who has it, before a transaction.
-    func takeBackCache(for writer: Writer) {
+    func takeBackCache(for writer: borrowing Writer) {
         settings.cache.areReadersAlone = false
         // Those at work drop what is too much when they are done.
         generation.shrinkIdleCaches()
         // With less it would be slow, and right.
-        try? writer.connection.setCache(byteCount: settings.cache.writerByteCount)
+        try? writer.tables.connection.setCache(byteCount: settings.cache.writerByteCount)
     }
 }

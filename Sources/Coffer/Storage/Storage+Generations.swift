@@ -28,26 +28,36 @@ extension Storage {
     }
 
     /// What reads and writes another generation of the store, opened beside the current one.
-    struct Successor {
+    struct Successor: ~Copyable {
         let generation: OpenGeneration
         let writer: Writer
     }
 
     /// Opens the generation that `manifest` describes, which is not the store's yet.
     func openSuccessor(
-        _ manifest: UnlockedManifest, _ database: DatabaseFile, after writer: Writer
-    ) throws(CofferError) -> Successor {
-        let connection = try database.connect(.readWrite, cacheByteCount: settings.cache.writerByteCount)
-        do throws(CofferError) {
-            try connection.execute("PRAGMA synchronous = FULL")
-            try Binding.read(from: connection).check(against: manifest.manifest, subject: subject)
-            let generation = try OpenGeneration(store, manifest, database, .readOnly, clock, settings)
-            let successor = try generation.writer(connection, lastSequence: writer.lastSequence, settings)
-            successor.takeOverReclaimable(from: writer)
-            return Successor(generation: generation, writer: successor)
-        } catch {
-            try? connection.close()
-            throw error
-        }
+        _ manifest: UnlockedManifest, _ database: DatabaseFile, continuing counts: WriterCounts
+    ) throws(CofferError) -> sending Successor {
+        let tables = DocumentTables(
+            try database.connect(.readWrite, cacheByteCount: settings.cache.writerByteCount))
+        try tables.connection.execute("PRAGMA synchronous = FULL")
+        try Binding.read(from: tables.connection).check(against: manifest.manifest, subject: subject)
+        let generation = try OpenGeneration(store, manifest, database, .readOnly, clock, settings)
+        let next = try generation.writer(tables, counts, settings)
+        return Successor(generation: generation, writer: next)
+    }
+
+    /// Puts a new connection in the place of the writer's, which has met damage and is in no transaction: it may call good
+    /// pages bad. For ``exclusively(_:)``.
+    func renewWriter() throws(CofferError) {
+        // Where this fails, whoever writes next tries again.
+        writer.hasMetDamage = true
+        let tables = DocumentTables(
+            try databaseFile.connect(.readWrite, cacheByteCount: settings.cache.writerByteCount))
+        try tables.connection.execute("PRAGMA synchronous = FULL")
+        let counts = try lent { (writer) throws(CofferError) in writer.state.counts }
+        let successor = try generation.writer(tables, counts, settings)
+        successor.state.changes.isRecording = hub.isObserved
+        writer.replace(with: successor)
+        writer.hasMetDamage = false
     }
 }

@@ -7,10 +7,12 @@ extension Storage {
     /// How many documents are not deleted, as ``read(_:)`` would find.
     func documentCount() throws(CofferError) -> Int {
         try checkUsable()
-        if let writer = writerIfHeld {
-            if let known = counter.known, !writer.changes.hasPurged { return known + writer.changes.documentDelta }
+        let withinTransaction = try ifWriting { (writer) throws(CofferError) in
+            let changes = writer.state.changes
+            if let known = counter.known, !changes.hasPurged { return known + changes.documentDelta }
             return try read { (tables) throws(CofferError) in try tables.documentCount() }
         }
+        if let withinTransaction { return withinTransaction }
         return try counter.count(
             lastSequence: { () throws(CofferError) in
                 try read { (tables) throws(CofferError) in try tables.lastSequence() }
@@ -23,28 +25,27 @@ extension Storage {
     // MARK: What happens by itself
 
     /// Has the store compacted, if enough can be given back.
-    func considerCompaction(_ writer: Writer) {
+    func considerCompaction(_ writer: borrowing Writer) {
+        let state = writer.state
         guard let policy = settings.compaction,
-            writer.reclaimableByteCount >= max(policy.leastByteCount, writer.nextCompactionByteCount),
+            state.reclaimableByteCount >= max(policy.leastByteCount, state.nextCompactionByteCount),
             let pages = try? writer.compacting.pages()
         else { return }
-        if policy.isEnough(writer.reclaimableByteCount, databaseByteCount: pages.all * Schema.pageByteCount) {
+        if policy.isEnough(state.reclaimableByteCount, databaseByteCount: pages.all * Schema.pageByteCount) {
             // One that fails is tried again when there is as much more.
-            writer.nextCompactionByteCount = writer.reclaimableByteCount.addingSaturated(policy.leastByteCount)
+            state.nextCompactionByteCount = state.reclaimableByteCount.addingSaturated(policy.leastByteCount)
             backgroundCompaction.schedule(self)
         }
     }
 
-    /// Begins what the store does by itself, as it is opened for writing.
+    /// Begins what the store does automatically, once it is open for writing.
     ///
-    /// - Parameters:
-    ///   - writer: the store's, which nobody else has yet.
-    ///   - nextExpiration: when the first document expires.
-    ///   - reclaimable: about how many bytes a compaction would give back.
-    func startHousekeeping(_ writer: Writer, nextExpiration: Int64?, reclaimable: Int) {
-        writer.reclaimableByteCount = reclaimable
-        writer.notedReclaimableByteCount = reclaimable
-        considerCompaction(writer)
+    /// From here on other threads write too: whoever opened the store has handed its writer over by now.
+    ///
+    /// - Parameter nextExpiration: when the first document expires.
+    func startHousekeeping(nextExpiration: Int64?) {
+        // Without the lock nothing is lost: a compaction is considered again after each commit.
+        try? alone { (writer) throws(CofferError) in considerCompaction(writer) }
         if let nextExpiration { expirationTimer.start(self, next: nextExpiration) }
     }
 

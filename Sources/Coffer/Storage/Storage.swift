@@ -28,9 +28,9 @@ final class Storage: Sendable {
 
     private let state: Lock<State>
     let clock: CommitClock
-    let writerLock = WriterLock()
-    /// Nil when read-only, and after close. Only whoever holds `writerLock` touches it.
-    private nonisolated(unsafe) var writer: Writer?
+    /// The writer, with its lock.
+    let writer: WriterOwner
+    var writerLock: WriterLock { writer.lock }
 
     /// Held by whoever changes the store as a whole: one at a time, and before `writerLock`.
     let maintenanceLock = WriterLock()
@@ -75,12 +75,9 @@ final class Storage: Sendable {
     /// Called once, when this storage has closed.
     private let didClose: @Sendable () -> Void
 
-    /// Frames in the log from which a commit is followed by a checkpoint: 16 MiB of pages.
-    private static let checkpointFrameCount = 4096
-
     init(
         subject: String, store: LockedStore, manifest: UnlockedManifest, generation: OpenGeneration,
-        databaseFile: DatabaseFile, writer: Writer?, clock: CommitClock, settings: StorageSettings,
+        databaseFile: DatabaseFile, writer: consuming sending Writer?, clock: CommitClock, settings: StorageSettings,
         didClose: @escaping @Sendable () -> Void
     ) {
         self.subject = subject
@@ -89,9 +86,14 @@ final class Storage: Sendable {
         self.clock = clock
         self.didClose = didClose
         state = Lock(State(manifest: manifest, generation: generation, databaseFile: databaseFile))
-        unsafe self.writer = writer
-        isReadOnly = writer == nil
-        counter = DocumentCounter(lastSequence: writer?.lastSequence ?? .max)
+        let lastSequence: Int64?
+        switch writer {
+        case .some(let writer): lastSequence = writer.state.lastSequence
+        case .none: lastSequence = nil
+        }
+        isReadOnly = lastSequence == nil
+        counter = DocumentCounter(lastSequence: lastSequence ?? .max)
+        self.writer = WriterOwner(writer)
         line = WaitingLine(timeout: settings.busyTimeout, subject: subject)
         maintenanceLine = WaitingLine(timeout: settings.busyTimeout, subject: subject)
     }
@@ -120,21 +122,24 @@ final class Storage: Sendable {
     // MARK: Reading
 
     /// Reads in one snapshot: the newest, or, inside a transaction of the calling thread, the transaction's own.
-    func read<Value>(_ body: (DocumentTables) throws(CofferError) -> Value) throws(CofferError) -> Value {
+    func read<Value>(_ body: (borrowing DocumentTables) throws(CofferError) -> Value) throws(CofferError) -> Value {
         try checkUsable()
-        if writerLock.isHeldByCaller, let writer = unsafe writer {
-            return try writer.withinTransaction { () throws(CofferError) in
-                let value = try body(writer.tables)
-                try writer.tables.confirmReads()
-                return value
+        if writerLock.isHeldByCaller {
+            let found = try writer.lend { (writer) throws(CofferError) in
+                try writer.withinTransaction { () throws(CofferError) in
+                    let value = try body(writer.tables)
+                    try writer.tables.confirmReads()
+                    return value
+                }
             }
+            if let found { return found }
         }
         return try readCommitted(body)
     }
 
     /// Reads what was committed, in the newest snapshot, whoever is in a transaction.
     func readCommitted<Value>(
-        _ body: (DocumentTables) throws(CofferError) -> Value
+        _ body: (borrowing DocumentTables) throws(CofferError) -> Value
     ) throws(CofferError) -> Value {
         // Announced before another generation can take its place.
         let (generation, endsSpan) = try state.withLock { (state) throws(CofferError) in
@@ -144,45 +149,80 @@ final class Storage: Sendable {
         return try generation.read(body)
     }
 
-    /// The writer, if the calling thread has it.
-    var writerIfHeld: Writer? { writerLock.isHeldByCaller ? unsafe writer : nil }
+    /// Runs `body`, which reads through connections of its own, so that a close and the end of the generation wait for it.
+    ///
+    /// - Throws: what `body` throws; `closed` (500).
+    func besideReaders<Value>(_ body: () throws(CofferError) -> Value) throws(CofferError) -> Value {
+        let generation = try state.withLock { (state) throws(CofferError) in
+            _ = try state.generation.enter()
+            return state.generation
+        }
+        defer { generation.leave() }
+        return try body()
+    }
+
+    /// Lends the writer to `body`, if the calling thread has its lock.
+    ///
+    /// - Returns: nil where it hasn't.
+    func ifWriting<Value, Failure: Error>(
+        _ body: (borrowing Writer) throws(Failure) -> Value
+    ) throws(Failure) -> Value? {
+        writerLock.isHeldByCaller ? try writer.lend(body) : nil
+    }
 
     /// The content file that the calling thread's transaction is about to install.
-    func staged(_ sha1: [UInt8]) -> StagedAttachment? {
-        guard writerLock.isHeldByCaller else { return nil }
-        return unsafe writer?.readableFile(sha1)
-    }
+    func staged(_ sha1: [UInt8]) -> StagedAttachment? { ifWriting { $0.readableFile(sha1) } ?? nil }
 
     // MARK: Writing
 
     /// Runs `body` in a transaction, or as part of the one that the calling thread is in.
     ///
     /// - Throws: what `body` throws; then nothing of an own transaction stays. `readOnly` (403), `busy` (503), `closed`.
-    func write<Value>(_ body: (Writer) throws(CofferError) -> Value) throws(CofferError) -> Value {
-        if let writer = try writerOfCaller() {
-            return try writer.withinTransaction { () throws(CofferError) in try body(writer) }
+    func write<Value>(_ body: (borrowing Writer) throws(CofferError) -> Value) throws(CofferError) -> Value {
+        if try isWriting() {
+            return try lent { (writer) throws(CofferError) in
+                try writer.withinTransaction { () throws(CofferError) in try body(writer) }
+            }
         }
-        return try locked { (writer) throws(CofferError) in try write(in: writer, body) }
+        try takeWriter()
+        defer { writer.release() }
+        return try lent { (writer) throws(CofferError) in try write(in: writer, body) }
     }
 
     /// Runs `body` while no other thread writes. It makes its own transactions, with ``write(in:_:)``.
     ///
     /// - Throws: `invalidArgument` (400) inside a transaction, which would never end.
-    func alone<Value>(_ body: (Writer) throws(CofferError) -> Value) throws(CofferError) -> Value {
+    func alone<Value>(_ body: (borrowing Writer) throws(CofferError) -> Value) throws(CofferError) -> Value {
+        try exclusively { () throws(CofferError) in try lent(body) }
+    }
+
+    /// Runs `body` while no other thread writes, as ``alone(_:)``, for what puts another writer in the place of this one:
+    /// it is lent ``lent(_:)`` before, and the other after.
+    func exclusively<Value>(_ body: () throws(CofferError) -> Value) throws(CofferError) -> Value {
         try checkMayMaintain()
-        return try locked(body)
+        try takeWriter()
+        defer { writer.release() }
+        return try body()
+    }
+
+    /// Lends the writer to `body`, for a thread that has its lock.
+    func lent<Value, Failure: Error>(_ body: (borrowing Writer) throws(Failure) -> Value) throws(Failure) -> Value {
+        guard let value = try writer.lend(body) else {
+            preconditionFailure("whoever takes the lock looks for the writer")
+        }
+        return value
     }
 
     /// - Throws: `readOnly` (403), and `invalidArgument` (400) inside a transaction of the calling thread.
     func checkMayMaintain() throws(CofferError) {
-        guard try writerOfCaller() == nil else {
+        guard try !isWriting() else {
             throw CofferError(.invalidArgument, of: subject, "this can't be done inside a transaction")
         }
     }
 
     /// Runs `body` in a transaction of the writer, which is held and in none.
     func write<Value>(
-        in writer: Writer, _ body: (Writer) throws(CofferError) -> Value
+        in writer: borrowing Writer, _ body: (borrowing Writer) throws(CofferError) -> Value
     ) throws(CofferError) -> Value {
         try writer.begin()
         let value: Value
@@ -198,132 +238,93 @@ final class Storage: Sendable {
 
     /// Runs the caller's own code in a transaction. Transactions nest: an inner one that fails takes only its own back.
     func transaction<Value>(_ body: () throws -> Value) throws -> Value {
-        if let writer = try writerOfCaller() {
-            try writer.begin()
-            let value: Value
-            do {
-                value = try body()
-            } catch {
-                try abandon(writer)
-                throw error
-            }
-            try writer.commit()
-            return value
+        let isNested = try isWriting()
+        if !isNested { try takeWriter() }
+        defer { if !isNested { writer.release() } }
+        try lent { (writer) throws(CofferError) in try writer.begin() }
+        let value: Value
+        do {
+            // The writer is lent again to whatever it calls.
+            value = try body()
+        } catch {
+            try lent { (writer) throws(CofferError) in try abandon(writer) }
+            throw error
         }
-        return try lockedForCaller { writer in
-            try writer.begin()
-            let value: Value
-            do {
-                value = try body()
-            } catch {
-                try abandon(writer)
-                throw error
-            }
-            try commitOutermost(writer)
-            return value
+        try lent { (writer) throws(CofferError) in
+            if isNested { try writer.commit() } else { try commitOutermost(writer) }
         }
+        return value
     }
 
     /// Has `undo` run if the calling thread is in a transaction that is rolled back.
     func whenRolledBack(_ undo: @escaping () -> Void) {
-        if writerLock.isHeldByCaller { unsafe writer?.whenRolledBack(undo) }
+        _ = ifWriting { $0.whenRolledBack(undo) }
     }
 
-    /// The writer, when the calling thread is in a transaction.
-    private func writerOfCaller() throws(CofferError) -> Writer? {
+    /// Whether the calling thread is in a transaction.
+    ///
+    /// - Throws: `readOnly` (403) where nobody can be, `reopenRequired` (500).
+    private func isWriting() throws(CofferError) -> Bool {
         try checkUsable()
         guard !isReadOnly else { throw CofferError(.readOnly, of: subject) }
-        guard writerLock.isHeldByCaller else { return nil }
-        return unsafe writer
+        return writerLock.isHeldByCaller
     }
 
-    private func locked<Value>(_ body: (Writer) throws(CofferError) -> Value) throws(CofferError) -> Value {
-        let writer = try takeWriter()
-        defer { writerLock.unlock() }
-        return try body(writer)
-    }
-
-    private func lockedForCaller<Value>(_ body: (Writer) throws -> Value) throws -> Value {
-        let writer = try takeWriter()
-        defer { writerLock.unlock() }
-        return try body(writer)
-    }
-
-    private func takeWriter() throws(CofferError) -> Writer {
-        try writerLock.lock(until: .now + settings.busyTimeout, subject: subject)
-        guard let writer = unsafe writer, !isFailed.load(ordering: .relaxed) else {
-            writerLock.unlock()
+    private func takeWriter() throws(CofferError) {
+        try writer.acquire(until: .now + settings.busyTimeout, subject: subject)
+        let isThere: Void? = writer.lend { (writer) in
+            writer.state.changes.isRecording = hub.isObserved
+            if settings.cache.areReadersAlone { takeBackCache(for: writer) }
+        }
+        guard isThere != nil, !isFailed.load(ordering: .relaxed) else {
+            writer.release()
             throw CofferError(.reopenRequired, of: subject)
         }
-        writer.changes.isRecording = hub.isObserved
-        if settings.cache.areReadersAlone { takeBackCache(for: writer) }
-        return writer
+        guard writer.hasMetDamage else { return }
+        do throws(CofferError) {
+            try renewWriter()
+        } catch {
+            writer.release()
+            throw error
+        }
     }
 
-    private func commitOutermost(_ writer: Writer) throws(CofferError) {
+    private func commitOutermost(_ writer: borrowing Writer) throws(CofferError) {
         clock.willCommit()
         defer { clock.didCommit() }
         let installation = writer.installation
         do throws(CofferError) {
             // Durable before the rows that name them are.
             try installation.install()
+            if writer.state.changes.hasPurged { counter.willPurge() }
             try writer.commit()
         } catch {
             noteFailure(error)
-            if writer.depth > 0 { try? writer.rollback() }
+            if writer.state.depth > 0 { try? writer.rollback() }
             // Whether a commit that failed as it was written was made shows when the store is opened again.
             if error.code != .ioFailed { installation.didRollBack() } else { installation.abandon() }
             writer.forgetFiles()
             throw error
         }
         counter.note(
-            documentDelta: writer.changes.documentDelta, lastSequence: writer.lastSequence,
-            hasPurged: writer.changes.hasPurged)
+            documentDelta: writer.state.changes.documentDelta, lastSequence: writer.state.lastSequence,
+            hasPurged: writer.state.changes.hasPurged)
         installation.didCommit()
         writer.forgetFiles()
-        if let commit = writer.changes.takeCommit() { hub.publish(commit) }
-        if writer.hasChangedExpirations {
-            writer.hasChangedExpirations = false
+        if let commit = writer.state.changes.takeCommit() { hub.publish(commit) }
+        if writer.state.hasChangedExpirations {
+            writer.state.hasChangedExpirations = false
             expirationTimer.reconsider(self)
         }
         considerCompaction(writer)
         checkpoint(writer)
     }
 
-    /// Empties a log that has grown long, so that the next commit starts it again.
-    ///
-    /// Whoever reads the state before the last commit is in the way: idle readers give it up, and those at work get a
-    /// moment to finish. The clock must stand at a commit under way, so that none of them keeps it.
-    private func checkpoint(_ writer: Writer) {
-        guard writer.connection.logFrameCount >= max(Self.checkpointFrameCount, writer.nextCheckpoint) else { return }
-        copyLog(writer, keepingLength: true)
-    }
-
-    /// Empties the log, unless readers are in the way: for whoever holds the writer, outside of a transaction.
-    func emptyLog(_ writer: Writer) {
-        clock.willCommit()
-        defer { clock.didCommit() }
-        copyLog(writer, keepingLength: false)
-    }
-
-    private func copyLog(_ writer: Writer, keepingLength: Bool) {
-        let frameCount = writer.connection.logFrameCount
-        generation.closeIdleSnapshots()
-        do throws(CofferError) {
-            let isComplete = try writer.connection.checkpoint(
-                patience: .milliseconds(100), keepingLength: keepingLength)
-            writer.nextCheckpoint = isComplete ? 0 : frameCount + Self.checkpointFrameCount / 16
-        } catch {
-            // The commit is safe in the log. The next write finds out whether the disk still works.
-            noteFailure(error)
-        }
-    }
-
     /// Rolls back the innermost transaction, after a failure in it.
-    private func abandon(_ writer: Writer) throws(CofferError) {
+    private func abandon(_ writer: borrowing Writer) throws(CofferError) {
         if writer.hasFailedIO { isFailed.store(true, ordering: .relaxed) }
         defer {
-            if writer.depth == 0 {
+            if writer.state.depth == 0 {
                 // Nothing was committed.
                 writer.installation.didRollBack()
                 writer.forgetFiles()
@@ -338,7 +339,7 @@ final class Storage: Sendable {
     }
 
     /// After a write that failed nobody knows what the disk holds, and asking again may bring a false answer.
-    private func noteFailure(_ error: CofferError) {
+    func noteFailure(_ error: CofferError) {
         if error.code == .ioFailed { refuseMoreWork() }
     }
 
@@ -354,8 +355,8 @@ final class Storage: Sendable {
     // MARK: Changing the generation
 
     /// Puts `successor` in the place of the generation that was the store's so far, for whoever begins to read or write
-    /// from here on. Who holds the writer calls it, and drops that one.
-    func exchange(with successor: Successor, _ manifest: UnlockedManifest, _ database: DatabaseFile) {
+    /// from here on. For ``exclusively(_:)``.
+    func exchange(with successor: consuming sending Successor, _ manifest: UnlockedManifest, _ database: DatabaseFile) {
         let old = state.withLock { state in
             let old = state.generation
             state.retired.removeAll { $0.generation == nil }
@@ -367,29 +368,8 @@ final class Storage: Sendable {
         }
         // What was encrypted for it so far is not kept beside it.
         openContents.cancelAll()
-        // Everything in it was copied; what closing says changes nothing.
-        try? unsafe writer?.connection.close()
-        unsafe writer = successor.writer
+        writer.replace(with: successor.writer)
         old.retire()
-    }
-
-    /// Puts a new connection in the place of the writer's, which has met damage and is in no transaction: it may call good
-    /// pages bad.
-    func renewWriter(_ writer: Writer) throws(CofferError) {
-        let connection = try databaseFile.connect(.readWrite, cacheByteCount: settings.cache.writerByteCount)
-        let successor: Writer
-        do throws(CofferError) {
-            try connection.execute("PRAGMA synchronous = FULL")
-            successor = try generation.writer(connection, lastSequence: writer.lastSequence, settings)
-        } catch {
-            try? connection.close()
-            throw error
-        }
-        successor.takeOverReclaimable(from: writer)
-        successor.changes.isRecording = hub.isObserved
-        // Nothing was written that the other doesn't see.
-        try? writer.connection.close()
-        unsafe self.writer = successor
     }
 
     // MARK: Waiting without a thread of the pool
@@ -445,7 +425,7 @@ final class Storage: Sendable {
             let deadline = ContinuousClock.now + settings.busyTimeout
             try maintenanceLock.lock(until: deadline, subject: subject)
             do throws(CofferError) {
-                try writerLock.lock(until: deadline, subject: subject)
+                try writer.acquire(until: deadline, subject: subject)
             } catch {
                 maintenanceLock.unlock()
                 throw error
@@ -455,7 +435,7 @@ final class Storage: Sendable {
             throw error
         }
         if removing && isReadOnly {
-            writerLock.unlock()
+            writer.release()
             maintenanceLock.unlock()
             throw CofferError(.readOnly, of: subject)
         }
@@ -466,15 +446,16 @@ final class Storage: Sendable {
         for generation in retired + [generation] { generation.waitForReaders() }
         var failure: CofferError?
         do throws(CofferError) {
-            if isFailed.load(ordering: .relaxed) {
-                unsafe writer?.connection.abandon()
-            } else {
-                try unsafe writer?.connection.close()
+            try writer.close { (writer) throws(CofferError) in
+                if isFailed.load(ordering: .relaxed) {
+                    writer.tables.connection.abandon()
+                } else {
+                    try writer.tables.connection.close()
+                }
             }
         } catch {
             failure = error
         }
-        unsafe writer = nil
         if removing && failure == nil {
             do throws(CofferError) {
                 try store.delete()
@@ -484,10 +465,11 @@ final class Storage: Sendable {
         }
         store.close()
         didClose()
-        hub.finish()
+        let observers = hub.finish()
         maintenanceLock.close()
         expirationTimer.finish()
         writerLock.close()
+        withExtendedLifetime(observers) {}
         if let failure { throw failure }
     }
 

@@ -11,6 +11,10 @@ struct StorageSettings: Sendable {
     let cache: CacheBudget
     /// When the store is compacted by itself; nil for never.
     var compaction: CompactionPolicy?
+    /// Frames in the log from which a commit is followed by a checkpoint.
+    var checkpointFrameCount: Int
+    /// Readers' connections that are kept when nobody reads.
+    var idleReaderLimit: Int
     var passwordCost: PasswordCost
     var fileSystem: any FileSystem
     var attachmentBatchCount: Int
@@ -24,6 +28,8 @@ struct StorageSettings: Sendable {
         busyTimeout = options.busyTimeout
         cache = CacheBudget(byteCount: options.cacheByteCount)
         compaction = options.compactsInBackground ? options.compactionPolicy : nil
+        checkpointFrameCount = options.checkpointFrameCount
+        idleReaderLimit = options.idleReaderLimit
         self.passwordCost = passwordCost
         self.fileSystem = fileSystem
         self.attachmentBatchCount = attachmentBatchCount
@@ -40,16 +46,18 @@ extension OpenGeneration {
         self.init(
             attachments: try AttachmentStore(
                 store, manifest, batchCount: settings.attachmentBatchCount, adjustDigest: settings.adjustDigest),
-            readers: ReaderPool(subject: database.subject, clock: clock, cache: settings.cache) {
+            readers: ReaderPool(
+                subject: database.subject, clock: clock, cache: settings.cache, idleLimit: settings.idleReaderLimit
+            ) {
                 (share) throws(CofferError) in try database.connect(access, cacheByteCount: share)
             })
     }
 
     /// The one that writes.
-    func writer(_ connection: Connection, lastSequence: Int64, _ settings: StorageSettings) throws(CofferError)
-        -> Writer
-    {
-        if settings.durability == .relaxed { try connection.execute("PRAGMA synchronous = NORMAL") }
-        return Writer(connection, lastSequence: lastSequence, attachments: attachments)
+    func writer(
+        _ tables: consuming sending DocumentTables, _ counts: WriterCounts, _ settings: StorageSettings
+    ) throws(CofferError) -> sending Writer {
+        if settings.durability == .relaxed { try tables.connection.execute("PRAGMA synchronous = NORMAL") }
+        return Writer(tables, counts, attachments: attachments)
     }
 }

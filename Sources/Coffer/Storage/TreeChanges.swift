@@ -3,13 +3,11 @@ internal import CofferSealing
 internal import CofferSQLite
 
 /// The writing statements for a document's tree, prepared once. Belongs to the writer.
-final class TreeChanges {
-    private let connection: Connection
+struct TreeChanges: ~Copyable {
     private let insertLeaf, deleteLeaf, deleteLeaves: Statement
     private let deleteRevision, deleteUses, noteDepth: Statement
 
-    init(_ connection: Connection) {
-        self.connection = connection
+    init(_ connection: borrowing Connection) {
         insertLeaf = Statement(connection, "INSERT INTO leaves (document, rank, sequence) VALUES (?1, ?2, ?3)")
         deleteLeaf = Statement(connection, "DELETE FROM leaves WHERE document = ?1 AND rank IN (?2, ?3)")
         deleteLeaves = Statement(connection, "DELETE FROM leaves WHERE document = ?1")
@@ -31,7 +29,7 @@ final class TreeChanges {
         try deleteLeaf.bind(2, LeafRank(id, isDeletion: true).bytes)
         try deleteLeaf.bind(3, LeafRank(id, isDeletion: false).bytes)
         try deleteLeaf.run()
-        return connection.changedRowCount > 0
+        return deleteLeaf.changedRowCount > 0
     }
 
     func deleteLeaves(ofDocument number: Int64) throws(CofferError) {

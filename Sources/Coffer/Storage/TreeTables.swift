@@ -11,8 +11,8 @@ struct StoredLeaf: Sendable {
 /// The reading statements of one connection that go through a document's revisions, prepared once.
 ///
 /// Each takes about the same time however many revisions the document has, but for those that return them.
-final class TreeTables {
-    private let connection: Connection
+struct TreeTables: ~Copyable {
+    private let subject: String
     private let find: Statement
     private let findBodiless: Statement
     private let list: Statement
@@ -23,8 +23,8 @@ final class TreeTables {
     private let listOfGeneration: Statement
     private let listUpToGeneration: Statement
 
-    init(_ connection: Connection) {
-        self.connection = connection
+    init(_ connection: borrowing Connection) {
+        subject = connection.subject
         // The first revision of a document is not in the index.
         find = Statement(
             connection,
@@ -89,10 +89,10 @@ final class TreeTables {
     func revision(sequence: Int64, inDocument number: Int64) throws(CofferError) -> StoredRevision? {
         try findBodiless.bind(1, sequence)
         let found = try findBodiless.first { (statement) throws(CofferError) in
-            try StoredRevision(statement, subject: connection.subject)
+            try StoredRevision(statement, subject: subject)
         }
         guard found.map({ $0.document == number }) ?? true else {
-            throw CofferError(.damaged, of: connection.subject, "revision \(sequence) is another document's")
+            throw CofferError(.damaged, of: subject, "revision \(sequence) is another document's")
         }
         return found
     }
@@ -119,7 +119,7 @@ final class TreeTables {
         // It was there before its children, and is of the generation before: else a line could go on for ever.
         guard parent.sequence < child.sequence, parent.id.generation == child.id.generation - 1 else {
             throw CofferError(
-                .damaged, of: connection.subject, "revision \(child.sequence) has a parent that can't be one")
+                .damaged, of: subject, "revision \(child.sequence) has a parent that can't be one")
         }
         return parent
     }
@@ -129,7 +129,7 @@ final class TreeTables {
         defer { list.reset() }
         try list.bind(1, number)
         var all: [StoredRevision] = []
-        while try list.step() { all.append(try StoredRevision(list, subject: connection.subject)) }
+        while try list.step() { all.append(try StoredRevision(list, subject: subject)) }
         return all.sorted { $0.sequence < $1.sequence }
     }
 
@@ -157,7 +157,7 @@ final class TreeTables {
         var leaves: [StoredLeaf] = []
         while try statement.step() {
             guard let rank = LeafRank(bytes: statement.bytes(0)) else {
-                throw CofferError(.damaged, of: connection.subject, "a leaf of document \(number) has no revision id")
+                throw CofferError(.damaged, of: subject, "a leaf of document \(number) has no revision id")
             }
             leaves.append(StoredLeaf(rank: rank, sequence: statement.integer(1)))
         }

@@ -8,9 +8,9 @@ internal import CofferSQLite
 extension Writer {
     /// How many revisions of one line are kept.
     func revisionTreeDepth() throws(CofferError) -> Int {
-        if let depth = knownDepth { return depth }
+        if let depth = state.knownDepth { return depth }
         let depth = try tables.revisionTreeDepth()
-        knownDepth = depth
+        state.knownDepth = depth
         return depth
     }
 
@@ -136,12 +136,12 @@ extension Writer {
     /// Makes this the depth, and forgets what is too old then in all documents.
     func setRevisionTreeDepth(_ depth: Int) throws(CofferError) {
         try change { () throws(CofferError) in
-            let known = knownDepth
+            let known = state.knownDepth
             // One that can't be is mended so.
             let before = (try? revisionTreeDepth()) ?? .max
             try treeChanges.note(depth: depth)
-            knownDepth = depth
-            whenRolledBack { [weak self] in self?.knownDepth = known }
+            state.knownDepth = depth
+            whenRolledBack { [unowned state] in state.knownDepth = known }
             guard depth < before else { return }
             for (number, generation) in try latestGenerations() where generation > depth {
                 try pruneLine(number, upTo: generation)

@@ -3,129 +3,90 @@ internal import CofferSealing
 internal import CofferSQLite
 internal import CofferVault
 
-/// The one connection that writes, and its statements. Belongs to whoever holds the writer's lock.
-final class Writer {
-    let connection: Connection
+/// The one connection that writes, and its statements.
+///
+/// Can't be copied: ``WriterOwner`` has it, and lends it to whoever holds its lock.
+struct Writer: ~Copyable {
+    /// What it reads with, in the transaction under way; has the connection.
     let tables: DocumentTables
+
+    /// What it knows of the transaction under way, and of the database.
+    let state: WriterState
 
     private let beginning, committing, rollingBack: Statement
     private let saving, releasing, rollingBackToSave: Statement
     private let insertDocument, updateDocument, insertRevision: Statement
-    let treeChanges: TreeChanges
     let insertAttachment, updateAttachment, insertUse: Statement
-
-    /// How many transactions are nested, 0 outside of one.
-    private(set) var depth = 0
-
-    /// Why the transactions from `depth` inwards can only be rolled back.
-    private var failure: (error: CofferError, depth: Int)?
-
-    /// Frames in the log from which a checkpoint that readers kept from being complete is tried again.
-    var nextCheckpoint = 0
-
-    private(set) var lastSequence: Int64
-
-    /// How many revisions of one line are kept, once it was asked for.
-    var knownDepth: Int?
+    let treeChanges: TreeChanges
+    let purging: PurgeTables
+    let indexing: IndexChanges
+    let compacting: CompactionChanges
 
     /// Where content files belong that it has rows for.
     let attachments: AttachmentStore
 
-    /// Content files that the transaction under way may install, by their SHA-1.
-    private var stagedFiles: [[UInt8]: StagedAttachment] = [:]
-    /// Those that it will.
+    /// The content files that the transaction under way will install.
     let installation: Installation
-    /// How many were to be installed as each nested transaction began.
-    private var installCounts: [Int] = []
 
-    /// What those who watch will be told of the transaction under way.
-    var changes = PendingChanges()
-
-    /// The statements of purges, which are rare.
-    private(set) lazy var purging = PurgeTables(connection)
-
-    /// Whether a function of the app's is looking at what is about to be changed: nothing else is changed meanwhile.
-    var isInFunction = false
-
-    /// The statements that change views and declared indexes.
-    private(set) lazy var indexing = IndexChanges(connection)
-    /// Whether their tables are known to be there, and not to be.
-    var hasIndexTables: Bool?
-
-    /// The statements of compactions.
-    private(set) lazy var compacting = CompactionChanges(connection)
-
-    /// About how many bytes a compaction would give back, and what the database has noted of it.
-    var reclaimableByteCount = 0
-    var notedReclaimableByteCount = 0
-    /// How many of these bytes there must be before a compaction is tried again.
-    var nextCompactionByteCount = 0
-
-    /// Whether the transaction under way, or one that it took back, has changed when documents expire.
-    var hasChangedExpirations = false
-
-    /// What takes back in memory what the transaction under way did there, and how much of it there was as each nested one
-    /// began.
-    private var undoing: [() -> Void] = []
-    private var undoingCounts: [Int] = []
-
-    /// Reused for each revision's id: setting a digest up costs more than a short message.
-    var digest = StreamingDigest(.sha256)
-
-    /// - Parameter lastSequence: the highest that is in use.
-    init(_ connection: Connection, lastSequence: Int64, attachments: AttachmentStore) {
-        self.connection = connection
-        tables = DocumentTables(connection)
-        beginning = Statement(connection, "BEGIN IMMEDIATE")
-        committing = Statement(connection, "COMMIT")
-        rollingBack = Statement(connection, "ROLLBACK")
+    init(_ tables: consuming DocumentTables, _ counts: WriterCounts, attachments: AttachmentStore) {
+        beginning = Statement(tables.connection, "BEGIN IMMEDIATE")
+        committing = Statement(tables.connection, "COMMIT")
+        rollingBack = Statement(tables.connection, "ROLLBACK")
         // Savepoints of one name nest: RELEASE and ROLLBACK TO mean the innermost.
-        saving = Statement(connection, "SAVEPOINT nested")
-        releasing = Statement(connection, "RELEASE nested")
-        rollingBackToSave = Statement(connection, "ROLLBACK TO nested")
+        saving = Statement(tables.connection, "SAVEPOINT nested")
+        releasing = Statement(tables.connection, "RELEASE nested")
+        rollingBackToSave = Statement(tables.connection, "ROLLBACK TO nested")
         insertDocument = Statement(
-            connection, "INSERT OR IGNORE INTO documents (id, number, winner, flags) VALUES (?1, ?2, ?3, ?4)")
-        updateDocument = Statement(connection, "UPDATE documents SET winner = ?2, flags = ?3 WHERE id = ?1")
+            tables.connection, "INSERT OR IGNORE INTO documents (id, number, winner, flags) VALUES (?1, ?2, ?3, ?4)")
+        updateDocument = Statement(
+            tables.connection, "UPDATE documents SET winner = ?2, flags = ?3 WHERE id = ?1")
         insertRevision = Statement(
-            connection,
+            tables.connection,
             """
             INSERT INTO revisions (sequence, document, parent, flags, generation, suffix, digest, id, body)
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
             """)
-        treeChanges = TreeChanges(connection)
         insertAttachment = Statement(
-            connection, "INSERT INTO attachments (digest, length, sha256, header) VALUES (?1, ?2, ?3, ?4)")
+            tables.connection, "INSERT INTO attachments (digest, length, sha256, header) VALUES (?1, ?2, ?3, ?4)")
         updateAttachment = Statement(
-            connection, "UPDATE attachments SET length = ?2, sha256 = ?3, header = ?4 WHERE number = ?1")
+            tables.connection, "UPDATE attachments SET length = ?2, sha256 = ?3, header = ?4 WHERE number = ?1")
         insertUse = Statement(
-            connection, "INSERT OR IGNORE INTO attachment_uses (revision, attachment) VALUES (?1, ?2)")
-        self.lastSequence = lastSequence
+            tables.connection, "INSERT OR IGNORE INTO attachment_uses (revision, attachment) VALUES (?1, ?2)")
+        treeChanges = TreeChanges(tables.connection)
+        purging = PurgeTables(tables.connection)
+        indexing = IndexChanges(tables.connection)
+        compacting = CompactionChanges(tables.connection)
+        state = WriterState(counts)
         self.attachments = attachments
         installation = Installation(attachments)
+        self.tables = tables
     }
+
+    /// Its connection, to run what is rare.
+    var connection: Connection { _read { yield tables.connection } }
 
     // MARK: Transactions
 
     func begin() throws(CofferError) {
-        if depth == 0 {
-            failure = nil
+        if state.depth == 0 {
+            state.failure = nil
             try beginning.run()
         } else {
             try checkIntact()
             try saving.run()
         }
-        installCounts.append(installation.files.count)
-        undoingCounts.append(undoing.count)
-        changes.begin(lastSequence: lastSequence)
-        depth += 1
+        state.installCounts.append(installation.files.count)
+        state.undoingCounts.append(state.undoing.count)
+        state.changes.begin(lastSequence: state.lastSequence)
+        state.depth += 1
     }
 
     /// Ends the innermost transaction, which is rolled back when that fails. The outermost makes its changes durable.
     func commit() throws(CofferError) {
-        precondition(depth > 0, "nothing to commit")
+        precondition(state.depth > 0, "nothing to commit")
         do throws(CofferError) {
             try checkIntact()
-            if depth == 1 {
+            if state.depth == 1 {
                 try noteReclaimable()
                 try tables.confirmReads()
                 try committing.run()
@@ -136,34 +97,34 @@ final class Writer {
             try? rollback()
             throw error
         }
-        installCounts.removeLast()
-        undoingCounts.removeLast()
-        changes.commit()
-        depth -= 1
-        if depth == 0 { undoing = [] }
+        state.installCounts.removeLast()
+        state.undoingCounts.removeLast()
+        state.changes.commit()
+        state.depth -= 1
+        if state.depth == 0 { state.undoing = [] }
     }
 
     /// Undoes the innermost transaction.
     func rollback() throws(CofferError) {
-        precondition(depth > 0, "nothing to roll back")
-        depth -= 1
-        installation.rollBack(to: installCounts.removeLast())
-        changes.rollBack()
-        let undone = undoing[undoingCounts.removeLast()...]
-        undoing.removeLast(undone.count)
+        precondition(state.depth > 0, "nothing to roll back")
+        state.depth -= 1
+        installation.rollBack(to: state.installCounts.removeLast())
+        state.changes.rollBack()
+        let undone = state.undoing[state.undoingCounts.removeLast()...]
+        state.undoing.removeLast(undone.count)
         for undo in undone.reversed() { undo() }
         // SQLite has rolled back everything by itself after some failures.
         guard connection.isInTransaction else { return }
-        if depth == 0 { return try rollingBack.run() }
+        if state.depth == 0 { return try rollingBack.run() }
         do throws(CofferError) {
             try rollingBackToSave.run()
             try releasing.run()
         } catch {
-            failure = (error, depth: 1)
+            state.failure = (error, depth: 1)
             throw error
         }
         // What was half done is undone.
-        if let failure, failure.depth > depth { self.failure = nil }
+        if let failure = state.failure, failure.depth > state.depth { state.failure = nil }
     }
 
     /// Runs a part of the transaction under way, reads included.
@@ -175,53 +136,46 @@ final class Writer {
         do throws(CofferError) {
             return try body()
         } catch {
-            if !connection.isInTransaction { failure = (error, depth: 1) }
+            if !connection.isInTransaction { state.failure = (error, depth: 1) }
             throw error
         }
     }
 
     /// Whether a read or write of the file failed in the transaction, so that nobody knows what the disk holds.
-    var hasFailedIO: Bool { failure?.error.code == .ioFailed }
+    var hasFailedIO: Bool { state.failure?.error.code == .ioFailed }
 
     private func checkIntact() throws(CofferError) {
-        if let failure { throw failure.error }
+        if let failure = state.failure { throw failure.error }
         guard connection.isInTransaction else {
             let error = CofferError(.ioFailed, of: connection.subject, "the transaction was rolled back by itself")
-            failure = (error, depth: 1)
+            state.failure = (error, depth: 1)
             throw error
         }
     }
 
     /// Has `undo` run on this thread if the innermost transaction is rolled back, or one around it.
     func whenRolledBack(_ undo: @escaping () -> Void) {
-        if depth > 0 { undoing.append(undo) }
+        if state.depth > 0 { state.undoing.append(undo) }
     }
 
     /// Forgets all content files, once the outermost transaction has ended.
-    func forgetFiles() { stagedFiles = [:] }
-
-    /// Goes on counting what a compaction would give back where the writer of the generation before ended.
-    func takeOverReclaimable(from other: Writer) {
-        reclaimableByteCount = other.reclaimableByteCount
-        notedReclaimableByteCount = other.notedReclaimableByteCount
-        nextCompactionByteCount = other.nextCompactionByteCount
-    }
+    func forgetFiles() { state.stagedFiles = [:] }
 
     /// Notes that the transaction may install this file. One that was staged before the key was changed is encrypted again.
     func stage(_ file: StagedAttachment) throws(CofferError) {
-        stagedFiles[file.digest.sha1] = try file.moved(to: attachments)
+        state.stagedFiles[file.digest.sha1] = try file.moved(to: attachments)
     }
 
     /// The file of this SHA-1 that came last of those that the transaction may install.
-    func stagedFile(_ sha1: [UInt8]) -> StagedAttachment? { stagedFiles[sha1] }
+    func stagedFile(_ sha1: [UInt8]) -> StagedAttachment? { state.stagedFiles[sha1] }
 
     /// The file that has the content of this SHA-1 until the transaction has ended.
-    func readableFile(_ sha1: [UInt8]) -> StagedAttachment? { installation.file(of: sha1) ?? stagedFiles[sha1] }
+    func readableFile(_ sha1: [UInt8]) -> StagedAttachment? { installation.file(of: sha1) ?? state.stagedFiles[sha1] }
 
     /// Forgets a file that the transaction doesn't install, since the content is there or another file has it.
     func forget(_ file: StagedAttachment) {
         let sha1 = file.digest.sha1
-        stagedFiles[sha1] = installation.file(of: sha1)
+        state.stagedFiles[sha1] = installation.file(of: sha1)
     }
 
     /// Whether a content's file is there, and the one that its row means, as far as that shows without reading it.
@@ -238,19 +192,19 @@ final class Writer {
 
     /// Runs `change`; should it fail, the innermost transaction around it can only be rolled back.
     func change<Value>(_ change: () throws(CofferError) -> Value) throws(CofferError) -> Value {
-        if let failure { throw failure.error }
+        if let failure = state.failure { throw failure.error }
         try checkNotInFunction()
         do throws(CofferError) {
             return try change()
         } catch {
-            failure = (error, depth: connection.isInTransaction ? depth : 1)
+            state.failure = (error, depth: connection.isInTransaction ? state.depth : 1)
             throw error
         }
     }
 
     /// - Throws: `invalidArgument` (400) in a validation or a view's function, which can't write.
     func checkNotInFunction() throws(CofferError) {
-        guard isInFunction else { return }
+        guard state.isInFunction else { return }
         throw CofferError(.invalidArgument, of: connection.subject, "a validation or a view's function can't write")
     }
 
@@ -277,7 +231,7 @@ final class Writer {
     }
 
     /// The sequence that the next revision gets.
-    var nextSequence: Int64 { lastSequence + 1 }
+    var nextSequence: Int64 { state.lastSequence + 1 }
 
     /// Adds a revision's row.
     ///
@@ -309,9 +263,82 @@ final class Writer {
         }
         try insertRevision.bind(8, document.text)
         try insertRevision.run()
-        lastSequence = sequence
+        state.lastSequence = sequence
         return sequence
     }
+}
+
+/// What a writer knows of the transaction under way, and of the database.
+///
+/// A class, since the writer is lent to be read alone. It leads to no connection.
+final class WriterState {
+    /// How many transactions are nested, 0 outside of one.
+    fileprivate(set) var depth = 0
+
+    /// Why the transactions from `depth` inwards can only be rolled back.
+    fileprivate var failure: (error: CofferError, depth: Int)?
+
+    /// Frames in the log from which a checkpoint that readers kept from being complete is tried again.
+    var nextCheckpoint = 0
+
+    /// The highest sequence that is in use.
+    fileprivate(set) var lastSequence: Int64
+
+    /// How many revisions of one line are kept, once it was asked for.
+    var knownDepth: Int?
+
+    /// Content files that the transaction under way may install, by their SHA-1.
+    fileprivate var stagedFiles: [[UInt8]: StagedAttachment] = [:]
+    /// How many were to be installed as each nested transaction began.
+    fileprivate var installCounts: [Int] = []
+
+    /// What those who watch will be told of the transaction under way.
+    var changes = PendingChanges()
+
+    /// Whether a function of the app's is looking at what is about to be changed: nothing else is changed meanwhile.
+    var isInFunction = false
+
+    /// Whether the tables of indexes are known to be there, and not to be.
+    var hasIndexTables: Bool?
+
+    /// About how many bytes a compaction would give back, and what the database has noted of it.
+    var reclaimableByteCount = 0
+    var notedReclaimableByteCount = 0
+    /// How many of these bytes there must be before a compaction is tried again.
+    var nextCompactionByteCount = 0
+
+    /// Whether the transaction under way, or one that it took back, has changed when documents expire.
+    var hasChangedExpirations = false
+
+    /// What takes back in memory what the transaction under way did there, and how much of it there was as each nested one
+    /// began.
+    fileprivate var undoing: [() -> Void] = []
+    fileprivate var undoingCounts: [Int] = []
+
+    /// Reused for each revision's id: setting a digest up costs more than a short message.
+    var digest = StreamingDigest(.sha256)
+
+    init(_ counts: WriterCounts) {
+        lastSequence = counts.lastSequence
+        reclaimableByteCount = counts.reclaimableByteCount
+        notedReclaimableByteCount = counts.notedReclaimableByteCount
+        nextCompactionByteCount = counts.nextCompactionByteCount
+    }
+
+    /// What a writer that takes the place of this one begins with, between transactions.
+    var counts: WriterCounts {
+        WriterCounts(
+            lastSequence: lastSequence, reclaimableByteCount: reclaimableByteCount,
+            notedReclaimableByteCount: notedReclaimableByteCount, nextCompactionByteCount: nextCompactionByteCount)
+    }
+}
+
+/// What a writer begins with: see ``WriterState``.
+struct WriterCounts: Sendable {
+    var lastSequence: Int64
+    var reclaimableByteCount: Int
+    var notedReclaimableByteCount: Int
+    var nextCompactionByteCount = 0
 }
 
 /// A revision that is to get a row.

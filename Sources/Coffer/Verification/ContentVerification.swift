@@ -102,7 +102,6 @@ struct ContentVerification {
 
     private func current(_ row: AttachmentRow) throws(CofferError) -> AttachmentRow? {
         let tables = try snapshots.open()
-        defer { try? tables.connection.close() }
         return try tables.attachments.attachment(row.key)
     }
 
@@ -125,7 +124,6 @@ struct ContentVerification {
         let damaged = result.damaged
         let owners = try withoutDamage { () throws(CofferError) in
             let tables = try snapshots.open()
-            defer { try? tables.connection.close() }
             let find = Statement(
                 tables.connection,
                 """

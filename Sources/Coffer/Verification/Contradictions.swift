@@ -96,7 +96,7 @@ struct Contradiction: Sendable {
     ]
 
     /// All that `connection` finds in its snapshot.
-    static func findings(in connection: Connection) throws(CofferError) -> [VerificationFinding] {
+    static func findings(in connection: borrowing Connection) throws(CofferError) -> [VerificationFinding] {
         var findings: [VerificationFinding] = []
         for contradiction in all {
             let rows = Statement(connection, contradiction.sql)

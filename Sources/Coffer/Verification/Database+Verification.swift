@@ -50,6 +50,6 @@ extension Storage {
     /// once.
     fileprivate func aloneOrReadOnly(_ body: (Int) throws(CofferError) -> Void) throws(CofferError) {
         if isReadOnly { return try body(0) }
-        try alone { (writer) throws(CofferError) in try body(writer.connection.logFrameCount) }
+        try alone { (writer) throws(CofferError) in try body(writer.tables.connection.logFrameCount) }
     }
 }

@@ -21,7 +21,6 @@ struct DocumentVerification {
         monitor.begin(.documents, byteCount: snapshots.database.byteCount)
         do throws(CofferError) {
             let tables = try snapshots.open()
-            defer { try? tables.connection.close() }
             try snapshots.database.checkSchema(through: tables.connection)
             try Binding.read(from: tables.connection).check(against: manifest, subject: snapshots.database.subject)
             try tables.confirmReads()
@@ -45,11 +44,10 @@ struct DocumentVerification {
     ///
     /// - Returns: nil when it met damage.
     private func inSnapshot<Value>(
-        _ body: (DocumentTables) throws(CofferError) -> Value
+        _ body: (borrowing DocumentTables) throws(CofferError) -> Value
     ) throws(CofferError) -> Value? {
         try withoutDamage { () throws(CofferError) in
             let tables = try snapshots.open()
-            defer { try? tables.connection.close() }
             let value = try body(tables)
             try tables.confirmReads()
             return value
@@ -211,25 +209,21 @@ struct DocumentVerification {
         } take: { (id) throws(CofferError) in
             ids.insert(id)
         }
-        var tables: DocumentTables?
+        var tables = try snapshots.open()
         for id in ids.sorted() {
             try monitor.checkCancelled()
             let found: Void? = try withoutDamage { () throws(CofferError) in
-                let current = if let tables { tables } else { try snapshots.open() }
-                tables = current
-                guard let known = try? DocumentID(id), try current.document(known) != nil else {
+                guard let known = try? DocumentID(id), try tables.document(known) != nil else {
                     throw CofferError(.damaged)
                 }
-                try current.confirmReads()
+                try tables.confirmReads()
             }
             if found != nil { continue }
-            try? tables?.connection.close()
-            tables = nil
+            tables = try snapshots.open()
             result.findings.append(
                 VerificationFinding(
                     .document, "document \(id)", "its entry in the table of documents can't be read", documentID: id))
         }
-        try? tables?.connection.close()
     }
 
     // MARK: The rest

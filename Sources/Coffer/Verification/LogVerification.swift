@@ -14,10 +14,12 @@ struct LogVerification {
     struct Result {
         /// Frames up to the last commit.
         var frameCount = 0
-        /// The pages that a commit has put there, each with the right code.
-        var pages: Set<UInt32> = []
+        /// The pages that a commit has put there, each with the right code, and where in the log the newest version is.
+        var offsets: [UInt32: Int] = [:]
         /// How many pages the database has after the last commit; nil when there is none in the log.
         var pageCount: Int?
+        /// The frame, from 1, at which the log ends because it is all zeros.
+        var zeroFrame: Int?
         var findings: [VerificationFinding] = []
     }
 
@@ -34,10 +36,9 @@ struct LogVerification {
         if isReadable == nil {
             result.findings.append(VerificationFinding(.structure, WriteAheadLog.name, "it can't be read to its end"))
         } else if result.frameCount < frameCount {
-            result.findings.append(
-                VerificationFinding(
-                    .structure, WriteAheadLog.name,
-                    "it ends after \(result.frameCount) pages, and \(frameCount) were committed to it"))
+            var detail = "it ends after \(result.frameCount) pages, and \(frameCount) were committed to it"
+            if let frame = result.zeroFrame { detail += ". Frame \(frame) is all zeros, so it was never written" }
+            result.findings.append(VerificationFinding(.structure, WriteAheadLog.name, detail))
         }
         return result
     }
@@ -52,20 +53,26 @@ struct LogVerification {
         var pending = Result()
         try log.forEachFrame { (frame, page) throws(CofferError) in
             try monitor.checkCancelled()
-            guard frame.isIntact else { return false }
+            guard frame.isIntact else {
+                if frame.page == 0, ZeroPage.isZero(page) {
+                    found.zeroFrame = found.frameCount + pending.frameCount + 1
+                }
+                return false
+            }
             pending.frameCount += 1
             if try unsafe authenticator?.isAuthentic(page.span.bytes, number: frame.page) ?? true {
-                pending.pages.insert(frame.page)
+                pending.offsets[frame.page] = frame.offset
             } else {
-                pending.pages.remove(frame.page)
+                pending.offsets[frame.page] = nil
                 pending.findings.append(
                     VerificationFinding(
-                        .page, "page \(frame.page) in \(WriteAheadLog.name)", "its code is not that of its bytes",
+                        .page, "page \(frame.page) in \(WriteAheadLog.name)",
+                        ZeroPage.isZero(page) ? ZeroPage.meaningWhereEncrypted : "its code is not that of its bytes",
                         page: Int(frame.page)))
             }
             if frame.pageCount != 0 {
                 found.frameCount += pending.frameCount
-                found.pages.formUnion(pending.pages)
+                found.offsets.merge(pending.offsets) { $1 }
                 found.findings += pending.findings
                 found.pageCount = Int(frame.pageCount)
                 pending = Result()

@@ -42,7 +42,7 @@ extension Manager {
     ) throws(CofferError) -> Verification {
         try key?.checkUsable()
         let path = storePath(name)
-        if let identity = try? StoreIdentity(path: path), let database = Registry.shared.database(identity) {
+        if let identity = try? StoreIdentity(path: path), let database = openDatabase(identity, name) {
             try database.checkKey(key)
             return try database.verify(level, monitor)
         }

@@ -50,7 +50,6 @@ struct RowScan {
         read: (Statement) throws(CofferError) -> Row, take: (Row) throws(CofferError) -> Void
     ) throws(CofferError) -> [ClosedRange<Int64>]? {
         var tables = try snapshots.open()
-        defer { try? tables.connection.close() }
         var damaged: [ClosedRange<Int64>] = []
         var damageCount = 0
         var position = Int64.min
@@ -61,7 +60,6 @@ struct RowScan {
             case .found(let key?): start = key
             case .found(nil): return damaged
             case .unreadable:
-                try? tables.connection.close()
                 tables = try snapshots.open()
                 guard let last = try lastKey(tables) else { return nil }
                 if position > last { return damaged }
@@ -88,7 +86,6 @@ struct RowScan {
                     continue
                 }
                 damageCount += 1
-                try? tables.connection.close()
                 tables = try snapshots.open()
                 if range.count > 1 && damageCount < patience {
                     let middle = range.lowerBound + Int64(range.count / 2)
@@ -139,7 +136,6 @@ struct RowScan {
         from place: Int64, _ tables: inout DocumentTables, _ snapshots: SnapshotSource
     ) throws(CofferError) -> Bool {
         if case .found = try key(from: place, tables) { return true }
-        try? tables.connection.close()
         tables = try snapshots.open()
         return false
     }
@@ -149,7 +145,7 @@ struct RowScan {
         case unreadable
     }
 
-    private func key(from start: Int64, _ tables: DocumentTables) throws(CofferError) -> Next {
+    private func key(from start: Int64, _ tables: borrowing DocumentTables) throws(CofferError) -> Next {
         let statement = Statement(tables.connection, next)
         defer { statement.finalize() }
         let key = try withoutDamage { () throws(CofferError) -> Next in
@@ -161,7 +157,7 @@ struct RowScan {
         return key ?? .unreadable
     }
 
-    private func lastKey(_ tables: DocumentTables) throws(CofferError) -> Int64? {
+    private func lastKey(_ tables: borrowing DocumentTables) throws(CofferError) -> Int64? {
         let statement = Statement(tables.connection, last)
         defer { statement.finalize() }
         return try withoutDamage { () throws(CofferError) in
@@ -173,7 +169,7 @@ struct RowScan {
 
     /// - Returns: nil when it met damage.
     private func rows<Row>(
-        in range: ClosedRange<Int64>, _ tables: DocumentTables, _ read: (Statement) throws(CofferError) -> Row
+        in range: ClosedRange<Int64>, _ tables: borrowing DocumentTables, _ read: (Statement) throws(CofferError) -> Row
     ) throws(CofferError) -> [Row]? {
         let statement = Statement(tables.connection, rows)
         defer { statement.finalize() }

@@ -3,7 +3,7 @@ public enum VerificationLevel: Int, Sendable, Comparable, CaseIterable {
     /// That MANIFEST is what its key vouches for.
     case keys
     /// That every page of the database file and of its log has the right code. Of a store that is not encrypted, whose
-    /// pages have none, that the file has whole pages.
+    /// pages have none, that the file has whole pages, and that none that a table or index uses is all zeros.
     case pages
     /// That every table and index is well formed, that every document is what was written, and that the tables agree.
     case documents

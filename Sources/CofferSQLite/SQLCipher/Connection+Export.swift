@@ -34,6 +34,9 @@ extension Connection {
 
         ask(goesOn)
         try execute("BEGIN")
+        // The copy reads the schema by statements that SQLite doesn't prepare again. This one is, where another connection
+        // has changed the schema since this connection read it, and begins the snapshot that the others read.
+        try execute("SELECT name FROM main.sqlite_master LIMIT 1")
         let export = Statement(self, "SELECT sqlcipher_export('next')")
         _ = try export.step()
         export.finalize()
@@ -45,10 +48,11 @@ extension Connection {
 
     /// Asks `goesOn` every few milliseconds while a statement runs; false ends the statement with `cancelled` (499).
     package func ask(_ goesOn: (() -> Bool)?) {
-        question = goesOn.map(ProgressQuestion.init)
+        let question = goesOn.map(ProgressQuestion.init)
+        handle.question = question
         let answer = unsafe question == nil ? nil : ProgressQuestion.answer
         let context = unsafe question.map { unsafe Unmanaged.passUnretained($0).toOpaque() }
-        unsafe sqlcipher_progress_handler(handle, 10_000, answer, context)
+        unsafe sqlcipher_progress_handler(handle.pointer, 10_000, answer, context)
     }
 
     /// The key goes by value and never as SQL text. None is a blob without bytes: NULL would mean the key of this database.

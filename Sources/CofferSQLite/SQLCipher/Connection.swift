@@ -1,11 +1,12 @@
 internal import CSQLCipher
 package import CofferSealing
 
-/// One connection to a database file, keyed before anything is read.
+/// One connection to a database file, keyed before anything is read. Closes with its life.
 ///
-/// Not safe for two threads at once, and not tied to one: whoever holds a connection hands it on whole. That is why it
-/// is `@unchecked Sendable`; the pool and the writer's lock of the layer above keep the promise.
-@safe package final class Connection: @unchecked Sendable {
+/// It has one owner and can't be copied: whoever opens it hands it on whole, or lends it for the length of a call. Two
+/// threads in one connection damage a healthy file even where SQLite locks itself, since they share one transaction. What
+/// the compiler can't see, such as a ``Statement`` that is kept for too long, ``Occupancy`` notices, and stops the process.
+package struct Connection: ~Copyable {
     /// How the file is opened.
     package enum Access: Sendable {
         /// A new, empty file, that the caller has made.
@@ -19,23 +20,13 @@ package import CofferSealing
         case immutable
     }
 
+    let handle: DatabaseHandle
+
     /// What errors say that they happened to.
-    package let subject: String
-
-    /// The C object. Nil once closed; nothing but this class and ``Statement`` uses it. Not checked for exclusive use: see
-    /// ``PreparedStatement``.
-    @exclusivity(unchecked) private(set) var handle: OpaquePointer?
-
-    /// Prepared statements that this connection must free before it closes, and some that are gone.
-    private var statements: [WeakStatement] = []
-    /// How many of them there may be before those that are gone are taken out.
-    private var statementLimit = 128
-
-    /// What long statements ask while they run: see ``ask(_:)``.
-    var question: ProgressQuestion?
+    package var subject: String { handle.subject }
 
     /// Frames in the write-ahead log after the last commit on this connection, 0 if it made none since the log was emptied.
-    package private(set) var logFrameCount = 0
+    package var logFrameCount: Int { handle.logFrameCount }
 
     /// Opens the database file at `path`, which must exist.
     ///
@@ -47,37 +38,26 @@ package import CofferSealing
     package init(
         path: String, subject: String, access: Access, key: SymmetricKey?, cacheByteCount: Int
     ) throws(CofferError) {
-        self.subject = subject
+        handle = DatabaseHandle(subject: subject)
         let library = try Library.load()
         if key != nil { try library.requireEncryption() }
         try open(access == .immutable ? Self.immutableURI(path) : path, flags: access.flags)
-        do throws(CofferError) {
-            if let key { try apply(key) }
-            try configure(access, isEncrypted: key != nil, cacheByteCount: cacheByteCount)
-        } catch {
-            closeQuietly()
-            throw error
-        }
+        if let key { try apply(key) }
+        try configure(access, isEncrypted: key != nil, cacheByteCount: cacheByteCount)
     }
 
     /// A database in memory, for questions about the library.
     init(inMemoryOf subject: String) throws(CofferError) {
-        self.subject = subject
+        handle = DatabaseHandle(subject: subject)
         try Library.loadCode()
         try open(":memory:", flags: SQLCIPHER_OPEN_READWRITE)
     }
 
-    deinit { closeQuietly() }
-
     private func open(_ name: String, flags: Int) throws(CofferError) {
-        let code = unsafe sqlcipher_open_v2(name, &handle, Int32(flags | SQLCIPHER_OPEN_NOMUTEX), nil)
-        if code != Int32(SQLCIPHER_OK) {
-            let failure = error(code)
-            closeQuietly()
-            throw failure
-        }
-        _ = unsafe sqlcipher_extended_result_codes(handle, 1)
-        _ = unsafe sqlcipher_busy_timeout(handle, Self.longestLockMilliseconds)
+        let code = unsafe sqlcipher_open_v2(name, &handle.pointer, Int32(flags | SQLCIPHER_OPEN_NOMUTEX), nil)
+        try check(code)
+        _ = unsafe sqlcipher_extended_result_codes(handle.pointer, 1)
+        _ = unsafe sqlcipher_busy_timeout(handle.pointer, Self.longestLockMilliseconds)
     }
 
     /// Connections of one process lock the log's index for an instant now and then, as when one finds it half changed by
@@ -91,7 +71,7 @@ package import CofferSealing
         let specification = key.hexSpecification()
         try unsafe specification.withBytes { bytes throws(CofferError) in
             // sqlite3_key_v2 never fails on a wrong key. The first read of the file does.
-            try check(unsafe sqlcipher_key_v2(handle, "main", bytes.baseAddress, Int32(bytes.count)))
+            try check(unsafe sqlcipher_key_v2(handle.pointer, "main", bytes.baseAddress, Int32(bytes.count)))
         }
         // The portable profile. SQLCipher 3 knows only the first, and ignores the others, whose values are its own.
         try execute("PRAGMA main.cipher_page_size = 4096")
@@ -122,12 +102,12 @@ package import CofferSealing
             // 16 MiB, what a log grows to by itself: a longer one, of a large transaction, is cut when it starts again.
             try execute("PRAGMA journal_size_limit = 16777216")
             // Checkpoints are made on purpose, by the writer alone: see checkpoint().
-            unsafe sqlcipher_wal_hook(handle, Self.noteCommit, Unmanaged.passUnretained(self).toOpaque())
+            unsafe sqlcipher_wal_hook(handle.pointer, Self.noteCommit, Unmanaged.passUnretained(handle).toOpaque())
         case .exporting:
-            unsafe sqlcipher_wal_hook(handle, nil, nil)
+            unsafe sqlcipher_wal_hook(handle.pointer, nil, nil)
         case .readOnly, .immutable:
             try execute("PRAGMA query_only = 1")
-            unsafe sqlcipher_wal_hook(handle, nil, nil)
+            unsafe sqlcipher_wal_hook(handle.pointer, nil, nil)
         }
     }
 
@@ -135,7 +115,7 @@ package import CofferSealing
         @convention(c) (UnsafeMutableRawPointer?, OpaquePointer?, UnsafePointer<CChar>?, Int32) -> Int32 = {
             context, _, _, frameCount in
             guard let context = unsafe context else { return 0 }
-            unsafe Unmanaged<Connection>.fromOpaque(context).takeUnretainedValue().logFrameCount = Int(frameCount)
+            unsafe Unmanaged<DatabaseHandle>.fromOpaque(context).takeUnretainedValue().logFrameCount = Int(frameCount)
             return 0
         }
 
@@ -143,12 +123,16 @@ package import CofferSealing
 
     /// Runs one or more statements that take no values and whose rows nobody needs.
     package func execute(_ sql: StaticString) throws(CofferError) {
-        try check(unsafe sqlcipher_exec(handle, sql.utf8Start, nil, nil, nil))
+        try unsafe inside { (pointer) throws(CofferError) in
+            try check(unsafe sqlcipher_exec(pointer, sql.utf8Start, nil, nil, nil))
+        }
     }
 
     /// Runs SQL that had to be put together. Only numbers and names from a closed set may go into it, never a value.
     func execute(assembled sql: String) throws(CofferError) {
-        try check(unsafe sqlcipher_exec(handle, sql, nil, nil, nil))
+        try unsafe inside { (pointer) throws(CofferError) in
+            try check(unsafe sqlcipher_exec(pointer, sql, nil, nil, nil))
+        }
     }
 
     /// Runs statements that change the schema's own table, in a transaction, and has all connections read it anew.
@@ -179,13 +163,13 @@ package import CofferSealing
     }
 
     /// Rows that the last insert, update or delete changed.
-    package var changedRowCount: Int { unsafe Int(sqlcipher_changes(handle)) }
+    package var changedRowCount: Int { unsafe Int(sqlcipher_changes(handle.pointer)) }
 
     /// The rowid of the last row inserted.
-    package var lastInsertedRowID: Int64 { unsafe sqlcipher_last_insert_rowid(handle) }
+    package var lastInsertedRowID: Int64 { unsafe sqlcipher_last_insert_rowid(handle.pointer) }
 
     /// Whether a transaction is under way.
-    package var isInTransaction: Bool { unsafe handle != nil && sqlcipher_get_autocommit(handle) == 0 }
+    package var isInTransaction: Bool { unsafe handle.pointer != nil && sqlcipher_get_autocommit(handle.pointer) == 0 }
 
     /// Whether a new connection of the file's own format writes ahead. Returns the journal mode in force.
     package func switchToWriteAheadLog() throws(CofferError) {
@@ -207,14 +191,16 @@ package import CofferSealing
     ///     and commits write over them, which takes the disk less than a file that grows.
     /// - Returns: whether the log is empty now.
     package func checkpoint(patience: Duration, keepingLength: Bool = false) throws(CofferError) -> Bool {
-        try check(unsafe sqlcipher_keep_log(handle, keepingLength ? 1 : 0))
-        _ = unsafe sqlcipher_busy_timeout(handle, Int32(patience / .milliseconds(1)))
-        defer { _ = unsafe sqlcipher_busy_timeout(handle, Self.longestLockMilliseconds) }
-        let code = unsafe sqlcipher_wal_checkpoint_v2(handle, nil, Int32(SQLCIPHER_CHECKPOINT_TRUNCATE), nil, nil)
+        try check(unsafe sqlcipher_keep_log(handle.pointer, keepingLength ? 1 : 0))
+        _ = unsafe sqlcipher_busy_timeout(handle.pointer, Int32(patience / .milliseconds(1)))
+        defer { _ = unsafe sqlcipher_busy_timeout(handle.pointer, Self.longestLockMilliseconds) }
+        let code = try unsafe inside { (pointer) throws(CofferError) in
+            unsafe sqlcipher_wal_checkpoint_v2(pointer, nil, Int32(SQLCIPHER_CHECKPOINT_TRUNCATE), nil, nil)
+        }
         // A reader in the way is no failure: the next checkpoint goes on from there.
         if code & 0xFF == Int32(SQLCIPHER_BUSY) { return false }
         try check(code)
-        logFrameCount = 0
+        handle.logFrameCount = 0
         return true
     }
 
@@ -224,47 +210,39 @@ package import CofferSealing
 
     // MARK: Closing
 
-    /// Finalizes all statements and closes. The last writer to close copies the log into the file and removes it.
+    /// Finalizes all statements and closes. The last writer to close copies the log into the file and removes it. Does
+    /// nothing the second time, and statements say `closed` (500) from then on.
     ///
     /// - Throws: what a commit left undone by then says; the connection is closed all the same.
-    package func close() throws(CofferError) {
-        for weak in statements { weak.statement?.finalize() }
-        statements = []
-        guard let handle = unsafe handle else { return }
-        let code = unsafe sqlcipher_close(handle)
-        guard code == Int32(SQLCIPHER_OK) else { throw error(code) }
-        unsafe self.handle = nil
-    }
+    package func close() throws(CofferError) { try handle.close() }
 
     /// Lets go of the file without another read or write of it, as a crash would.
     ///
     /// For use after a failed write: closing would copy a log into the file that may not be what was written. The memory
     /// and descriptors of the connection stay taken until the process ends; so does its part of the shared log index.
-    package func abandon() {
-        statements = []
-        unsafe handle = nil
+    package func abandon() { handle.abandon() }
+
+    // MARK: Which thread is inside
+
+    /// Notes that the calling thread has the connection until ``vacate()``: for whoever lends it for longer than a call.
+    ///
+    /// Stops the process where another thread is inside.
+    package func occupy() { handle.occupancy.occupy() }
+
+    /// Ends what ``occupy()`` began, on the same thread.
+    package func vacate() { handle.occupancy.leave() }
+
+    /// Runs `body`, which calls SQLite, while no other thread is inside.
+    func inside<Value>(_ body: (OpaquePointer?) throws(CofferError) -> Value) throws(CofferError) -> Value {
+        let isEntered = handle.occupancy.enter()
+        defer { if isEntered { handle.occupancy.leave() } }
+        return unsafe try body(handle.pointer)
     }
 
-    private func closeQuietly() {
-        // Errors of a close after a failure say less than the failure.
-        try? close()
+    /// Throws what `code` means unless it is `SQLITE_OK`.
+    func check(_ code: Int32) throws(CofferError) {
+        if code != Int32(SQLCIPHER_OK) { throw handle.error(code) }
     }
-
-    /// Has the statement freed before the connection closes, should it live that long.
-    func adopt(_ statement: PreparedStatement) {
-        if statements.count >= statementLimit {
-            statements.removeAll { $0.statement == nil }
-            statementLimit = max(statementLimit, 2 * statements.count)
-        }
-        statements.append(WeakStatement(statement: statement))
-    }
-
-    /// How many statements are kept account of, for tests.
-    var adoptedStatementCount: Int { statements.count }
-}
-
-private struct WeakStatement {
-    weak var statement: PreparedStatement?
 }
 
 extension Connection.Access {

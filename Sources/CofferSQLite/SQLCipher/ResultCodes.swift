@@ -7,14 +7,14 @@ internal import Glibc
 internal import Darwin
 #endif
 
-extension Connection {
+extension DatabaseHandle {
     /// What SQLite's result `code` means here, said of the database file.
     ///
     /// A wrong key never reaches this point: the manifest has proven the key before a connection is made. So a file that
     /// "is not a database" is a damaged one.
     func error(_ code: Int32) -> CofferError {
         let primary = code & 0xFF
-        let extended = unsafe handle.map { unsafe sqlcipher_extended_errcode($0) } ?? code
+        let extended = unsafe pointer.map { unsafe sqlcipher_extended_errcode($0) } ?? code
         let reason = unsafe "SQLite \(extended): " + String(cString: sqlcipher_errstr(primary))
         switch Int(primary) {
         case SQLCIPHER_NOTADB, SQLCIPHER_CORRUPT, SQLCIPHER_CONSTRAINT, SQLCIPHER_MISMATCH:
@@ -24,7 +24,7 @@ extension Connection {
         case SQLCIPHER_ERROR:
             // Statements here are literals that were tested, so this is a schema that is not ours, or a page whose check
             // failed earlier on this connection. SQLite's own words name tables and columns, never values.
-            let words = unsafe handle.map { unsafe String(cString: sqlcipher_errmsg($0)) } ?? reason
+            let words = unsafe pointer.map { unsafe String(cString: sqlcipher_errmsg($0)) } ?? reason
             return CofferError(.damaged, of: subject, words)
         case SQLCIPHER_BUSY, SQLCIPHER_LOCKED:
             return CofferError(.busy, of: subject, reason)
@@ -37,7 +37,7 @@ extension Connection {
         case SQLCIPHER_INTERRUPT:
             return CofferError(.cancelled, of: subject, reason)
         default:
-            let number = unsafe handle.map { unsafe sqlcipher_system_errno($0) } ?? 0
+            let number = unsafe pointer.map { unsafe sqlcipher_system_errno($0) } ?? 0
             // After a sync that failed, also for want of space, nobody knows what of the commit is on the disk.
             let isSync = [SQLCIPHER_IOERR_FSYNC, SQLCIPHER_IOERR_DIR_FSYNC].contains(Int(extended))
             if !isSync && (number == ENOSPC || number == EDQUOT) { return CofferError(.noSpace, of: subject, reason) }
@@ -46,11 +46,6 @@ extension Connection {
                 .ioFailed, of: subject, reason + system,
                 cause: primary == Int32(SQLCIPHER_IOERR) ? UnreadableBytes() : nil)
         }
-    }
-
-    /// Throws what `code` means unless it is `SQLITE_OK`.
-    func check(_ code: Int32) throws(CofferError) {
-        if code != Int32(SQLCIPHER_OK) { throw error(code) }
     }
 }
 

@@ -3,27 +3,36 @@ package import CofferSealing
 
 /// One prepared statement, kept for the life of its connection and prepared when it first runs.
 ///
-/// Bind, then call ``step()`` until it says false, then ``reset()``. Columns count from 0, parameters from 1. Belongs to
-/// its connection's thread of the moment.
+/// Bind, then call ``step()`` until it says false, then ``reset()``. Columns count from 0, parameters from 1. Not `Sendable`:
+/// it belongs to whoever has its connection, and ``Occupancy`` stops the process where two threads do.
 @safe package final class Statement {
-    private unowned let connection: Connection
+    private unowned let connection: DatabaseHandle
+    private let occupancy: Occupancy
     private let sql: StaticString
     private let prepared = PreparedStatement()
 
     /// - Parameter sql: a literal. Values are bound, never part of it.
-    package init(_ connection: Connection, _ sql: StaticString) {
-        self.connection = connection
+    package init(_ connection: borrowing Connection, _ sql: StaticString) {
+        self.connection = connection.handle
+        occupancy = connection.handle.occupancy
         self.sql = sql
     }
 
     /// Frees the prepared statement; running it again prepares it anew.
-    package func finalize() { prepared.finalize() }
+    package func finalize() {
+        guard unsafe handle != nil else { return }
+        let isEntered = occupancy.enter()
+        defer { if isEntered { occupancy.leave() } }
+        prepared.finalize()
+    }
+
+    deinit { finalize() }
 
     private var handle: OpaquePointer? { unsafe prepared.handle }
 
     private func prepare() throws(CofferError) -> OpaquePointer {
         if let handle = unsafe handle { return unsafe handle }
-        guard let database = unsafe connection.handle else { throw CofferError(.closed, of: connection.subject) }
+        guard let database = unsafe connection.pointer else { throw CofferError(.closed, of: connection.subject) }
         try check(
             unsafe sqlcipher_prepare_v2(database, sql.utf8Start, Int32(sql.utf8CodeUnitCount), &prepared.handle, nil))
         guard let handle = unsafe handle else {
@@ -106,6 +115,8 @@ package import CofferSealing
     ///
     /// - Returns: whether there is one.
     package func step() throws(CofferError) -> Bool {
+        let isEntered = occupancy.enter()
+        defer { if isEntered { occupancy.leave() } }
         let code = unsafe try sqlcipher_step(prepare())
         if code == Int32(SQLCIPHER_ROW) { return true }
         if code == Int32(SQLCIPHER_DONE) { return false }
@@ -116,6 +127,8 @@ package import CofferSealing
 
     /// Ends this run: locks are given back, and the statement can be bound and run again.
     package func reset() {
+        let isEntered = occupancy.enter()
+        defer { if isEntered { occupancy.leave() } }
         // The code repeats what the last step said.
         _ = unsafe sqlcipher_reset(handle)
     }
@@ -131,6 +144,9 @@ package import CofferSealing
         defer { reset() }
         return try step() ? body(self) : nil
     }
+
+    /// Rows that the last insert, update or delete of the connection changed: ask right after it ran.
+    package var changedRowCount: Int { unsafe Int(sqlcipher_changes(connection.pointer)) }
 
     package func isNull(_ column: Int32) -> Bool {
         unsafe sqlcipher_column_type(handle, column) == Int32(SQLCIPHER_NULL)

@@ -44,8 +44,19 @@ package final class Service: Sendable {
         for compaction in compactions { await compaction.value }
     }
 
+    // A database is let go of outside the lock: it may close here, which takes time, and what it held may end with it.
+
     /// Lets go of databases, which close unless somebody else holds them.
-    package func releaseDatabases() { state.withLock { $0.databases = [:] } }
+    package func releaseDatabases() {
+        _ = state.withLock { state in
+            defer { state.databases = [:] }
+            return state.databases
+        }
+    }
+
+    private func keep(_ database: Database, as name: String) {
+        _ = state.withLock { $0.databases.updateValue(database, forKey: name) }
+    }
 
     var isStopping: Bool { state.withLock { $0.isStopping } }
 
@@ -135,7 +146,7 @@ package final class Service: Sendable {
         } catch let error as CofferError where error.code == .invalidDatabaseName || error.code == .notAStore {
             throw SyncError(404, "no such database")
         }
-        state.withLock { $0.databases[name] = database }
+        keep(database, as: name)
         return database
     }
 
@@ -145,13 +156,13 @@ package final class Service: Sendable {
         openOptions.create = true
         openOptions.encryptionKey = options.encryptionKey(name)
         let database = try await manager.openDatabase(named: name, options: openOptions)
-        state.withLock { $0.databases[name] = database }
+        keep(database, as: name)
         return try .json(201, ["ok": true], fields: ["Location": "/\(name.percentEncoded)"])
     }
 
     private func delete(_ name: String) async throws -> HTTPResponse {
         let database = try await open(name)
-        state.withLock { $0.databases[name] = nil }
+        _ = state.withLock { $0.databases.removeValue(forKey: name) }
         try await database.delete()
         return try .json(200, ["ok": true])
     }
@@ -171,8 +182,8 @@ package final class Service: Sendable {
 
     /// Forgets a database that somebody else has closed, so that the next request opens it again.
     func forget(_ database: Database) {
-        state.withLock { state in
-            if state.databases[database.name] === database { state.databases[database.name] = nil }
+        _ = state.withLock { state in
+            state.databases[database.name] === database ? state.databases.removeValue(forKey: database.name) : nil
         }
     }
 }

@@ -31,7 +31,14 @@ extension AttachmentStore {
     /// Makes a file of a name that nobody else uses.
     func createIncomingFile(in incoming: Directory) throws(CofferError) -> (File, name: String) {
         let name = try IncomingName.random()
-        let file = try fileSystem.createFile(name, in: incoming)
+        let file: File
+        do throws(CofferError) {
+            file = try fileSystem.createFile(name, in: incoming)
+        } catch {
+            // The directory may be gone with the store.
+            try store.checkOpen()
+            throw error
+        }
         do throws(CofferError) {
             try fileSystem.hand(file, called: name, in: incoming, to: owner)
         } catch {

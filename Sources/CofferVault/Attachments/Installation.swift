@@ -16,11 +16,11 @@ package final class Installation {
 
     private let store: AttachmentStore
     private var batches: [Batch] = []
-    /// How many of `files` are in a batch: the first ones.
-    private var batchedCount = 0
+    /// How many of `files` may have their places: the first ones. They are in a batch, or ``install()`` has installed them.
+    private var placedCount = 0
     /// Of the others, how many are in memory and how many bytes they are.
     private var sealed = (count: 0, byteCount: 0)
-    /// What nested transactions took back after it was in a batch, by its SHA-1. It may be in `attachments/`.
+    /// What was rolled back after it may have got its place, by its SHA-1. It may be in `attachments/`.
     private var dropped: [[UInt8]: StagedAttachment] = [:]
     /// What is to be installed again after that: it may be in `attachments/`, too, wherever it stands in `files`.
     private var returned: Set<[UInt8]> = []
@@ -64,11 +64,15 @@ package final class Installation {
     private func beginBatch() throws(CofferError) {
         // No more than one is under way.
         try finishBatches()
-        let batch = Batch(Array(files[batchedCount...]), store)
+        let batch = Batch(Array(files[placedCount...]), store)
         batches.append(batch)
-        batchedCount = files.count
-        sealed = (0, 0)
+        noteAllPlaced()
         store.placing.async { batch.finishAndSynchronize() }
+    }
+
+    private func noteAllPlaced() {
+        placedCount = files.count
+        sealed = (0, 0)
     }
 
     private func finishBatches() throws(CofferError) {
@@ -79,18 +83,19 @@ package final class Installation {
         throw failedSync ?? error
     }
 
-    /// A nested transaction was rolled back, before which there were `count` files.
+    /// A transaction was rolled back, before which there were `count` files: a nested one, or, with 0, the outermost, also
+    /// after ``install()``. What has its place keeps that until the outermost has ended.
     package func rollBack(to count: Int) {
         for index in count..<files.count {
             let sha1 = files[index].digest.sha1
             filesBySHA1[sha1] = nil
             let isReturned = returned.remove(sha1) != nil
-            if isReturned || index < batchedCount { dropped[sha1] = files[index] }
+            if isReturned || index < placedCount { dropped[sha1] = files[index] }
         }
         files.removeSubrange(count...)
-        batchedCount = min(batchedCount, count)
+        placedCount = min(placedCount, count)
         sealed = (0, 0)
-        for file in files[batchedCount...] { self.count(file) }
+        for file in files[placedCount...] { self.count(file) }
     }
 
     /// Makes the contents the store's, durably: see ``AttachmentStore/install(_:)``. On an error nothing is installed.
@@ -102,6 +107,7 @@ package final class Installation {
             if let failedSync { throw failedSync }
             if !dropped.isEmpty { try store.takeBackEarly(Array(dropped.values)) }
             if !files.isEmpty || !batches.isEmpty { try store.install(files, hasChanged: !batches.isEmpty) }
+            noteAllPlaced()
         } catch {
             didRollBack()
             throw error
@@ -110,15 +116,19 @@ package final class Installation {
 
     /// The transaction was committed, after ``install()``.
     package func didCommit() {
-        store.didCommit(files, announcements + store.announcements(of: files))
+        store.didCommit(files, announcements(of: files))
         forget()
     }
 
     /// The transaction was rolled back, and it is certain that it was: see ``AttachmentStore/didRollBack(_:)``.
+    ///
+    /// It makes no difference whether ``rollBack(to:)`` has said so of its files, too.
     package func didRollBack() {
         for batch in batches { batch.finish() }
         waitForEarlySyncs()
-        store.takeBack(files + dropped.values, announcements, hasChanged: !announcements.isEmpty)
+        let all = files + dropped.values
+        let announcements = announcements(of: all)
+        store.takeBack(all, announcements, hasChanged: !announcements.isEmpty)
         forget()
     }
 
@@ -134,13 +144,16 @@ package final class Installation {
 
     private func waitForEarlySyncs() { if !batches.isEmpty { store.placing.sync {} } }
 
-    private var announcements: [Announcement] { batches.compactMap(\.announcement) }
+    /// What announces batches, and `files` that got their places otherwise. Some may be named twice.
+    private func announcements(of files: [StagedAttachment]) -> [Announcement] {
+        batches.compactMap(\.announcement) + store.announcements(of: files)
+    }
 
     private func forget() {
         files = []
         filesBySHA1 = [:]
         batches = []
-        batchedCount = 0
+        placedCount = 0
         sealed = (0, 0)
         dropped = [:]
         returned = []

@@ -1,7 +1,15 @@
 package import CofferSealing
+internal import Synchronization
+
+#if canImport(Glibc)
+internal import Glibc
+#else
+internal import Darwin
+#endif
 
 extension LockedStore {
-    /// Deletes the store, and unlocks what is left of it: nothing. Whatever is open in it must be closed before.
+    /// Deletes the store, and unlocks what is left of it: nothing. Whatever is open in it must be closed before; content that
+    /// is being staged is given up.
     ///
     /// It first loses its name in one step, durably, and is then taken apart. So whatever happens, a power cut included,
     /// the store is whole or its name is free, and what a killed process leaves is removed by the next creation or
@@ -29,9 +37,21 @@ extension LockedStore {
             }
             throw error
         }
+        isDeleted.store(true, ordering: .sequentiallyConsistent)
         defer {
             close()
             Sibling.removeLeftovers(beside: location)
+        }
+        try takeApart(sibling)
+    }
+
+    /// Content is staged without a lock: a file that was let in before the deletion may come into a directory that was
+    /// emptied. None is let in any more, so each attempt finds fewer.
+    private func takeApart(_ sibling: StoreLocation) throws(CofferError) {
+        for _ in 0..<100 {
+            do throws(CofferError) {
+                return try fileSystem.removeTree(sibling.name, in: sibling.parent)
+            } catch  where error.systemErrorNumber == ENOTEMPTY {}
         }
         try fileSystem.removeTree(sibling.name, in: sibling.parent)
     }

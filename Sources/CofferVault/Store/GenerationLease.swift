@@ -40,8 +40,12 @@ extension LockedStore {
     /// Removes a generation that is not the store's any more, unless the store was closed meanwhile.
     fileprivate func removeRetiredGeneration(_ name: String) -> Bool {
         whileOpen {
-            guard (try? fileSystem.removeTree(name, in: directory)) != nil else { return false }
-            return (try? fileSystem.synchronize(directory)) != nil
+            // The system reports a failed write once to each opening of a directory, and a commit of MANIFEST meanwhile must
+            // not miss that report.
+            guard let own = try? fileSystem.openDirectory(".", in: directory).renamed(to: directory.path),
+                (try? fileSystem.removeTree(name, in: own)) != nil
+            else { return false }
+            return (try? fileSystem.synchronize(own)) != nil
         } ?? false
     }
 }

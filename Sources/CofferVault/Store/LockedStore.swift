@@ -25,8 +25,11 @@ package final class LockedStore: Sendable {
     let directory: Directory
     let lock: StoreLock
     private let isOpen = Atomic(true)
+    /// Set for good when it has lost its name, and is taken apart.
+    let isDeleted = Atomic(false)
     /// Held by what still changes the store although nobody waits for it.
     private let work = Lock(())
+    private let lastWork = Lock<(@Sendable () -> Void)?>(nil)
 
     init(_ lock: StoreLock, at location: StoreLocation, access: Access) {
         self.lock = lock
@@ -93,8 +96,14 @@ package final class LockedStore: Sendable {
     /// Unlocks the store. Whatever is open in it must be closed before. Again has no effect.
     package func close() {
         guard isOpen.exchange(false, ordering: .sequentiallyConsistent) else { return }
-        work.withLock { _ in lock.unlock() }
+        work.withLock { _ in
+            lastWork.withLock { $0.take() }?()
+            lock.unlock()
+        }
     }
+
+    /// Has ``close()`` do `work` last, while nobody else can have the store yet: instead of any that was given before.
+    package func whenClosed(_ work: @escaping @Sendable () -> Void) { lastWork.withLock { $0 = work } }
 
     /// Runs `body` unless the store is closed; closing waits for it.
     func whileOpen<Result>(_ body: () -> Result) -> Result? {
@@ -104,7 +113,9 @@ package final class LockedStore: Sendable {
     var fileSystem: any FileSystem { location.fileSystem }
 
     func checkOpen() throws(CofferError) {
-        guard isOpen.load(ordering: .sequentiallyConsistent) else { throw CofferError(.closed, of: path) }
+        guard isOpen.load(ordering: .sequentiallyConsistent), !isDeleted.load(ordering: .sequentiallyConsistent) else {
+            throw CofferError(.closed, of: path)
+        }
     }
 
     func checkWritable() throws(CofferError) {

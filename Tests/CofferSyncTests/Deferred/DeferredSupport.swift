@@ -50,8 +50,7 @@ struct DeferredPeers {
 
     /// The same where the last who held a file may still be about to let go of it.
     func expectNothingIncomingSoon(_ location: SourceLocation = #_sourceLocation) async throws {
-        for _ in 0..<500 where try !files("incoming").isEmpty { try await Task.sleep(for: .milliseconds(10)) }
-        try expectNothingIncoming(location)
+        #expect(try await eventually { try files("incoming").isEmpty }, sourceLocation: location)
     }
 
     func expectSound(_ location: SourceLocation = #_sourceLocation) async throws {

@@ -27,6 +27,38 @@ import Testing
         #expect(try await server.call("PATCH", "/db").status == 404)
     }
 
+    /// Asks a service as it ends.
+    private final class Last: Sendable {
+        private let service: Service
+        private let ended: Counter
+
+        init(_ service: Service, _ ended: Counter) {
+            self.service = service
+            self.ended = ended
+        }
+
+        deinit { ended.add(service.isStopping ? 1 : 0) }
+    }
+
+    /// They were closed within the service's lock, which whatever they ended could need.
+    @Test("Databases close outside of the service's lock when it releases them") func releases() async throws {
+        _ = try await server.call("PUT", "/db")
+        let ended = Counter()
+        // A listener ends with its database, and this with its listener.
+        func listen() throws {
+            let last = Last(server.service, ended)
+            try server.database().addChangeListener { _ in withExtendedLifetime(last) {} }
+        }
+        try listen()
+        server.service.stop()
+        // Nobody but the service has it, once the thread that opened it is done.
+        try await Task.sleep(for: .milliseconds(50))
+        #expect(ended.value == 0)
+        server.service.releaseDatabases()
+        for _ in 0..<30_000 where ended.value == 0 { try await Task.sleep(for: .milliseconds(1)) }
+        #expect(ended.value == 1)
+    }
+
     @Test("documents are saved, replaced and deleted, and who is late has a 409") func documents() async throws {
         _ = try await server.call("PUT", "/db")
         let first = try await server.call("PUT", "/db/plain", ["n": 1])

@@ -21,7 +21,7 @@ import Testing
     private static let credentials = "Basic " + Data("robin:s3cret".utf8).base64EncodedString()
 
     private func transport(_ listener: Listener) -> NetworkTransport {
-        NetworkTransport(origin: listener.url, connectTimeout: .seconds(60), idleTimeout: .seconds(300))
+        NetworkTransport(origin: listener.url, connectTimeout: longestWait, idleTimeout: longestWait)
     }
 
     private func call(
@@ -110,7 +110,8 @@ import Testing
         #expect(try await call(two, "GET", "/db").status == 503)
         await one.close()
         var status = 503
-        for _ in 0..<500 where status == 503 {
+        let end = ContinuousClock.now + longestWait
+        while status == 503, .now < end {
             try await Task.sleep(for: .milliseconds(10))
             status = try await call(two, "GET", "/db").status
         }
@@ -179,7 +180,7 @@ import Testing
         try Data(repeating: 5, count: 3 << 20).write(to: file)
         func curl(_ arguments: String...) async throws -> String {
             let words = arguments.map { "'\($0)'" }.joined(separator: " ")
-            let bytes = try await output(of: "curl -s -u robin:s3cret --max-time 60 \(words) 2>/dev/null")
+            let bytes = try await output(of: "curl -s -u robin:s3cret --max-time 1200 \(words) 2>/dev/null")
             return String(decoding: bytes, as: UTF8.self)
         }
         #expect(try await curl("-X", "PUT", "\(listener.url)/db").contains("true"))
@@ -199,7 +200,7 @@ import Testing
         let file = URL.temporaryDirectory.appending(path: "coffer-request-\(UUID().uuidString)")
         try Data(text.utf8).write(to: file)
         defer { try? FileManager.default.removeItem(at: file) }
-        let script = "exec 3<>/dev/tcp/127.0.0.1/\(port); cat \(file.path) >&3; timeout 20 cat <&3"
+        let script = "exec 3<>/dev/tcp/127.0.0.1/\(port); cat \(file.path) >&3; timeout 60 cat <&3"
         return String(decoding: try await output(of: "bash -c '\(script)' 2>/dev/null"), as: UTF8.self)
     }
 }

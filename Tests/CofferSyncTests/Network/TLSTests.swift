@@ -10,7 +10,7 @@ import Testing
 @testable import CofferSync
 
 /// Replications and listeners with encrypted connections, and who is trusted.
-@Suite(.enabled(if: TestCertificates.isAvailable, "there is no command openssl"), .timeLimit(.minutes(2)))
+@Suite(.enabled(if: TestCertificates.isAvailable, "there is no command openssl"), .timeLimit(.minutes(30)))
 struct TLSTests {
     private let home = TemporaryStores()
     private let served = TemporaryStores()
@@ -22,13 +22,13 @@ struct TLSTests {
         return try await Listener(served.manager, options: options)
     }
 
-    /// A replication that would be noticed if it tried anything again.
+    /// A replication that would be noticed if it tried anything again: it would take longer than a test may.
     private func options(trusting certificates: String?) -> ReplicationOptions {
         var options = ReplicationOptions()
         options.credentials = .basic(name: "robin", password: "s3cret")
         options.createsTarget = true
         options.trustedCertificates = certificates
-        options.retry.firstPause = .seconds(300)
+        options.retry.firstPause = .seconds(36_000)
         return options
     }
 

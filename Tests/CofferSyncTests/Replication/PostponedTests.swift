@@ -317,14 +317,11 @@ import Testing
 extension Peers {
     /// The id of the checkpoints of the only replication there was.
     func checkpointID() async -> String? {
-        for _ in 0..<1000 {
-            if let target = wire.all.first(where: { $0.contains("_local/") }),
-                let last = target.split(separator: "/").last
-            {
-                return String(last)
-            }
-            try? await Task.sleep(for: .milliseconds(5))
+        var id: String?
+        _ = try? await eventually {
+            id = wire.all.first { $0.contains("_local/") }?.split(separator: "/").last.map(String.init)
+            return id != nil
         }
-        return nil
+        return id
     }
 }

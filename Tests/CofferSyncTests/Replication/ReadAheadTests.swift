@@ -29,7 +29,7 @@ struct ReadAheadTests {
         }
     }
 
-    @Test("values come in order, and nothing after the last", .timeLimit(.minutes(1)))
+    @Test("values come in order, and nothing after the last", .timeLimit(.minutes(30)))
     func order() async throws {
         let source = Source(limit: 3)
         let values = ReadAhead { await source.next() }
@@ -39,7 +39,7 @@ struct ReadAheadTests {
         #expect(try await values.next() == nil)
     }
 
-    @Test("the next is made while the last is used, and no more than that", .timeLimit(.minutes(1)))
+    @Test("the next is made while the last is used, and no more than that", .timeLimit(.minutes(30)))
     func isAhead() async throws {
         let source = Source()
         let values = ReadAhead { await source.next() }
@@ -54,7 +54,7 @@ struct ReadAheadTests {
         #expect(try await values.next() == nil)
     }
 
-    @Test("an error comes after the values before it, once", .timeLimit(.minutes(1)))
+    @Test("an error comes after the values before it, once", .timeLimit(.minutes(30)))
     func failure() async throws {
         let source = Source(limit: 2)
         let values = ReadAhead { () throws -> Int? in
@@ -67,7 +67,7 @@ struct ReadAheadTests {
         #expect(try await values.next() == nil)
     }
 
-    @Test("whoever ends it waits for what is being made", .timeLimit(.minutes(1)))
+    @Test("whoever ends it waits for what is being made", .timeLimit(.minutes(30)))
     func end() async throws {
         let source = Source()
         let hasEnded = Atomic(false)

@@ -20,7 +20,7 @@ struct Peers {
 
     /// A database here.
     func database(_ name: String = "local") throws -> Database {
-        try stores.manager.database(named: name, encryptionKey: TestServer.key)
+        try stores.manager.patientDatabase(named: name)
     }
 
     var remote: Database { get throws { try server.database() } }

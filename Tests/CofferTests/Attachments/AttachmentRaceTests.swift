@@ -5,7 +5,7 @@ import Testing
 @testable import Coffer
 @testable import CofferVault
 
-@Suite("Attachments in several threads", .timeLimit(.minutes(5)))
+@Suite("Attachments in several threads", .timeLimit(.minutes(30)))
 struct AttachmentRaceTests {
     private let sandbox: Sandbox
     var stores: TestStores { sandbox.stores() }

@@ -55,7 +55,7 @@ struct HostileRowTests {
 
     @Test(
         "a sequence after which none can come is damage at opening, and a salvage does not go on from it",
-        .timeLimit(.minutes(1)))
+        .timeLimit(.minutes(30)))
     func sequence() throws {
         for statement in [
             "UPDATE revisions SET sequence = 9223372036854775807 WHERE parent IS NOT NULL",
@@ -73,7 +73,7 @@ struct HostileRowTests {
         }
     }
 
-    @Test("sequences with a gap that takes for ever to go through are compacted at once", .timeLimit(.minutes(1)))
+    @Test("sequences with a gap that takes for ever to go through are compacted at once", .timeLimit(.minutes(30)))
     func gap() throws {
         try make("UPDATE revisions SET sequence = 1 << 52 WHERE parent IS NOT NULL")
         let database = try stores.open(key: nil)
@@ -213,7 +213,7 @@ struct HostileRowTests {
 
     @Test(
         "an index that says what it is over in other words, or is not found by its name, is damaged",
-        .timeLimit(.minutes(1)), arguments: [false, true])
+        .timeLimit(.minutes(30)), arguments: [false, true])
     func definition(hasOtherName: Bool) throws {
         let again = try reopened(
             after: hasOtherName
@@ -222,7 +222,9 @@ struct HostileRowTests {
         #expect(error?.code == .damaged)
     }
 
-    @Test("a document's debt to an index that can't be paid is damaged, and not paid for ever", .timeLimit(.minutes(1)))
+    @Test(
+        "a document's debt to an index that can't be paid is damaged, and not paid for ever",
+        .timeLimit(.minutes(30)))
     func debt() throws {
         let again = try reopened(after: "INSERT INTO index_debts SELECT number, x'31', 'a' FROM indexes")
         #expect(thrown { try again.updateIndexes() }?.code == .damaged)
@@ -241,7 +243,7 @@ struct HostileRowTests {
         return try stores.open(key: nil)
     }
 
-    @Test("a view or a trigger in the file is refused before it can run", .timeLimit(.minutes(1)))
+    @Test("a view or a trigger in the file is refused before it can run", .timeLimit(.minutes(30)))
     func code() throws {
         for statements in [
             ["CREATE VIEW v AS SELECT 1"],

@@ -7,7 +7,7 @@ import Testing
 
 /// A real process is killed at each step of what the vault does to the disk, and between them where the database library
 /// writes. (Within what that writes it is killed at random, in ``CrashTests``.)
-@Suite("A process killed at any step of a change", .serialized, .timeLimit(.minutes(10)))
+@Suite("A process killed at any step of a change", .serialized, .timeLimit(.minutes(30)))
 struct KilledChangeTests {
     @Test("leaves what was acknowledged, whole, and nothing of anything else", arguments: NamedChange.all)
     func killed(named: NamedChange) async throws {
@@ -37,7 +37,7 @@ struct KilledChangeTests {
 }
 
 /// The same in one process, so that each step can fail in several ways.
-@Suite("A step of a change that fails", .timeLimit(.minutes(10)))
+@Suite("A step of a change that fails", .timeLimit(.minutes(30)))
 struct FailingChangeTests {
     private static let errors: [(number: Int32, code: CofferError.Code)] = [(EIO, .ioFailed), (ENOSPC, .noSpace)]
 

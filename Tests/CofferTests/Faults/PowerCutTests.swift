@@ -5,7 +5,7 @@ import Testing
 @testable import Coffer
 @testable import CofferVault
 
-@Suite("A power cut at any time of a change", .timeLimit(.minutes(10)))
+@Suite("A power cut at any time of a change", .timeLimit(.minutes(30)))
 struct PowerCutTests {
     @Test("leaves what was acknowledged, whole, whatever had not been synced", arguments: NamedChange.all)
     func cut(named: NamedChange) throws {

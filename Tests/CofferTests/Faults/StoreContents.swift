@@ -91,7 +91,7 @@ extension Connection {
         var found = Found(column: column)
         let code = withUnsafeMutablePointer(to: &found) { found in
             sqlcipher_exec(
-                handle, sql,
+                handle.pointer, sql,
                 { context, count, values, _ in
                     guard let found = context?.assumingMemoryBound(to: Found.self), found.pointee.column < count else {
                         return 1

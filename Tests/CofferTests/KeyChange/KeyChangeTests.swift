@@ -394,11 +394,7 @@ struct KeyChangeConcurrencyTests {
 
 /// Waits for what happens by itself a little later.
 func waitUntil(_ what: String, _ condition: () throws -> Bool) throws {
-    for _ in 0..<3000 {
-        if try condition() { return }
-        Thread.sleep(forTimeInterval: 0.01)
-    }
-    Issue.record("it took too long until \(what)")
+    if try !eventually(condition) { Issue.record("it took too long until \(what)") }
 }
 
 @Suite("What a key change checks of its copy")

@@ -19,11 +19,7 @@ final class Told: Sendable {
 
     /// Waits until it was told of `count` commits; false when that never comes.
     func wait(for count: Int) -> Bool {
-        for _ in 0..<60_000 {
-            if all.withLock({ $0.count >= count }) { return true }
-            Thread.sleep(forTimeInterval: 0.001)
-        }
-        return false
+        eventually { all.withLock { $0.count >= count } }
     }
 }
 

@@ -65,6 +65,33 @@ struct ListenerTests {
         try database.close()
     }
 
+    /// Saves as it ends, and says what came of it.
+    private final class Last: Sendable {
+        private let database: Database
+        private let tally: Tally
+
+        init(_ database: Database, _ tally: Tally) {
+            self.database = database
+            self.tally = tally
+        }
+
+        deinit { tally.count(thrown { try database.save(json: json(1)) }?.code == .closed ? "closed" : "another") }
+    }
+
+    /// It ended while the close held the locks, and waited for its own thread until it was busy.
+    @Test("What a listener holds ends when its database is closed, and whatever that calls finds it closed")
+    func endsWithTheDatabase() throws {
+        let database = try stores.open { $0.busyTimeout = .milliseconds(500) }
+        let tally = Tally()
+        do {
+            let last = Last(database, tally)
+            database.addChangeListener { _ in withExtendedLifetime(last) {} }
+        }
+        #expect(tally.all == [:])
+        try database.close()
+        #expect(tally.all == ["closed": 1])
+    }
+
     @Test("that are under way are waited for by a close, which does not wait for its own transaction's commits")
     func closing() throws {
         let database = try stores.open()
@@ -109,7 +136,18 @@ struct ListenerTests {
         #expect(try database["a"]?["n"] == 1)
         mayEnd.open()
         #expect(told.wait(for: 1))
-        try database.close()
+        // The listener was told, and may not have returned yet.
+        #expect(try eventually { try isClosed(database) })
+    }
+
+    /// Closes the database; false if a listener is still under way.
+    private func isClosed(_ database: Database) throws -> Bool {
+        do throws(CofferError) {
+            try database.close()
+            return true
+        } catch  where error.code == .busy {
+            return false
+        }
     }
 
     @Test("are told after a close what was committed before, and find the database closed")

@@ -27,26 +27,29 @@ struct GrowthTests {
         var count = 0
         do {
             try database.inTransaction {
-                let connection = try database.storage.write { (writer) throws(CofferError) in writer.connection }
                 // Once without counting: some statements are prepared when they first run.
                 try? database.inTransaction {
                     try body()
                     throw Measured()
                 }
                 jumpCount = 0
-                sqlcipher_progress_handler(
-                    connection.handle, 1,
-                    { _ in
-                        jumpCount += 1
-                        return 0
-                    }, nil)
-                defer { sqlcipher_progress_handler(connection.handle, 0, nil, nil) }
+                try watch { _ in
+                    jumpCount += 1
+                    return 0
+                }
+                defer { try? watch(nil) }
                 try body()
                 count = jumpCount
                 throw Measured()
             }
         } catch is Measured {}
         return count
+    }
+
+    private func watch(_ handler: (@convention(c) (UnsafeMutableRawPointer?) -> Int32)?) throws {
+        try database.storage.write { (writer) throws(CofferError) in
+            sqlcipher_progress_handler(writer.tables.connection.handle.pointer, handler == nil ? 0 : 1, handler, nil)
+        }
     }
 
     private func save() throws {

@@ -94,6 +94,30 @@ struct DamagedLogTests {
     }
 
     @Test(
+        "Salvage of a log in which one frame was never written brings what follows, and says that a page is missing",
+        arguments: [true, false])
+    func holedLog(isEncrypted: Bool) throws {
+        let fixture = try crashed(isEncrypted ? TestStores.key : nil)
+        let log = try log(fixture)
+        let whole = try Data(contentsOf: log)
+        let frameCount = (whole.count - 32) / Self.frame
+        let commits = (0..<frameCount).filter { whole[(32 + $0 * Self.frame + 4)...].prefix(4).contains { $0 != 0 } }
+        try #require(commits.count > 6)
+        // A frame behind one that was never written has no checksum that goes on from it, so that a commit of its own counts
+        // only together with one that follows.
+        for frame in stride(from: 0, to: commits[commits.count - 3], by: 2) {
+            try whole.write(to: log)
+            try log.patch { $0.resetBytes(in: 32 + frame * Self.frame..<32 + (frame + 1) * Self.frame) }
+            let outcome = try fixture.salvage("crashed")
+            #expect(
+                outcome.result.losses.contains { $0.kind == .structure && $0.subject == "db.sqlite3-wal" },
+                "frame \(frame) of \(frameCount)")
+            #expect(!outcome.result.isComplete)
+            #expect(outcome.contents.rows["local_documents"]?.isEmpty == false, "frame \(frame) of \(frameCount)")
+        }
+    }
+
+    @Test(
         "that begins with a damaged header brings what codes vouch for all the same; that is missing, what the file has"
     )
     func header() throws {

@@ -6,7 +6,7 @@ import Testing
 @testable import CofferVault
 
 /// Pages that somebody made on purpose, or put back. Of a store that isn't encrypted anybody can make some.
-@Suite("Salvaging hostile pages", .timeLimit(.minutes(5)))
+@Suite("Salvaging hostile pages", .timeLimit(.minutes(30)))
 struct HostilePageTests {
     @Test("any bytes are read as pages and rows, or refused, and none outside of them")
     func anyBytes() {

@@ -5,7 +5,7 @@ import Testing
 @testable import CofferVault
 
 /// Bytes that are flipped, zeroed, cut off or put elsewhere at random, always the same.
-@Suite("Salvaging a store with random damage", .timeLimit(.minutes(5)))
+@Suite("Salvaging a store with random damage", .timeLimit(.minutes(30)))
 struct RandomDamageTests {
     @Test(
         "brings every document whose pages are untouched, byte for byte, and nothing that is wrong",
@@ -13,7 +13,8 @@ struct RandomDamageTests {
     func random(isEncrypted: Bool) throws {
         let fixture = try SalvageFixture(
             key: isEncrypted ? TestStores.key : nil, documentCount: 240, hasForeignRevisions: false)
-        let (pages, entries) = try documentPages(fixture)
+        let places = try RowPlaces(fixture.source())
+        let pages = places.revisions.filter { fixture.original.documents[$0.key] != nil }
         #expect(pages.count == fixture.original.documents.count)
         #expect(pages.values.contains { $0.count > 4 })
         let file = try fixture.databaseFile
@@ -35,7 +36,7 @@ struct RandomDamageTests {
             let outcome = try fixture.salvage()
             for (id, own) in pages {
                 // Without codes, two tables have to say which document a revision is of.
-                let needed = isEncrypted && !isSaltLost ? own : own.union(entries[id] ?? [])
+                let needed = isEncrypted && !isSaltLost ? own : own.union(places.documents[id] ?? [])
                 guard needed.isDisjoint(with: touched) else { continue }
                 #expect(
                     outcome.intact.contains(id),
@@ -76,33 +77,5 @@ struct RandomDamageTests {
             return Set(kept / 4096 + 1...last + 1)
         }
         return Set(start / 4096 + 1...(end - 1) / 4096 + 1)
-    }
-
-    /// The pages on which each document that is not deleted has its revisions, and its entry.
-    private func documentPages(
-        _ fixture: SalvageFixture
-    ) throws -> (revisions: [String: Set<Int>], entries: [String: Set<Int>]) {
-        let source = try fixture.source()
-        var reader = RowReader(source)
-        var (pages, entries) = ([String: Set<Int>](), [String: Set<Int>]())
-        for number in 2...UInt32(source.pageCount) {
-            guard case let use = try source.use(of: number), use != .map, use != .free,
-                let page = try source.page(number), let tree = TreePage(page, number: number)
-            else { continue }
-            for cell in tree.cells {
-                guard case .whole(let record) = try reader.row(cell, in: page) else { continue }
-                let row = FoundRow(record, rowID: tree.kind.isTable ? cell.rowID : nil)
-                if case .document(let id, _)? = row { entries[id, default: []].insert(Int(number)) }
-                guard case .revision(let revision)? = row else { continue }
-                var own: Set = [Int(number)]
-                var next = cell.overflow ?? 0
-                while next != 0 {
-                    own.insert(Int(next))
-                    next = UInt32(try #require(try source.page(next)).bigEndian(4, at: 0))
-                }
-                pages[revision.documentID, default: []].formUnion(own)
-            }
-        }
-        return (pages.filter { fixture.original.documents[$0.key] != nil }, entries)
     }
 }

@@ -22,7 +22,8 @@ struct Journal {
 
     /// Waits until a line is there, and returns it. Nil when none comes.
     func waitForLine() async throws -> String? {
-        for _ in 0..<6_000 {
+        let end = ContinuousClock.now + longestWait
+        while ContinuousClock.now < end {
             if let line = lines.first { return line }
             try await Task.sleep(for: .milliseconds(5))
         }

@@ -39,13 +39,15 @@ final class TestStores: Sendable {
 
     deinit { if isOwner { try? FileManager.default.removeItem(at: directory) } }
 
-    /// Creates or opens a database.
+    /// Creates or opens a database. Calls wait for each other's transactions for as long as a busy machine may take, unless
+    /// `change` says otherwise.
     func open(
         _ name: String = "db", key: SymmetricKey? = TestStores.key, _ change: (inout DatabaseOptions) -> Void = { _ in }
     ) throws -> Database {
         var options = DatabaseOptions()
         options.create = true
         options.encryptionKey = key
+        options.busyTimeout = longestWait
         change(&options)
         return try manager.openDatabase(named: name, options: options)
     }

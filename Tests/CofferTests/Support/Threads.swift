@@ -19,6 +19,22 @@ func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) throws -> Void) t
     if let error = failure.withLock({ $0 }) { throw error }
 }
 
+/// How long a test waits for what must happen before it says that it doesn't: longer than anything takes on a busy machine,
+/// with a sanitizer.
+let longestWait = Duration.seconds(1_200)
+
+/// Waits until `condition` holds.
+///
+/// - Returns: false if it doesn't come to that.
+func eventually(_ condition: () throws -> Bool) rethrows -> Bool {
+    let end = ContinuousClock.now + longestWait
+    while try !condition() {
+        guard ContinuousClock.now < end else { return false }
+        Thread.sleep(forTimeInterval: 0.002)
+    }
+    return true
+}
+
 /// Something that one thread waits for and another brings about.
 final class Gate: Sendable {
     private let semaphore = DispatchSemaphore(value: 0)
@@ -28,7 +44,7 @@ final class Gate: Sendable {
     /// Waits until it is open; false when that took longer than anything here takes on a busy machine.
     @discardableResult
     func wait() -> Bool {
-        guard semaphore.wait(timeout: .now() + 300) == .success else { return false }
+        guard semaphore.wait(timeout: .now() + Double(longestWait.components.seconds)) == .success else { return false }
         semaphore.signal()
         return true
     }
@@ -60,4 +76,25 @@ final class Shared<Value: Sendable>: Sendable {
         get { content.withLock { $0 } }
         set { content.withLock { $0 = newValue } }
     }
+}
+
+/// Runs `body` while twice as many threads as there are processors do nothing but burn time: threads that race are
+/// interrupted in the middle then, as on a busy machine.
+func withBusyProcessors<Value>(_ body: () throws -> Value) rethrows -> Value {
+    let isOver = Shared(false)
+    let group = DispatchGroup()
+    for _ in 0..<2 * ProcessInfo.processInfo.activeProcessorCount {
+        group.enter()
+        Thread {
+            var number: UInt64 = 1
+            while !isOver.value { for _ in 0..<100_000 { number = number &* 6_364_136_223_846_793_005 &+ 1 } }
+            _ = withExtendedLifetime(number) { number }
+            group.leave()
+        }.start()
+    }
+    defer {
+        isOver.value = true
+        group.wait()
+    }
+    return try body()
 }

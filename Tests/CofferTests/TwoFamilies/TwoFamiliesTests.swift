@@ -35,7 +35,7 @@ enum Family: String, Codable, CaseIterable, Sendable, CustomTestStringConvertibl
 }
 
 @Suite(
-    "Stores go back and forth between SQLCipher 3 and 4", .serialized, .timeLimit(.minutes(5)),
+    "Stores go back and forth between SQLCipher 3 and 4", .serialized, .timeLimit(.minutes(30)),
     .enabled(if: Family.otherDirectory != nil, "only scripts/second-sqlcipher has both"))
 struct TwoFamiliesTests {
     let stores = TestStores()

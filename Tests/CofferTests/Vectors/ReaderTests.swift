@@ -12,7 +12,7 @@ enum Reader {
 /// Vectors/reader.py was written from docs/FORMAT.md alone. What it says of stores that this version writes has to be what
 /// the library says.
 @Suite(
-    "A reader written from FORMAT.md alone", .timeLimit(.minutes(5)),
+    "A reader written from FORMAT.md alone", .timeLimit(.minutes(30)),
     .enabled(if: Reader.python != nil, "only scripts/vectors has a Python that can"))
 struct ReaderTests {
     let stores = TestStores()

@@ -84,7 +84,7 @@ struct IndexStateTests {
     }
 
     /// A purge changes an index without a new sequence; somebody else brings it up to date.
-    @Test("tell a live query what a purge changed, and what another update did", .timeLimit(.minutes(2)))
+    @Test("tell a live query what a purge changed, and what another update did", .timeLimit(.minutes(30)))
     func live() async throws {
         let database = try stores.open { $0.durability = .relaxed }
         let view = database.view(named: "v")
@@ -235,7 +235,7 @@ struct IndexStateTests {
 
     @Test(
         "end up as the function that was given last has them, whoever was under way with another",
-        .timeLimit(.minutes(2)))
+        .timeLimit(.minutes(30)))
     func twoVersions() async throws {
         let database = try stores.open { $0.durability = .relaxed }
         try await database.inTransaction { for number in 0..<5_000 { try save(database, "d\(number)") } }

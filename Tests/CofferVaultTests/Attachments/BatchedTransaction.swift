@@ -62,7 +62,10 @@ struct BatchedTransaction: Codable, SteppedChange, CustomStringConvertible {
         case .commit:
             try AttachmentTransaction.write(rows, of: path)
             installation.didCommit()
-        case .rollBack: installation.didRollBack()
+        case .rollBack:
+            // As a commit does that fails.
+            installation.rollBack(to: 0)
+            installation.didRollBack()
         }
     }
 

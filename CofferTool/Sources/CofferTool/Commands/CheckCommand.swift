@@ -8,7 +8,8 @@ struct CheckCommand: StoreCommand {
         discussion: """
             Nothing is written and nothing mended. A store that no longer opens is looked at as far as that goes. What \
             is damaged goes to standard output, a line for each page, document and attachment; the command ends with 26 \
-            then, and with 0 when all is what was written.
+            then, and with 0 when all is what was written. A page that is all zeros was never written, or was lost \
+            afterwards: see docs/DURABILITY.md.
             """
     )
 
@@ -49,8 +50,8 @@ struct CheckCommand: StoreCommand {
         guard result.isSound else {
             try console.flush()
             throw Failure(
-                message: "\(path.fileName): \(result.findings.count) findings", code: "damaged", status: 500,
-                exit: .damaged)
+                message: "\(path.fileName): \(result.findings.count) findings", hint: result.hint, code: "damaged",
+                status: 500, exit: .damaged)
         }
     }
 }
@@ -71,6 +72,13 @@ private enum Level: String, ExpressibleByArgument, CaseIterable {
 }
 
 extension Verification {
+    /// What to do about damage.
+    fileprivate var hint: String {
+        findings.contains { $0.kind == .manifest }
+            ? "coffer key restore puts back a MANIFEST that coffer key backup kept"
+            : "coffer salvage copies what can still be read to a new store; a backup has what is lost"
+    }
+
     fileprivate var text: String {
         var lines = [isSound ? "sound" : "damaged"]
         if level >= .pages { lines.append("pages        \(pageCount)") }
