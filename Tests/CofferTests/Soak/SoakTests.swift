@@ -36,7 +36,8 @@ struct SoakTests {
         }
         SoakRun.say(run.summary)
         #expect(run.failure == nil)
-        #expect(run.done["openings"] > 0 && run.done["verified"] > 0)
+        #expect(run.done["openings"] > 0)
+        #expect(run.done["verified"] >= SoakStore.Kind.allCases.count || run.failure != nil)
     }
 
     private static func soak(_ run: SoakRun) {
