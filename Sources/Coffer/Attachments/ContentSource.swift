@@ -65,16 +65,14 @@ struct FileSource: ContentSource {
 }
 
 /// A stream, which is read by the first who asks.
-final class StreamSource: ContentSource, @unchecked Sendable {
-    // Sendable: whoever made it hands the stream over, and the flag lets one thread have it.
-    private let stream: InputStream
-    private let isTaken = Atomic(false)
+final class StreamSource: ContentSource {
+    private let stream: Lock<InputStream?>
     var canBeReadAgain: Bool { false }
 
-    init(_ stream: InputStream) { self.stream = stream }
+    init(_ stream: sending InputStream) { self.stream = Lock(stream) }
 
     func read(_ body: (UnsafeRawBufferPointer) throws(CofferError) -> Void) throws(CofferError) {
-        guard !isTaken.exchange(true, ordering: .relaxed) else {
+        guard let stream = stream.withLock({ $0.take() }) else {
             throw CofferError(.invalidAttachment, "the stream was read already")
         }
         if stream.streamStatus == .notOpen { stream.open() }

@@ -1,19 +1,20 @@
 internal import CofferSealing
 internal import Dispatch
 internal import Foundation
+internal import Synchronization
 
 /// Has the documents of an open store purged when they expire. Sleeps until the next one does, and for ever when none will.
 ///
 /// It does not keep the store open.
 final class ExpirationTimer: Sendable {
-    /// Everything happens here, one after another; it also guards `state`.
+    /// Everything happens here, one after another.
     private let queue = DispatchQueue(label: "coffer.expiration", qos: .utility)
 
     private struct State {
         weak var storage: Storage?
         var timer: (any DispatchSourceTimer)?
     }
-    private nonisolated(unsafe) var state = State()
+    private let state = Lock(State())
 
     /// How many milliseconds it waits after a purge that found the database busy or the disk full, or a read that failed.
     private let pauseMilliseconds: Int64
@@ -44,7 +45,7 @@ final class ExpirationTimer: Sendable {
         // What expired before an open can't be seen after it, unless it is very much, or the disk is full.
         let isPurged = next > Self.now ? nil : try? storage.purgeExpired(by: Self.now, limit: 1_000)
         queue.async { [weak storage] in
-            unsafe self.state.storage = storage
+            self.state.withLock { $0.storage = storage }
             if isPurged == nil && next > Self.now { self.sleep(until: next) } else { self.purge() }
         }
     }
@@ -52,7 +53,7 @@ final class ExpirationTimer: Sendable {
     /// Looks again when the next document expires, after a commit that changed that.
     func reconsider(_ storage: Storage) {
         queue.async { [weak storage] in
-            unsafe self.state.storage = storage
+            self.state.withLock { $0.storage = storage }
             self.sleepUntilNext()
         }
     }
@@ -63,7 +64,7 @@ final class ExpirationTimer: Sendable {
     }
 
     private func purge() {
-        guard let storage = unsafe state.storage else { return }
+        guard let storage = state.withLock({ $0.storage }) else { return }
         do throws(CofferError) {
             var count: Int
             repeat {
@@ -84,7 +85,7 @@ final class ExpirationTimer: Sendable {
 
     /// - Parameter pausing: whether what is due by now can wait, since nothing came of it a moment ago.
     private func sleepUntilNext(pausing: Bool = false) {
-        guard let storage = unsafe state.storage else { return }
+        guard let storage = state.withLock({ $0.storage }) else { return }
         do throws(CofferError) {
             let next = try storage.read { (tables) throws(CofferError) in try tables.expirations.next() }
             let now = Self.now
@@ -95,17 +96,19 @@ final class ExpirationTimer: Sendable {
     }
 
     private func sleep(until time: Int64?) {
-        unsafe state.timer?.cancel()
-        unsafe state.timer = nil
-        guard let time else { return }
-        let timer = DispatchSource.makeTimerSource(queue: queue)
-        let now = Self.now
-        let wait = min(max(time, now), now + Self.longestSleep) - now
-        // By the wall clock, which goes on while the machine sleeps.
-        timer.schedule(wallDeadline: .now() + .milliseconds(Int(wait)), leeway: .milliseconds(100))
-        timer.setEventHandler { [weak self] in self?.purge() }
-        timer.activate()
-        unsafe state.timer = timer
+        state.withLock { state in
+            state.timer?.cancel()
+            state.timer = nil
+            guard let time else { return }
+            let timer = DispatchSource.makeTimerSource(queue: queue)
+            let now = Self.now
+            let wait = min(max(time, now), now + Self.longestSleep) - now
+            // By the wall clock, which goes on while the machine sleeps.
+            timer.schedule(wallDeadline: .now() + .milliseconds(Int(wait)), leeway: .milliseconds(100))
+            timer.setEventHandler { [weak self] in self?.purge() }
+            timer.activate()
+            state.timer = timer
+        }
     }
 }
 

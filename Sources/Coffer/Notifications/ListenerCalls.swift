@@ -1,46 +1,38 @@
 internal import CofferSealing
-internal import Foundation
 
 /// The calls of listeners that are under way, so that a close can wait for them, and refuse to wait for its own.
 final class ListenerCalls: Sendable {
-    // NSCondition is thread safe by its contract; the rest is only touched while it is locked.
-    private let condition = NSCondition()
-    private nonisolated(unsafe) var threads: [Int: UInt] = [:]
-    private nonisolated(unsafe) var lastNumber = 0
+    private struct State {
+        /// The threads that are in a call, by the call's number.
+        var threads: [Int: UInt] = [:]
+        var lastNumber = 0
+    }
+
+    private let state = Monitor(State())
 
     /// Runs `body`, a listener's, on the calling thread.
     func run(_ body: () -> Void) {
-        condition.lock()
-        unsafe lastNumber += 1
-        let number = unsafe lastNumber
-        unsafe threads[number] = currentThreadIdentity()
-        condition.unlock()
+        let number = state.withLock { state in
+            state.lastNumber += 1
+            state.threads[state.lastNumber] = currentThreadIdentity()
+            return state.lastNumber
+        }
         body()
-        condition.lock()
-        unsafe threads[number] = nil
-        condition.broadcast()
-        condition.unlock()
+        state.change { $0.threads[number] = nil }
     }
 
     /// Whether the calling thread is in a listener's call.
-    var isInCall: Bool {
-        condition.lock()
-        defer { condition.unlock() }
-        return unsafe threads.values.contains(currentThreadIdentity())
-    }
+    var isInCall: Bool { state.withLock { $0.threads.values.contains(currentThreadIdentity()) } }
 
     /// Waits for the calls that are under way now.
     ///
     /// - Returns: false when some still are after `deadline`.
     func waitForThoseUnderWay(until deadline: ContinuousClock.Instant) -> Bool {
-        condition.lock()
-        defer { condition.unlock() }
-        let last = unsafe lastNumber
-        while unsafe threads.keys.contains(where: { $0 <= last }) {
+        let last = state.withLock(\.lastNumber)
+        return state.wait { state in
+            guard state.threads.keys.contains(where: { $0 <= last }) else { return .done(true) }
             let remaining = ContinuousClock.now.duration(to: deadline)
-            guard remaining > .zero else { return false }
-            _ = condition.wait(until: Date(timeIntervalSinceNow: min(remaining, .seconds(3600)).seconds))
+            return remaining > .zero ? .again(within: remaining) : .done(false)
         }
-        return true
     }
 }

@@ -18,7 +18,7 @@ final class Registry: Sendable {
         var fileName: String
     }
 
-    private final class Entry {
+    private struct Entry {
         weak var database: Database?
         weak var storage: Storage?
 
@@ -34,24 +34,15 @@ final class Registry: Sendable {
         var inUse: Set<Place> = []
     }
 
-    // NSCondition is thread safe by its contract; `state` is only touched while it is locked.
-    private let condition = NSCondition()
-    private nonisolated(unsafe) var state = State()
+    private let state = Monitor(State())
 
     private init() {}
 
     /// Runs `body` while no other thread of this process opens or creates a store at `place`.
     func withExclusiveUse<Value>(of place: Place, _ body: () throws(CofferError) -> Value) throws(CofferError) -> Value
     {
-        condition.lock()
-        while unsafe !state.inUse.insert(place).inserted { condition.wait() }
-        condition.unlock()
-        defer {
-            condition.lock()
-            _ = unsafe state.inUse.remove(place)
-            condition.broadcast()
-            condition.unlock()
-        }
+        state.wait { $0.inUse.insert(place).inserted ? .done(()) : .untilItChanges }
+        defer { state.change { _ = $0.inUse.remove(place) } }
         return try body()
     }
 
@@ -59,21 +50,19 @@ final class Registry: Sendable {
     ///
     /// - Parameter makeDatabase: makes another database around a storage whose own is gone.
     func database(_ identity: StoreIdentity, around makeDatabase: (Storage) -> Database) -> Database? {
-        condition.lock()
-        defer { condition.unlock() }
         // A storage must not end while the lock is held, since its end is told to ``remove(_:)``: what is found here and not
         // returned is closing, and whoever closes it holds it.
-        while let entry = unsafe state.open[identity] {
+        state.wait { state in
+            guard let entry = state.open[identity] else { return .done(nil) }
             if let database = entry.database {
-                if !database.storage.isClosing { return database }
+                if !database.storage.isClosing { return .done(database) }
             } else if let storage = entry.storage, !storage.isClosing {
                 let database = makeDatabase(storage)
-                entry.database = database
-                return database
+                state.open[identity]?.database = database
+                return .done(database)
             }
-            condition.wait()
+            return .untilItChanges
         }
-        return nil
     }
 
     /// Waits until no store with this identity is open.
@@ -83,10 +72,8 @@ final class Registry: Sendable {
     func waitUntilClosed(_ identity: StoreIdentity) -> Bool {
         let start = ContinuousClock.now
         while true {
-            condition.lock()
-            let entry = unsafe state.open[identity]
+            let entry = state.withLock { $0.open[identity] }
             let (database, storage) = (entry?.database, entry?.storage)
-            condition.unlock()
             // Either may be let go of here, as the last reference.
             guard entry != nil else { return true }
             if let database, !database.storage.isClosing { return false }
@@ -99,15 +86,10 @@ final class Registry: Sendable {
     private static let pause = 0.005
 
     func add(_ database: Database, _ identity: StoreIdentity) {
-        condition.lock()
-        unsafe state.open[identity] = Entry(database)
-        condition.unlock()
+        state.withLock { $0.open[identity] = Entry(database) }
     }
 
     func remove(_ identity: StoreIdentity) {
-        condition.lock()
-        unsafe state.open[identity] = nil
-        condition.broadcast()
-        condition.unlock()
+        state.change { $0.open[identity] = nil }
     }
 }

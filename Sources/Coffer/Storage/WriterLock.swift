@@ -15,14 +15,9 @@ final class WriterLock: Sendable {
         var isClosed = false
     }
 
-    // NSCondition is thread safe by its contract; `state` is only touched while it is locked.
-    private let condition = NSCondition()
-    private nonisolated(unsafe) var state = State()
+    private let state = Monitor(State())
     /// The holder, for the holder: no other thread can find its own identity here.
     private let holder = Atomic<UInt>(0)
-
-    /// Waits are made of pieces no longer than this: a condition can't wait until the end of time.
-    private static let longestWait = Duration.seconds(3600)
 
     /// How long somebody waits at least for who holds it briefly.
     private static let shortestWait = Duration.milliseconds(100)
@@ -34,20 +29,24 @@ final class WriterLock: Sendable {
     ///
     /// - Throws: `busy` (503) when `timeout` has passed, `closed` (500) after ``close()``.
     func lock(until deadline: ContinuousClock.Instant, subject: String) throws(CofferError) {
-        condition.lock()
-        defer { condition.unlock() }
-        unsafe state.waitingCount += 1
-        defer { unsafe state.waitingCount -= 1 }
-        while unsafe state.isHeld && !state.isClosed {
+        var isCounted = false
+        try state.wait { (state) throws(CofferError) -> Monitor<State>.Look<Void> in
+            guard state.isHeld && !state.isClosed else {
+                if isCounted { state.waitingCount -= 1 }
+                guard !state.isClosed else { throw CofferError(.closed, of: subject) }
+                state.isHeld = true
+                return .done(())
+            }
             var remaining = ContinuousClock.now.duration(to: deadline)
-            if unsafe state.isBrief { remaining = max(remaining, Self.shortestWait) }
+            if state.isBrief { remaining = max(remaining, Self.shortestWait) }
             guard remaining > .zero else {
+                if isCounted { state.waitingCount -= 1 }
                 throw CofferError(.busy, of: subject, "another transaction took too long")
             }
-            _ = condition.wait(until: Date(timeIntervalSinceNow: min(remaining, Self.longestWait).seconds))
+            if !isCounted { state.waitingCount += 1 }
+            isCounted = true
+            return .again(within: remaining)
         }
-        guard unsafe !state.isClosed else { throw CofferError(.closed, of: subject) }
-        unsafe state.isHeld = true
         holder.store(currentThreadIdentity(), ordering: .relaxed)
     }
 
@@ -56,37 +55,30 @@ final class WriterLock: Sendable {
     ///
     /// - Returns: whether it was taken.
     func lockBriefly() -> Bool {
-        condition.lock()
-        defer { condition.unlock() }
-        guard unsafe !state.isHeld, unsafe !state.isClosed else { return false }
-        unsafe state.isHeld = true
-        unsafe state.isBrief = true
-        holder.store(currentThreadIdentity(), ordering: .relaxed)
-        return true
+        let isTaken = state.withLock { state in
+            guard !state.isHeld, !state.isClosed else { return false }
+            state.isHeld = true
+            state.isBrief = true
+            return true
+        }
+        if isTaken { holder.store(currentThreadIdentity(), ordering: .relaxed) }
+        return isTaken
     }
 
     /// Whether anybody waits for the lock, or is about to have it.
-    var isWaitedFor: Bool {
-        condition.lock()
-        defer { condition.unlock() }
-        return unsafe state.waitingCount > 0
-    }
+    var isWaitedFor: Bool { state.withLock { $0.waitingCount > 0 } }
 
     func unlock() {
         holder.store(0, ordering: .relaxed)
-        condition.lock()
-        unsafe state.isHeld = false
-        unsafe state.isBrief = false
-        condition.signal()
-        condition.unlock()
+        state.change(wakingOne: true) { state in
+            state.isHeld = false
+            state.isBrief = false
+        }
     }
 
     /// Makes everyone who waits or comes fail with `closed`. Call it while holding the lock; it is never unlocked again.
     func close() {
-        condition.lock()
-        unsafe state.isClosed = true
-        condition.broadcast()
-        condition.unlock()
+        state.change { $0.isClosed = true }
         holder.store(0, ordering: .relaxed)
     }
 }

@@ -3,7 +3,8 @@ internal import COpenSSL
 /// AES-256-GCM (NIST SP 800-38D) of the chunks of one message, each under a nonce of its own, without additional data.
 /// The owner of its OpenSSL context, which keeps the key; it either seals or opens. For one thread at a time.
 @safe struct ChunkCipher: ~Copyable, @unchecked Sendable {
-    // Sendable: nobody else has the pointer, and every use of it is mutating.
+    // Sendable: nobody else has the pointer, and every use of it is mutating, so that the compiler lets one thread at a time
+    // use it (test: "Threads that take turns with a digest, a cipher and a secret get what one thread would").
     private let context: OpaquePointer
 
     // A nonce isn't secret. The last 8 of its 12 bytes are a number, big-endian, because only they vary: a chunk's index
@@ -101,7 +102,7 @@ internal import COpenSSL
 
 /// A cipher's implementation, looked up once per process: looking it up costs as much as a chunk.
 @safe private final class CipherImplementation: @unchecked Sendable {
-    // Sendable: OpenSSL's EVP_CIPHER is immutable once fetched, and reference counted.
+    // Sendable: OpenSSL's EVP_CIPHER is immutable once fetched, and reference counted (test: "Threads that take turns with a digest, a cipher and a secret get what one thread would").
     let pointer: OpaquePointer
 
     private init?(_ name: String) {

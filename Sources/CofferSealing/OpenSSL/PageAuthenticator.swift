@@ -3,8 +3,8 @@ internal import COpenSSL
 /// Checks the pages of a database file as SQLCipher writes them in the portable profile, which SQLCipher 3.4.1 has no call
 /// for: each ends with an initialization vector and an HMAC-SHA-1 over ciphertext, vector and page number (docs/FORMAT.md,
 /// "Pages, without SQLCipher").
-@safe package struct PageAuthenticator: ~Copyable, @unchecked Sendable {
-    // Sendable: nobody else has the pointer, and what it leads to never changes.
+@safe package struct PageAuthenticator: ~Copyable {
+    // What it leads to never changes.
     private let context: OpaquePointer
 
     /// The bytes of a page, with its reserve.

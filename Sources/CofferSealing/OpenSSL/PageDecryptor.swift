@@ -5,8 +5,8 @@ internal import COpenSSL
 ///
 /// Only for a page that ``PageAuthenticator`` has found right, or for who checks what comes out by other means: any bytes
 /// decrypt to something.
-@safe package struct PageDecryptor: ~Copyable, @unchecked Sendable {
-    // Sendable: nobody else has the pointer, and every use of it is mutating.
+@safe package struct PageDecryptor: ~Copyable {
+    // Every use of it is mutating.
     private let context: OpaquePointer
 
     /// The bytes of a page that SQLite uses; behind them are vector and code.

@@ -5,7 +5,8 @@ internal import COpenSSL
 /// Making one allocates; ``reset()`` and ``finalize()`` of the same one don't, so a hot path keeps one and reuses it.
 /// For one digest at a time, by one thread at a time.
 @safe package struct StreamingDigest: ~Copyable, @unchecked Sendable {
-    // Sendable: nobody else has the pointer, and every use of it is mutating.
+    // Sendable: nobody else has the pointer, and every use of it is mutating, so that the compiler lets one thread at a time
+    // use it (test: "Threads that take turns with a digest, a cipher and a secret get what one thread would").
     private let context: OpaquePointer
     package let algorithm: DigestAlgorithm
 
@@ -69,7 +70,7 @@ internal import COpenSSL
 
 /// An algorithm's implementation, looked up once per process: looking it up costs more than a short digest.
 @safe final class DigestImplementation: @unchecked Sendable {
-    // Sendable: OpenSSL's EVP_MD is immutable once fetched, and reference counted.
+    // Sendable: OpenSSL's EVP_MD is immutable once fetched, and reference counted (test: "Threads that take turns with a digest, a cipher and a secret get what one thread would").
     fileprivate let pointer: OpaquePointer
 
     private init(_ name: String) {

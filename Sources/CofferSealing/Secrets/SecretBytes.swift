@@ -10,7 +10,7 @@ internal import Glibc
 /// `SecretBytes`. It fills whole memory pages, so that locking it (best effort: the limit is often 64 KiB) keeps it out of
 /// swap, and unlocking it unlocks no other secret. What lasts for microseconds alone does without that.
 @safe package struct SecretBytes: ~Copyable, @unchecked Sendable {
-    // Sendable: nobody else has the pointer, reading borrows the struct and writing mutates it.
+    // Sendable: nobody else has the pointer, reading borrows the struct and writing mutates it (test: "Threads that take turns with a digest, a cipher and a secret get what one thread would").
     private let start: UnsafeMutableRawPointer
     private let lockedByteCount: Int
     package let byteCount: Int

@@ -8,7 +8,7 @@ internal import Darwin
 /// A value that one thread at a time may use, as the thread sanitizer sees it.
 ///
 /// It knows pthread's locks. `Mutex` lives in a library that it does not watch, and all that one protects would be
-/// reported as a race. Only `scripts/test` builds with this flag.
+/// reported as a race. Only `scripts/test` builds with this flag (test: "Threads that take turns with a digest, a cipher and a secret get what one thread would").
 package struct Lock<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
     @safe private final class Memory {
         let mutex: UnsafeMutablePointer<pthread_mutex_t>
