@@ -34,15 +34,18 @@ struct OpeningWithWorkDueTests {
         }
     }
 
+    /// The first thousand are purged as the store is opened, and the others on another thread.
+    private static let expiredCount = 1_600
+
     @Test("A store with expired documents stays sound when it is opened on a busy machine")
     func documentsExpired() throws {
         let template = try stores.open("template")
         try template.inTransaction {
-            for number in 0..<300 { try template.save(json: json(number, byteCount: 3_000), withID: "d\(number)") }
+            for number in 0..<Self.expiredCount { try template.save(json: json(number), withID: "d\(number)") }
         }
         try template.storage.write { (writer) throws(CofferError) in
             try writer.change { () throws(CofferError) in
-                for number in 0..<300 { try writer.tables.expirations.set(.init("d\(number)"), 1_000) }
+                for number in 0..<Self.expiredCount { try writer.tables.expirations.set(.init("d\(number)"), 1_000) }
             }
         }
         try template.close()

@@ -17,7 +17,8 @@ struct ThreadPromiseTests {
             ("    /// It is locked (test: \"it is not\").\n", 1),
         ])
     func control(comment: String, count: Int) {
-        for code in ["    private nonisolated(" + "unsafe) var state = 0", "final class A: @unchecked " + "Sendable {"] {
+        for code in ["    private nonisolated(" + "unsafe) var state = 0", "final class A: @unchecked " + "Sendable {"]
+        {
             let file = SourceFile(path: "Sources/Coffer/A.swift", text: comment + code + "\n")
             #expect(ThreadPromises.withoutTest(in: file, existing: ["it is locked"]).count == count)
         }
