@@ -17,6 +17,13 @@ public struct DatabaseOptions: Sendable {
     /// unencrypted one only with nil; everything else is a 401.
     public var encryptionKey: SymmetricKey?
 
+    /// Whether only an encrypted database will do. Default: false.
+    ///
+    /// Without a key every opening is a 401 then (`keyRequired`), also where the store says of itself that it isn't encrypted:
+    /// whoever can write to the directory can put such a store in the place of another. With a key it always is: an
+    /// unencrypted store is a 401 then (`notEncrypted`), whatever this says.
+    public var requiresEncryption = false
+
     /// Whether the attachment files of a new encrypted database have names that say nothing. Default: false.
     ///
     /// Otherwise a file's name is the SHA-1 of its content: whoever can list the directory can tell whether a content that

@@ -133,7 +133,11 @@ public final class Manager: Sendable {
     private func open(
         _ name: DatabaseName, _ options: DatabaseOptions, checksKey: Bool
     ) throws(CofferError) -> Database? {
-        if let key = options.encryptionKey { try key.checkUsable() }
+        if let key = options.encryptionKey {
+            try key.checkUsable()
+        } else if options.requiresEncryption {
+            throw CofferError(.keyRequired, of: Self.subject(name), "only an encrypted database will do")
+        }
         let creates = options.create && !options.readOnly
         if creates && !Manifest.exists(inStoreAt: storePath(name)) {
             try checkStorageType(options, name)

@@ -45,6 +45,23 @@ struct OpeningTests {
         #expect(try stores.open()["a"] != nil)
     }
 
+    @Test("that has to be encrypted is a 401 without a key, though it says that it is not, and nothing is made")
+    func requiredEncryption() throws {
+        try stores.open("plain", key: nil).close()
+        for name in ["plain", "new"] {
+            let refused = thrown { try stores.open(name, key: nil) { $0.requiresEncryption = true } }
+            #expect(refused?.code == .keyRequired && refused?.status == 401)
+            #expect(throws: (any Error).self) { try stores.open("plain") { $0.requiresEncryption = true } }
+        }
+        #expect(try stores.manager.allDatabaseNames == ["plain"])
+        try stores.open("sealed") { $0.requiresEncryption = true }.close()
+        #expect(thrown { try stores.open("sealed", key: nil) { $0.requiresEncryption = true } }?.code == .keyRequired)
+        // One that is open already, too.
+        let open = try stores.open("plain", key: nil)
+        #expect(thrown { try stores.open("plain", key: nil) { $0.requiresEncryption = true } }?.code == .keyRequired)
+        try open.close()
+    }
+
     /// A manager of a symbolic link once found no database, and could create none.
     @Test("is the same by way of a symbolic link to its manager's directory")
     func throughLink() throws {

@@ -40,6 +40,7 @@ struct CofferCommand: ParsableCommand {
     }
 
     static func main() {
+        crashQuietly()
         holdStandardDescriptors()
         let arguments = Array(CommandLine.arguments.dropFirst())
         // A command line that cannot be parsed may have asked for JSON all the same.
@@ -57,6 +58,14 @@ struct CofferCommand: ParsableCommand {
     private static func holdStandardDescriptors() {
         for descriptor in STDIN_FILENO...STDERR_FILENO where fcntl(descriptor, F_GETFD) == -1 {
             _ = unsafe open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY)
+        }
+    }
+
+    /// Has a crash end the process as the system does: Swift's backtracer would print registers and memory, which may hold keys
+    /// and documents, to standard error.
+    private static func crashQuietly() {
+        for number in [SIGILL, SIGTRAP, SIGABRT, SIGFPE, SIGBUS, SIGSEGV, SIGQUIT] {
+            unsafe _ = signal(number, SIG_DFL)
         }
     }
 

@@ -87,6 +87,23 @@ struct KeyReadingTests {
         #expect(!outcome.errors.contains("hunter2"))
     }
 
+    @Test(
+        "a secret in the place of a file's path or a variable's name is not repeated",
+        arguments: ["env:hunter2", "file:hunter2", "env:hunter2 and more", "hex+env:00ff", "file:none/hunter2"])
+    func secretAsName(source: String) throws {
+        let outcome = try list(source)
+        #expect(outcome.status == 13)
+        #expect(!outcome.errors.contains("hunter2") && !outcome.errors.contains("00ff"))
+    }
+
+    @Test("a variable's name and a path that leads somewhere are named")
+    func namedSource() throws {
+        let variable = try list("env:COFFER_KEY_2").errors
+        #expect(variable.contains("COFFER_KEY_2"))
+        let folder = try list("file:.").errors
+        #expect(folder.contains("."))
+    }
+
     @Test("no key without a terminal is no key: a 401 that says how to give one")
     func noKey() throws {
         let outcome = try work.coffer("ls", "people.coffer")

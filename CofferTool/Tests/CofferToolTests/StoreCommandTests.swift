@@ -10,6 +10,17 @@ struct StoreCommandTests {
         try work.write(Workspace.key, to: "key")
     }
 
+    @Test("who writes to an unencrypted store at a terminal is told so, and scripts are not")
+    func plaintextNote() throws {
+        try work.coffer("create", "plain.coffer", "--unencrypted")
+        try work.write("{}", to: "b.json")
+        let scripted = try work.coffer("put", "plain.coffer", "a", input: "{}")
+        #expect(scripted.errors.isEmpty)
+        let commands = "$coffer put plain.coffer b b.json; $coffer ls plain.coffer"
+        let typed = try work.shell("script -qec \"\(commands)\" /dev/null")
+        #expect(typed.output.components(separatedBy: "plain.coffer is not encrypted").count == 2, "\(typed.output)")
+    }
+
     @Test("a store is made where its path says, encrypted or not")
     func create() throws {
         try FileManager.default.createDirectory(

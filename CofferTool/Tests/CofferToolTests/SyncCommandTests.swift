@@ -332,7 +332,7 @@ struct SyncCommandTests {
         }
         try #require(run(["create", "served/plain.coffer", "--unencrypted"]).status == 0)
         try #require(run(["put", "served/plain.coffer", "a"], input: "{}").status == 0)
-        try serving(work, key + who) { url in
+        try serving(work, key + who + ["--serve-unencrypted"]) { url in
             do {
                 let said = try curl("\(url)/_all_dbs")
                 #expect(said == "[\"people\",\"plain\",\"read-only\"]\n")
@@ -374,6 +374,62 @@ struct SyncCommandTests {
                 #expect(said.contains(Self.canary))
             }
         }
+    }
+
+    @Test("an encrypted store that is exchanged for an unencrypted one is a 401 with a key, and stays unwritten")
+    func exchangedStore() throws {
+        try #require(run(["create", "served/swapped.coffer"] + key).status == 0)
+        try #require(run(["create", "served/plain.coffer", "--unencrypted"]).status == 0)
+        let put = "-w ' %{http_code}' -X PUT \(Self.placeholder)/swapped/x -d '{\"text\":\"\(Self.canary)\"}'"
+        try serving(work, key + who) { url in
+            // Before it was ever asked for.
+            try work.shell("rm -rf served/swapped.coffer && mv served/plain.coffer served/swapped.coffer")
+            let said = try curl(put.replacing(Self.placeholder, with: url))
+            #expect(said.hasSuffix(" 401"))
+            let read = try curl("-w ' %{http_code}' \(url)/swapped/_all_docs")
+            #expect(read.hasSuffix(" 401"))
+        }
+        #expect(try count(Self.canary, in: "served") == 0)
+        // The same search finds it where plaintext was asked for.
+        try serving(work, key + who + ["--serve-unencrypted"]) { url in
+            let said = try curl(put.replacing(Self.placeholder, with: url))
+            #expect(said.hasSuffix(" 201"))
+        }
+        #expect(try count(Self.canary, in: "served") > 0)
+    }
+
+    private static let placeholder = "URL"
+
+    @Test("serve --read-only changes no byte of a store, with documents that have expired and a compaction due")
+    func readOnlyBytes() throws {
+        try work.write(String(repeating: "large ", count: 4_000_000), to: "large.txt")
+        try #require(run(["create", "served/people.coffer"] + key).status == 0)
+        for id in ["a", "b"] {
+            try #require(run(["put", "served/people.coffer", id] + key, input: "{}").status == 0)
+            try #require(run(["attach", "served/people.coffer", id, "large.txt", "large.txt"] + key).status == 0)
+            try #require(run(["rm", "served/people.coffer", id] + key).status == 0)
+        }
+        let bytes = "find served -type f | sort | xargs sha256sum; find served -printf '%p %s %T@\\n' | sort"
+        let before = try work.shell(bytes).output
+        try serving(work, key + who + ["--read-only"]) { url in
+            let said = try curl("\(url)/people/_all_docs")
+            #expect(said.contains("rows"))
+        }
+        let after = try work.shell(bytes).output
+        #expect(after == before)
+    }
+
+    @Test("a crash prints neither registers nor memory") func crash() throws {
+        let output = work.folder.appending(path: "url").path
+        var surroundings = CofferProcess.Surroundings()
+        surroundings.outputPath = output
+        let outcome = try CofferProcess.run(
+            ["serve", "served", "--port", "0"] + key + who, in: work.folder, surroundings
+        ) { process in
+            _ = try #require(try CofferProcess.firstLine(of: output, by: process))
+            kill(process.processIdentifier, SIGSEGV)
+        }
+        #expect(outcome.errors.isEmpty, "\(outcome.errors.prefix(200))")
     }
 
     @Test("a signal lets a request under way end, and the process ends with 0", arguments: [SIGINT, SIGTERM])

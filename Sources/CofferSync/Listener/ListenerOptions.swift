@@ -47,7 +47,13 @@ public struct ListenerOptions: Sendable {
     /// created. Default: nil for all.
     public var encryptionKey: @Sendable (_ name: String) -> SymmetricKey? = { _ in nil }
 
-    /// Whether nothing may be changed. Default: false.
+    /// Whether databases that aren't encrypted are refused with a 401, and none is created without a key. Default: false.
+    ///
+    /// A store says itself whether it is encrypted, before any key is proven: where ``encryptionKey`` is nil for a store because
+    /// of what it says, whoever can write to the directory has documents written in plaintext.
+    public var requiresEncryption = false
+
+    /// Whether nothing may be changed: databases are opened for reading only. Default: false.
     public var isReadOnly = false
 
     /// Bodies that are JSON may have at most that many bytes; more is a 413. Default: 64 MiB, as many as a document may have.

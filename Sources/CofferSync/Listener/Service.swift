@@ -80,11 +80,12 @@ package final class Service: Sendable {
         }
     }
 
-    /// Refuses what a page of the web sends behind its reader's back: to a name that leads here (Host), or from another origin
+    /// Refuses a request that names two hosts (RFC 9112 section 3.2), and what a page of the web sends behind its reader's back: to a name that leads here (Host), or from another origin
     /// (Origin, RFC 6454 section 7), with passwords that a browser remembers or none.
     ///
-    /// - Throws: ``SyncError`` 403.
+    /// - Throws: ``SyncError`` 400 and 403.
     private func checkSender(_ request: HTTPRequest) throws(SyncError) {
+        guard request.fields.values(of: "Host").count <= 1 else { throw SyncError(400, "the request names two hosts") }
         let host = request.fields["Host"]
         if let origin = request.fields["Origin"] {
             guard let host, ["http://\(host)", "https://\(host)"].contains(where: { HTTPFields.isSame($0, origin) })
@@ -138,8 +139,8 @@ package final class Service: Sendable {
 
     private func open(_ name: String) async throws -> Database {
         if let database = state.withLock({ $0.databases[name] }) { return database }
-        var openOptions = DatabaseOptions()
-        openOptions.encryptionKey = options.encryptionKey(name)
+        var openOptions = openOptions(name)
+        openOptions.readOnly = options.isReadOnly
         let database: Database
         do {
             database = try await manager.openDatabase(named: name, options: openOptions)
@@ -150,11 +151,17 @@ package final class Service: Sendable {
         return database
     }
 
+    private func openOptions(_ name: String) -> DatabaseOptions {
+        var openOptions = DatabaseOptions()
+        openOptions.encryptionKey = options.encryptionKey(name)
+        openOptions.requiresEncryption = options.requiresEncryption
+        return openOptions
+    }
+
     private func create(_ name: String) async throws -> HTTPResponse {
         guard !manager.databaseExists(named: name) else { throw SyncError(412, "the database exists") }
-        var openOptions = DatabaseOptions()
+        var openOptions = openOptions(name)
         openOptions.create = true
-        openOptions.encryptionKey = options.encryptionKey(name)
         let database = try await manager.openDatabase(named: name, options: openOptions)
         keep(database, as: name)
         return try .json(201, ["ok": true], fields: ["Location": "/\(name.percentEncoded)"])

@@ -27,6 +27,12 @@ import Testing
         #expect(try await server.call("PUT", "/db/a", [:], fields: sent).status == (status == 200 ? 201 : 403))
     }
 
+    @Test("a request that names two hosts is refused, whichever they are") func twoHosts() async throws {
+        _ = try server.database()
+        let fields: HTTPFields = ["Host": "localhost", "host": "localhost"]
+        #expect(try await server.call("GET", "/db", fields: fields).status == 400)
+    }
+
     @Test("where passwords are asked for, every name leads here, and no page of another origin") func namedServer()
         async throws
     {

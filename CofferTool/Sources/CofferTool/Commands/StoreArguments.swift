@@ -1,6 +1,12 @@
 internal import ArgumentParser
 internal import Coffer
 
+#if canImport(Glibc)
+internal import Glibc
+#else
+internal import Darwin
+#endif
+
 /// What every command about a store takes: which store, with which key, and how results are written.
 struct StoreArguments: ParsableArguments {
     @Argument(help: "The store: the path of a folder called NAME.coffer.", completion: .directory)
@@ -40,6 +46,7 @@ struct StoreArguments: ParsableArguments {
             options.encryptionKey = try openingKey(manager)
         }
         let database = try manager.openDatabase(named: path.databaseName, options: options)
+        if !readOnly, !database.isEncrypted { warnOfPlaintext(path) }
         let result: R
         do {
             result = try body(database)
@@ -50,6 +57,13 @@ struct StoreArguments: ParsableArguments {
         }
         try database.close()
         return result
+    }
+
+    /// Says to a person that what is written can be read. A script has chosen its arguments already.
+    private func warnOfPlaintext(_ path: StorePath) {
+        guard !json, isatty(STDERR_FILENO) != 0 else { return }
+        Console(isJSON: false).printNote(
+            "\(Console.printable(path.fileName)) is not encrypted: whoever can read the disk can read it")
     }
 
     /// The key that was named, or the one that somebody types when the store needs one.

@@ -46,7 +46,13 @@ extension KeySource {
 
     private static func contents(ofFile path: String) throws(Failure) -> SecretBytes {
         let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { throw Failure.keyUnavailable(Failure.system(errno, path).message) }
+        guard descriptor >= 0 else {
+            let number = errno
+            // What leads to no file may be the secret itself, as in file:$PASSWORD.
+            let isThere = unsafe access(path, F_OK) == 0
+            throw Failure.keyUnavailable(
+                Failure.system(number, isThere ? path : "the file that --key names").message)
+        }
         defer { close(descriptor) }
         var secret = SecretBytes()
         try secret.appendContents(of: descriptor, named: path)
@@ -55,7 +61,16 @@ extension KeySource {
 
     private static func contents(ofVariable name: String) throws(Failure) -> SecretBytes {
         guard let value = unsafe getenv(name) else {
-            throw Failure.keyUnavailable("there is no environment variable \(name)")
+            // What is no name may be the secret itself, as in env:$PASSWORD.
+            let isName = !name.utf8.contains { byte in
+                !(UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) && byte != UInt8(ascii: "_")
+                    && !(UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+            }
+            throw Failure.keyUnavailable(
+                isName
+                    ? "there is no environment variable \(name)"
+                    : "there is no environment variable of the name that env: was given",
+                hint: isName ? nil : "env: takes the name of a variable, as in env:COFFER_KEY, and not its value")
         }
         return try unsafe SecretBytes(UnsafeRawBufferPointer(start: value, count: strlen(value)))
     }

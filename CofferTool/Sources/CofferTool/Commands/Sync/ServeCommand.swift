@@ -48,7 +48,10 @@ struct ServeCommand: ParsableCommand {
     @Flag(help: "There is no key: stores that are made are readable by everybody, and encrypted ones not served.")
     var unencrypted = false
 
-    @Flag(help: "Change nothing.")
+    @Flag(help: "Serve stores that aren't encrypted too, beside those that open with --key. They stay as they are.")
+    var serveUnencrypted = false
+
+    @Flag(help: "Change nothing: stores are opened for reading only.")
     var readOnly = false
 
     @Option(
@@ -94,7 +97,7 @@ struct ServeCommand: ParsableCommand {
         }
         let manager = try Manager(directory: URL(filePath: folder, directoryHint: .isDirectory))
         let key = try sources.key?.key(for: "Key of the stores")
-        try check(key, opens: manager)
+        try check(key, opens: manager, console)
         var options = ListenerOptions(access: try access(sources.password))
         options.host = host
         options.port = port
@@ -103,9 +106,11 @@ struct ServeCommand: ParsableCommand {
         options.documentByteLimit = documentByteLimit
         options.attachmentByteLimit = attachmentByteLimit
         options.connectionLimit = connectionLimit
-        options.encryptionKey = { name in
-            // One that is there and not encrypted has no key.
-            (try? manager.storeInfo(named: name).isEncrypted) == false ? nil : key
+        options.requiresEncryption = key != nil && !serveUnencrypted
+        options.encryptionKey = { [serveUnencrypted] name in
+            // A store says itself whether it is encrypted, before the key is proven: only whoever asked for it takes its word.
+            guard serveUnencrypted else { return key }
+            return (try? manager.storeInfo(named: name).isEncrypted) == false ? nil : key
         }
         try serve(manager, options, console)
     }
@@ -159,6 +164,7 @@ struct ServeCommand: ParsableCommand {
     private func keySource() throws(Failure) -> KeySource? {
         guard !unencrypted else {
             guard key == nil else { throw .usage("--key and --unencrypted exclude each other") }
+            guard !serveUnencrypted else { throw .usage("--serve-unencrypted goes with --key") }
             return nil
         }
         if let key { return try KeySource(key) }
@@ -209,10 +215,19 @@ struct ServeCommand: ParsableCommand {
             privateKey: String(decoding: try InputFile.contents(of: tlsKey), as: UTF8.self))
     }
 
-    /// Tries the key on the stores that are there, so that a wrong one is known before anybody asks.
-    private func check(_ key: SymmetricKey?, opens manager: Manager) throws {
+    /// Tries the key on the stores that are there, so that a wrong one is known before anybody asks, and says which of them
+    /// aren't encrypted.
+    private func check(_ key: SymmetricKey?, opens manager: Manager, _ console: Console) throws {
         for name in try manager.allDatabaseNames {
-            guard let info = try? manager.storeInfo(named: name), info.isEncrypted, let key else { continue }
+            guard let info = try? manager.storeInfo(named: name) else { continue }
+            guard info.isEncrypted else {
+                let isServed = key == nil || serveUnencrypted
+                console.printNote(
+                    "\(Console.printable(name)) is not encrypted"
+                        + (isServed ? "" : " and not served (--serve-unencrypted serves it)"))
+                continue
+            }
+            guard let key else { continue }
             var options = DatabaseOptions()
             options.readOnly = true
             options.encryptionKey = key
