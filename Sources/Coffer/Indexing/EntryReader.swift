@@ -18,6 +18,8 @@ struct EntryReader {
     private var ranges: ArraySlice<EntryRange>
     /// The place of the last entry that was read of the first of them, and how many were read there.
     private var last: (place: EntryPosition, count: Int)?
+    /// Whether reading ended because somebody deleted the index, or replaced it by another.
+    private(set) var hasLostIndex = false
 
     private static let limit = BatchLimit()
 
@@ -58,6 +60,7 @@ struct EntryReader {
             guard isThere else {
                 // Somebody deleted it, or has it made anew.
                 guard let remake, remakeCount < 3 else {
+                    hasLostIndex = true
                     throw CofferError(
                         .invalidArgument, of: storage.subject, "the index \(name) was deleted or replaced")
                 }

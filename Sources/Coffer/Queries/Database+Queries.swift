@@ -11,8 +11,9 @@ extension Database {
     /// An index of ``createIndex(named:on:)`` is used where one narrows or sorts what is to be read (``explain(_:)`` tells),
     /// and brought up to date first. Documents are read as they are taken; what is committed meanwhile may be among them.
     ///
-    /// - Parameter query: errors come when rows are taken: `invalidJSON` (400) for a value in it that JSON can't say; `busy`
-    ///   (503), `noSpace` (507) where an index has to be brought up to date; `damaged` and `closed` (500).
+    /// - Parameter query: errors come when rows are taken: `invalidJSON` (400) for a value in it that JSON can't say;
+    ///   `invalidArgument` (400) when the index in use is deleted or replaced after the first rows were taken; `busy` (503),
+    ///   `noSpace` (507) where an index has to be brought up to date; `damaged` and `closed` (500).
     public func documents(_ query: DocumentQuery) -> Rows<SavedRevision> {
         Rows(waitingIn: storage) { [self] () throws(CofferError) in
             try bringUpToDate(for: query)

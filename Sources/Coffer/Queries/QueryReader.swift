@@ -6,8 +6,10 @@ struct QueryReader {
     private let database: Database
     private let query: DocumentQuery
     private var source: QuerySource
-    private let sortsInMemory: Bool
+    private var sortsInMemory: Bool
     private var count: RowCount
+    /// Whether any documents were taken from the source, if only to be skipped.
+    private var hasBegun = false
     /// All documents in order, where they are sorted in memory.
     private var sorted: Rows<SavedRevision>.Iterator?
 
@@ -20,11 +22,33 @@ struct QueryReader {
     }
 
     /// The next documents; none after the last.
+    ///
+    /// - Throws: also `invalidArgument` (400) when the index that they are read by is lost after the first were taken:
+    ///   another order would repeat some of those and leave others out.
     mutating func nextBatch() throws(CofferError) -> [SavedRevision] {
-        if sortsInMemory { return try nextSorted() }
+        var planCount = 1
+        while true {
+            do throws(CofferError) {
+                return try sortsInMemory ? nextSorted() : nextInOrder()
+            } catch  where source.hasLostIndex && !hasBegun && planCount < Database.attemptLimit {
+                planCount += 1
+                try planAgain()
+            }
+        }
+    }
+
+    private mutating func planAgain() throws(CofferError) {
+        try database.bringUpToDate(for: query)
+        let planned = try database.planned(query)
+        source = QuerySource(database, query, planned)
+        sortsInMemory = planned.plan.sortsInMemory
+    }
+
+    private mutating func nextInOrder() throws(CofferError) -> [SavedRevision] {
         while !count.isOver {
             let found = try source.nextBatch(count.wantedCount)
             guard !found.isEmpty else { return [] }
+            hasBegun = true
             let batch = count.take(found)
             if !batch.isEmpty { return batch }
         }
@@ -35,6 +59,7 @@ struct QueryReader {
         if sorted == nil {
             var options = AllDocumentsOptions()
             options.ids = count.isOver ? [] : try sortedIDs()
+            hasBegun = true
             sorted = database.allDocuments(options).makeIterator()
         }
         let limit = BatchLimit()
@@ -73,6 +98,9 @@ private struct QuerySource {
     private let checksDocuments: Bool
     private var entries: EntryReader?
     private var all: Rows<SavedRevision>.Iterator
+
+    /// Whether reading ended because somebody deleted the index, or replaced it by another.
+    var hasLostIndex: Bool { entries?.hasLostIndex ?? false }
 
     init(_ database: Database, _ query: DocumentQuery, _ planned: PlannedQuery) {
         self.database = database

@@ -301,8 +301,11 @@ final class Storage: Sendable {
         } catch {
             noteFailure(error)
             if writer.state.depth > 0 { try? writer.rollback() }
+            // One that couldn't be rolled back is still under way: whatever came next would be part of it.
+            let isRolledBack = !writer.connection.isInTransaction
+            if !isRolledBack { refuseMoreWork() }
             // Whether a commit that failed as it was written was made shows when the store is opened again.
-            if error.code != .ioFailed { installation.didRollBack() } else { installation.abandon() }
+            if error.code != .ioFailed && isRolledBack { installation.didRollBack() } else { installation.abandon() }
             writer.forgetFiles()
             throw error
         }

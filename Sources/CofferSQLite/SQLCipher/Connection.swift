@@ -219,7 +219,8 @@ package struct Connection: ~Copyable {
     /// Lets go of the file without another read or write of it, as a crash would.
     ///
     /// For use after a failed write: closing would copy a log into the file that may not be what was written. The memory
-    /// and descriptors of the connection stay taken until the process ends; so does its part of the shared log index.
+    /// and descriptors of the connection stay taken until the process ends; so does its part of the shared log index. A
+    /// transaction under way is undone, which writes nothing.
     package func abandon() { handle.abandon() }
 
     // MARK: Which thread is inside

@@ -44,8 +44,13 @@ internal import CofferSealing
         unsafe pointer = nil
     }
 
-    /// Lets go of the C object without closing it.
+    /// Lets go of the C object without closing it. A transaction under way is undone.
     func abandon() {
+        // Its lock would last as long as the process, and nobody in it could open the store for writing again. Undoing writes
+        // nothing: frames in the log without a commit don't count.
+        if let open = unsafe pointer, unsafe sqlcipher_get_autocommit(open) == 0 {
+            _ = unsafe sqlcipher_exec(open, "ROLLBACK", nil, nil, nil)
+        }
         statements = []
         unsafe pointer = nil
     }

@@ -22,6 +22,7 @@ final class TestStores: Sendable {
             attachmentBatchCount: attachmentBatchCount, adjustDigest: adjustDigest)
         self.fileSystem = fileSystem
         isOwner = true
+        DatabaseCalls.install()
     }
 
     /// The directory of another test, seen from a process of its own.
@@ -35,6 +36,7 @@ final class TestStores: Sendable {
             attachmentBatchCount: attachmentBatchCount)
         self.fileSystem = fileSystem
         isOwner = false
+        DatabaseCalls.install()
     }
 
     deinit { if isOwner { try? FileManager.default.removeItem(at: directory) } }
