@@ -101,30 +101,50 @@ struct SavingMeetingTests {
         try moment.expectSound(stores, closing: Moment.others.contains(moment) ? database : nil, holds: expected)
     }
 
-    @Test(
-        "A key change replaces MANIFEST, or gives the new generation up, only after the early sync of its database",
-        arguments: [true, false])
-    func earlySyncOfTheDatabase(isCancelled: Bool) throws {
-        let stop = Hold(isArmed: false)
+    /// A store that is held at the first sync of a database file, once it is armed.
+    private static func heldAtDatabaseSync(_ stop: Hold) -> (TestStores, RecordingFileSystem) {
         let files = RecordingFileSystem(afterStep: { _, name in if name == "fsync file db.sqlite3" { stop.pause() } })
-        let stores = TestStores(fileSystem: files)
+        return (TestStores(fileSystem: files), files)
+    }
+
+    @Test("A key change replaces MANIFEST after the early sync of its database")
+    func earlySyncOfTheDatabase() throws {
+        let stop = Hold(isArmed: false)
+        let (stores, files) = Self.heldAtDatabaseSync(stop)
         let database = try stores.open()
         try database.save(json: json(1), withID: "a")
-        let monitor = CopyMonitor()
-        stop.arm()
-        let change = Side {
-            _ = try database.storage.changeEncryptionKey(
-                KeyChangeRequest(newKey: testKey(9), keptKeys: [], dropsOtherKeys: false, keyedNames: nil), monitor)
-        }
-        try stop.wait()
-        if isCancelled { monitor.cancel() }
         let count = files.stepNames.count { $0 == "rename MANIFEST.new" }
+        stop.arm()
+        let change = Side { try Moment.keyChange.act(on: database, in: stores) }
+        try stop.wait()
         #expect(change.isKept)
         #expect(files.stepNames.count { $0 == "rename MANIFEST.new" } == count)
         #expect(try stores.generations().count == 2)
         stop.release()
-        #expect(thrown { try change.outcome() }?.code == (isCancelled ? .cancelled : nil))
-        try (isCancelled ? Moment.close : .keyChange).expectSound(stores, closing: database, holds: ["a": nil])
+        try change.outcome()
+        try Moment.keyChange.expectSound(stores, closing: database, holds: ["a": nil])
+    }
+
+    @Test("A generation that is given up goes after the early sync of its database")
+    func earlySyncOfWhatIsGivenUp() throws {
+        let stop = Hold(isArmed: false)
+        let (stores, _) = Self.heldAtDatabaseSync(stop)
+        let database = try stores.open()
+        try database.save(json: json(1), withID: "a")
+        let storage = database.storage
+        let manifest = try storage.manifest.nextGeneration(
+            openedBy: [testKey(9)], cost: storage.settings.passwordCost, attachmentNames: .sha1)
+        let next = try storage.store.beginNextGeneration(manifest)
+        stop.arm()
+        next.beginSynchronizingDatabase()
+        try stop.wait()
+        let end = Side { storage.store.abandon(next) }
+        #expect(end.isKept)
+        #expect(try stores.generations().count == 2)
+        stop.release()
+        try end.outcome()
+        #expect(try stores.generations().count == 1)
+        try Moment.close.expectSound(stores, closing: database, holds: ["a": nil])
     }
 
     // MARK: Between the commit and what follows it

@@ -54,6 +54,8 @@ struct StagingMeetingTests {
         }
         try stop.wait()
         try Side { try moment.act(on: database, in: stores) }.outcome()
+        // The old generation stays for it.
+        if moment == .keyChange { #expect(try stores.generations().count == 2) }
         stop.release()
         if Moment.ends.contains(moment) {
             #expect(thrown { try staging.outcome() }?.code == .closed)
@@ -73,14 +75,21 @@ struct StagingMeetingTests {
         let stores = Self.held(stop)
         let database = try stores.open()
         let loading = Side {
-            try Self.save("a", in: database, holding: stop, at: place) { try $0.beginLongContent() }
+            try Self.save("a", in: database, holding: stop, at: place) { database in
+                let content = try database.beginLongContent()
+                if place == .created && moment == .keyChange {
+                    let newest = try #require(try stores.generations().sorted().last)
+                    #expect(try Self.incoming(stores, newest).count == 1)
+                }
+                return content
+            }
         }
         try stop.wait()
         try Side { try moment.act(on: database, in: stores) }.outcome()
         // Its file is gone at once, though nobody writes to it.
         if place == .halfWritten {
             if moment == .keyChange { #expect(try eventually { try stores.generations().count == 1 }) }
-            if moment == .close || moment == .keyChange { #expect(try incoming(stores) == []) }
+            if moment == .close || moment == .keyChange { #expect(try Self.incoming(stores) == []) }
         }
         stop.release()
         let error = thrown { try loading.outcome() }
@@ -110,11 +119,13 @@ struct StagingMeetingTests {
         try database.close()
         stop.release()
         #expect(thrown { try beginning.outcome() }?.code == .closed)
-        #expect(try incoming(stores) == [])
+        #expect(try Self.incoming(stores) == [])
     }
 
-    private func incoming(_ stores: TestStores) throws -> [String] {
-        try FileManager.default.contentsOfDirectory(atPath: stores.generation().appending(path: "incoming").path)
+    /// What is in the `incoming/` of a generation, or of the only one.
+    private static func incoming(_ stores: TestStores, _ generation: String? = nil) throws -> [String] {
+        let directory = if let generation { stores.url().appending(path: generation) } else { try stores.generation() }
+        return try FileManager.default.contentsOfDirectory(atPath: directory.appending(path: "incoming").path)
     }
 
     @Test("Who finds the generation retired tries again in the next")
