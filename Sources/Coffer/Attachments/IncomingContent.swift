@@ -82,9 +82,11 @@ extension Database {
             let generation = storage.attachments
             let content = try beginContent()
             storage.openContents.add(content)
-            if generation === storage.attachments { return content }
-            // The key was changed just then.
+            let isOurs = generation === storage.attachments
+            if isOurs && !storage.isClosing { return content }
+            // The key was changed just then, or a close has given up those that it knew of.
             content.cancel()
+            if isOurs { throw CofferError(.closed, of: storage.subject) }
         }
     }
 
