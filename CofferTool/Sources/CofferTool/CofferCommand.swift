@@ -65,7 +65,7 @@ struct CofferCommand: ParsableCommand {
     /// and documents, to standard error.
     private static func crashQuietly() {
         for number in [SIGILL, SIGTRAP, SIGABRT, SIGFPE, SIGBUS, SIGSEGV, SIGQUIT] {
-            unsafe _ = signal(number, SIG_DFL)
+            _ = signal(number, SIG_DFL)
         }
     }
 
