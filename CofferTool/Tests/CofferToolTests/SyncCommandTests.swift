@@ -383,7 +383,7 @@ struct SyncCommandTests {
         let put = "-w ' %{http_code}' -X PUT \(Self.placeholder)/swapped/x -d '{\"text\":\"\(Self.canary)\"}'"
         try serving(work, key + who) { url in
             // Before it was ever asked for.
-            try work.shell("rm -rf served/swapped.coffer && mv served/plain.coffer served/swapped.coffer")
+            _ = try work.shell("rm -rf served/swapped.coffer && mv served/plain.coffer served/swapped.coffer")
             let said = try curl(put.replacing(Self.placeholder, with: url))
             #expect(said.hasSuffix(" 401"))
             let read = try curl("-w ' %{http_code}' \(url)/swapped/_all_docs")
@@ -427,7 +427,7 @@ struct SyncCommandTests {
             ["serve", "served", "--port", "0"] + key + who, in: work.folder, surroundings
         ) { process in
             _ = try #require(try CofferProcess.firstLine(of: output, by: process))
-            kill(process.processIdentifier, SIGSEGV)
+            kill(process, SIGSEGV)
         }
         #expect(outcome.errors.isEmpty, "\(outcome.errors.prefix(200))")
     }

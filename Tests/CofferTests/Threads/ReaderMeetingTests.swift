@@ -50,7 +50,8 @@ struct ReaderMeetingTests {
             #expect(try database["a"]?["n"] == 2)
             closing = Side { try database.close() }
         }
-        #expect(closing.isKept && database.storage.isClosing)
+        #expect(eventually { database.storage.isClosing })
+        #expect(closing.isKept)
         #expect(thrown { try database["a"] }?.code == .closed)
         // Whoever opens it meanwhile waits, too. Whoever replaces it would find that one's.
         let opening = Side { [stores] in
@@ -79,7 +80,8 @@ struct ReaderMeetingTests {
         try stop.wait()
         #expect(thrown { try stores.open() }?.code == .busy)
         let closing = Side { try database.close() }
-        #expect(closing.isKept && database.storage.isClosing)
+        #expect(eventually { database.storage.isClosing })
+        #expect(closing.isKept)
         let opening = Side { try stores.open() }
         #expect(opening.isKept)
         stop.release()
