@@ -232,8 +232,9 @@ struct SyncCommandTests {
         try serving(work, key + who) { url in
             try #require(run(["push", "people.coffer", "\(url)/people", "--create-target"] + key + who).status == 0)
             try #require(run(["create", "new.coffer"] + key).status == 0)
-            // All that a pull has the server write is how far it is, once it has noted that itself.
-            let written = "stat -c '%y %s' served/people.coffer/g*/db.sqlite3*"
+            // All that a pull has the server write is how far it is, once it has noted that itself. Reading touches the log's
+            // index, too.
+            let written = "stat -c '%y %s' served/people.coffer/g*/db.sqlite3 served/people.coffer/g*/db.sqlite3-wal"
             let before = try work.shell(written).output
             let outcome = try run(["pull", "new.coffer", "\(url)/people", "--continuous", "--json"] + key + who) {
                 process in
