@@ -77,7 +77,7 @@ final class SoakStore: Sendable {
                 try verify()
                 if random.isOne(in: 2) { try compare(&random) }
                 if random.isOne(in: 12) {
-                    try stores.open(name, key: key).delete()
+                    try patiently { try stores.open(name, key: key).delete() }
                     try create()
                 }
             } while !run.isOver
@@ -121,9 +121,24 @@ final class SoakStore: Sendable {
 
     // MARK: Judging
 
+    /// Tries `body` until it isn't busy. A compaction that is still under way keeps the store open with the options of whoever
+    /// opened it, who may have had no patience.
+    private func patiently<Value>(_ body: () throws -> Value) throws -> Value {
+        let end = ContinuousClock.now + longestWait
+        while true {
+            do {
+                return try body()
+            } catch let error as CofferError where error.code == .busy && .now < end {
+                Thread.sleep(forTimeInterval: 0.01)
+            }
+        }
+    }
+
     private func verify() throws {
         run.note(name, "verify")
-        let result = try stores.manager.verifyDatabase(named: name, encryptionKey: key, level: .everything)
+        let result = try patiently {
+            try stores.manager.verifyDatabase(named: name, encryptionKey: key, level: .everything)
+        }
         try soakExpect(result.isSound, "\(result.findings.count) findings: \(result.findings.prefix(5))")
         run.done.count("verified")
     }
@@ -132,11 +147,13 @@ final class SoakStore: Sendable {
     private func compare(_ random: inout SeededRandom) throws {
         run.note(name, "compare")
         // Whoever finds it open would find what has expired since it was opened.
-        try stores.open(name, key: key).close()
+        try patiently { try stores.open(name, key: key).close() }
         if random.isOne(in: 2) {
-            let database = try stores.open(name, key: key)
-            try SoakActor.owe(database)
-            try database.close()
+            try patiently {
+                let database = try stores.open(name, key: key)
+                try SoakActor.owe(database)
+                try database.close()
+            }
         }
         let opened = Date()
         var options = options(&random)
