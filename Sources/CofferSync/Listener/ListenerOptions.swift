@@ -54,6 +54,8 @@ public struct ListenerOptions: Sendable {
     public var requiresEncryption = false
 
     /// Whether nothing may be changed: databases are opened for reading only. Default: false.
+    ///
+    /// One that the app has open for writing stays as it is. It can't be opened for writing, a 503, once the listener has it.
     public var isReadOnly = false
 
     /// Bodies that are JSON may have at most that many bytes; more is a 413. Default: 64 MiB, as many as a document may have.
