@@ -136,6 +136,56 @@ struct HealingMeetingTests {
         try again.close()
     }
 
+    @Test("A database is replaced after the close that waits for healing, and not before", arguments: Place.allCases)
+    func replacing(place: Place) throws {
+        let other = try stores.open("other")
+        try other.save(json: json(1), withID: "other")
+        try other.close()
+        let (database, view) = try openDamaged()
+        let halt = Halt()
+        defer { halt.release() }
+        let interruption = interruption(at: place, halt)
+        defer { withExtendedLifetime(interruption) {} }
+        let healing = Call { try view.rows().all.count }
+        #expect(halt.waitUntilReached())
+        let replace: @Sendable () throws -> Void = { [stores] in
+            try stores.manager.replaceDatabase(
+                named: "db", withDatabaseAt: stores.url("other"), encryptionKey: TestStores.key)
+        }
+        #expect(thrown(replace)?.status == 412)
+        let replacing = Call {
+            try database.close()
+            try replace()
+        }
+        #expect(replacing.isHeldUp)
+        halt.release()
+        try replacing.result()
+        #expect(healing.errorCode == .closed || (try? healing.result()) == Self.documentCount)
+        let replaced = try stores.open()
+        #expect(try replaced.documentIDs() == ["other"])
+        #expect(try replaced.verify().findings == [])
+        try replaced.close()
+    }
+
+    @Test("Who opens a store that is being healed gets the same database, and reads", arguments: Place.allCases)
+    func opening(place: Place) throws {
+        let (database, view) = try openDamaged()
+        let halt = Halt()
+        defer { halt.release() }
+        let interruption = interruption(at: place, halt)
+        defer { withExtendedLifetime(interruption) {} }
+        let healing = Call { try view.rows().all.count }
+        #expect(halt.waitUntilReached())
+        let opening = Call { try stores.open() }
+        #expect(try opening.result() === database)
+        #expect(try opening.result().documentCount == Self.documentCount)
+        #expect(!healing.isOver)
+        halt.release()
+        #expect(try healing.result() == Self.documentCount)
+        try check(database)
+        try database.close()
+    }
+
     /// Those that take the writer's lock, or read everything.
     enum Other: CaseIterable, Sendable { case keyChange, renewal, save, backup, compaction, purge }
 

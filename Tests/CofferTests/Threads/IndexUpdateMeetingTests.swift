@@ -136,6 +136,56 @@ struct IndexUpdateMeetingTests {
         try database.close()
     }
 
+    @Test("A database is replaced after the close that waits for an update, and not before")
+    func replacing() throws {
+        defer { halt.release() }
+        let other = try stores.open("other")
+        try other.save(json: json(1), withID: "other")
+        try other.close()
+        let (database, view) = try open()
+        let update = try beginUpdate(view)
+        let replace: @Sendable () throws -> Void = { [stores] in
+            try stores.manager.replaceDatabase(
+                named: "db", withDatabaseAt: stores.url("other"), encryptionKey: TestStores.key)
+        }
+        #expect(thrown(replace)?.status == 412)
+        let replacing = Call {
+            try database.close()
+            try replace()
+        }
+        #expect(replacing.waits(for: database.storage.writerLock))
+        halt.release()
+        try replacing.result()
+        #expect(update.errorCode == .closed || (try? update.result()) == Self.documentCount)
+        let replaced = try stores.open()
+        #expect(try replaced.documentIDs() == ["other"])
+        #expect(try replaced.verify().findings == [])
+        try replaced.close()
+    }
+
+    @Test("A store whose process exits in the middle of an index update is sound, and the next opening goes on")
+    func exit() async throws {
+        halt.release()
+        let (created, _) = try open()
+        try await created.close()
+        await #expect(processExitsWith: .success) { [path = stores.directory.path as String] in
+            let halt = Halt()
+            let database = try TestStores(sharing: path).open()
+            let view = database.view(named: "v")
+            try view.setMap(version: "1") { revision, emit in
+                halt.hold()
+                emit(revision.documentID)
+            }
+            let update = Call { try view.rows().all.count }
+            try #require(halt.waitUntilReached())
+            #expect(!update.isOver)
+            Foundation.exit(0)
+        }
+        let (database, _) = try open()
+        try check(database)
+        try await database.close()
+    }
+
     @Test("An index that isn't up to date can't be brought so in a store that is open read-only")
     func readOnly() throws {
         halt.release()
