@@ -18,6 +18,13 @@ struct FileIdentity: Equatable {
         self.init(status)
     }
 
+    /// What is open; nil where nothing is.
+    init?(descriptor: Int32) {
+        var status = stat()
+        guard unsafe fstat(descriptor, &status) == 0 else { return nil }
+        self.init(status)
+    }
+
     /// Whether the folder at `path` is this one, or anywhere in it.
     func contains(folder path: String) -> Bool {
         var path = path

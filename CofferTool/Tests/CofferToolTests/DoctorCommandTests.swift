@@ -20,7 +20,7 @@ struct DoctorCommandTests {
         let checks = Dictionary(uniqueKeysWithValues: objects.dropLast().map { ($0["check"] as? String ?? "", $0) })
         let expected: Set = [
             "coffer", "system", "SQLCipher", "OpenSSL", "temporary data", "other SQLite", "encryption", "password",
-            "replacing", "disk", "fsync",
+            "replacing", "disk", "fsync", "crash reports",
         ]
         #expect(expected.isSubset(of: checks.keys))
         #expect(checks.values.allSatisfy { $0["verdict"] as? String != "problem" })
@@ -29,6 +29,7 @@ struct DoctorCommandTests {
         )
         #expect((checks["encryption"]?["detail"] as? String)?.contains("401") == true)
         #expect(checks["other SQLite"]?["verdict"] as? String == "ok")
+        #expect(checks["crash reports"]?["verdict"] as? String == "ok")
         #expect(try outcome.objects.last?["problems"] as? Int == 0)
         #expect(try names().isEmpty)
         let text = try work.coffer("doctor", ".").lines

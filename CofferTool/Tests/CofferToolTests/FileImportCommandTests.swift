@@ -1,6 +1,8 @@
 import Foundation
 import Testing
 
+@testable import CofferTool
+
 #if canImport(Glibc)
 import Glibc
 #else
@@ -116,6 +118,34 @@ struct FileImportCommandTests {
             #expect((try outcome.failure["message"] as? String)?.hasPrefix("folder/sub/\(kind): ") == true)
         }
         #expect(try ids == [])
+    }
+
+    @Test(
+        "a folder or a file that another has come in the place of, after it was listed, is refused",
+        arguments: ["link to a folder", "another folder", "another file"])
+    func exchanged(kind: String) throws {
+        try work.write("1", to: "folder/sub/a")
+        try work.write("secret", to: "elsewhere/a")
+        let tree = try FileTree([path("folder")], importedTo: path("people.coffer"))
+        let file = try #require(tree.files.first)
+        #expect(tree.files.count == 1 && file.id == "sub/a")
+        #expect(try OpenFile(file.path, .regular, identity: file.identity).byteCount == 1)
+        let manager = FileManager.default
+        switch kind {
+        case "link to a folder":
+            try manager.removeItem(atPath: path("folder/sub"))
+            #expect(symlink("../elsewhere", path("folder/sub")) == 0)
+        case "another folder":
+            try manager.moveItem(atPath: path("folder/sub"), toPath: path("folder/old"))
+            try manager.moveItem(atPath: path("elsewhere"), toPath: path("folder/sub"))
+        default:
+            try manager.moveItem(atPath: path("folder/sub/a"), toPath: path("folder/sub/b"))
+            try manager.moveItem(atPath: path("elsewhere/a"), toPath: path("folder/sub/a"))
+        }
+        // It can be opened: only that it is another one keeps it out.
+        #expect(try OpenFile(file.path, .regular).byteCount == 6)
+        let refused = #expect(throws: Failure.self) { try OpenFile(file.path, .regular, identity: file.identity) }
+        #expect(refused?.message.contains("another file has come into its place") == true)
     }
 
     @Test("a name that is not UTF-8 is a failure, and nothing is saved")

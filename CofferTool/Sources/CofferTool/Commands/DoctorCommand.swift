@@ -32,7 +32,7 @@ struct DoctorCommand: ParsableCommand {
         Interruption.watch()
         try report([.ok("coffer", CofferCommand.configuration.version), SystemChecks.system()])
         try report(SystemChecks.libraries())
-        try report(SystemChecks.memory())
+        try report(SystemChecks.memory() + [SystemChecks.crashReports()])
         // Without a library there are no stores to look at.
         if !findings.contains(where: { $0.verdict == .problem }) {
             let place = folder ?? FileManager.default.temporaryDirectory.path(percentEncoded: false)

@@ -51,6 +51,13 @@ enum SystemChecks {
         return .note("other SQLite", "\(others.joined(separator: ", ")), which is kept apart")
     }
 
+    /// What a crash of this process prints: Swift's backtracer, if it is on, shows registers and memory.
+    static func crashReports() -> Finding {
+        signal(SIGSEGV, SIG_DFL) == nil
+            ? .ok("crash reports", "off: a crash prints neither registers nor memory")
+            : .note("crash reports", "something handled crashes in this process, and may have printed what is in memory")
+    }
+
     /// How much memory may be kept out of swap, and whether a crash writes memory to a file.
     static func memory() -> [Finding] {
         var findings: [Finding] = []

@@ -26,7 +26,7 @@ struct FileImport {
         let draft = try document.newRevision()
         try draft.setAttachment(
             named: file.name, contentType: ContentType.guessed(ofFileNamed: file.name),
-            contentsOf: OpenFileStream(OpenFile(file.path, .regular), progress))
+            contentsOf: OpenFileStream(OpenFile(file.path, .regular, identity: file.identity), progress))
         try draft.save()
     }
 }

@@ -1,5 +1,3 @@
-internal import Foundation
-
 #if canImport(Glibc)
 internal import Glibc
 #else
@@ -8,10 +6,13 @@ internal import Darwin
 
 /// The files that an import attaches: those that were named, and all that are anywhere in the folders that were named.
 ///
-/// Nothing is left out in silence. A symbolic link, a pipe or a device among them is a failure.
+/// Nothing is left out in silence. A symbolic link, a pipe or a device among them is a failure. Folders are gone through by
+/// their descriptors, and each file is known by its device and number: nobody can lead the import elsewhere meanwhile, by
+/// putting a link in the place of a folder.
 struct FileTree {
     struct File: Equatable {
         let path: String
+        let identity: FileIdentity
         /// The path below the folder that was named; of a file that was named itself, its name.
         let id: String
         let byteCount: Int
@@ -32,25 +33,32 @@ struct FileTree {
         for path in paths {
             let count = files.count
             let name = path.split(separator: "/").last.map(String.init) ?? path
-            try add(path, id: nil, name: name)
+            try add(path, in: AT_FDCWD, path: path, id: nil, name: name)
             guard files.count > count else { throw Failure.usage("\(path): there is no file in it") }
         }
         files.sort { $0.id.utf8.lexicographicallyPrecedes($1.id.utf8) }
     }
 
-    /// Adds a file, or what is in a folder. `id` is nil for what was named itself, as a folder's name is no part of ids.
-    private mutating func add(_ path: String, id: String?, name: String) throws(Failure) {
+    /// Adds a file, or what is in a folder: `entry` of the folder whose descriptor is `parent`.
+    ///
+    /// - Parameters:
+    ///   - path: what messages call it.
+    ///   - id: nil for what was named itself, as a folder's name is no part of ids.
+    private mutating func add(
+        _ entry: String, in parent: Int32, path: String, id: String?, name: String
+    ) throws(Failure) {
         var status = stat()
-        guard unsafe lstat(path, &status) == 0 else { throw Failure.system(errno, path) }
+        guard unsafe fstatat(parent, entry, &status, AT_SYMLINK_NOFOLLOW) == 0 else {
+            throw Failure.system(errno, path)
+        }
         switch status.st_mode & S_IFMT {
         case S_IFREG:
-            files.append(File(path: path, id: id ?? name, byteCount: Int(status.st_size)))
+            files.append(
+                File(
+                    path: path, identity: FileIdentity(status), id: id ?? name, byteCount: Int(status.st_size)))
         case S_IFDIR:
             guard FileIdentity(status) != store else { throw Failure.notAFile(path, "it is the store itself") }
-            let folder = path.hasSuffix("/") ? path : path + "/"
-            for name in try Self.names(in: path) {
-                try add(folder + name, id: id.map { $0 + "/" + name } ?? name, name: name)
-            }
+            try addEntries(of: entry, FileIdentity(status), in: parent, path: path, id: id)
         case S_IFLNK:
             throw Failure.notAFile(path, "a symbolic link")
         default:
@@ -58,11 +66,47 @@ struct FileTree {
         }
     }
 
-    private static func names(in folder: String) throws(Failure) -> [String] {
-        do {
-            return try FileManager.default.contentsOfDirectory(atPath: folder)
-        } catch {
-            throw Failure(describing: error, subject: folder)
+    private mutating func addEntries(
+        of entry: String, _ identity: FileIdentity, in parent: Int32, path: String, id: String?
+    ) throws(Failure) {
+        let folder = unsafe openat(parent, entry, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+        guard folder >= 0 else { throw Failure.system(errno, path) }
+        defer { close(folder) }
+        var status = stat()
+        guard unsafe fstat(folder, &status) == 0, FileIdentity(status) == identity else {
+            throw Failure.notAFile(path, "another folder has come into its place")
+        }
+        let prefix = path.hasSuffix("/") ? path : path + "/"
+        for name in try Self.names(in: folder, path) {
+            try add(name, in: folder, path: prefix + name, id: id.map { $0 + "/" + name } ?? name, name: name)
+        }
+    }
+
+    /// The names of what is in the folder whose descriptor is `folder`.
+    private static func names(in folder: Int32, _ path: String) throws(Failure) -> [String] {
+        // The list takes its descriptor over.
+        let own = unsafe openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard own >= 0 else { throw Failure.system(errno, path) }
+        guard let list = unsafe fdopendir(own) else {
+            let number = errno
+            close(own)
+            throw Failure.system(number, path)
+        }
+        defer { unsafe _ = closedir(list) }
+        var names: [String] = []
+        while true {
+            errno = 0
+            guard let entry = unsafe readdir(list) else {
+                guard errno == 0 else { throw Failure.system(errno, path) }
+                return names
+            }
+            let name = unsafe withUnsafePointer(to: &entry.pointee.d_name) { start in
+                unsafe start.withMemoryRebound(to: CChar.self, capacity: Int(NAME_MAX) + 1) { start in
+                    unsafe String(validatingCString: start)
+                }
+            }
+            guard let name else { throw Failure.notAFile(path, "a name in it is not UTF-8") }
+            if name != "." && name != ".." { names.append(name) }
         }
     }
 }

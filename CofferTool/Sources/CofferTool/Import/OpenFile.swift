@@ -30,7 +30,8 @@ struct OpenFile {
         self.byteCount = byteCount
     }
 
-    init(_ path: String, _ kind: Kind = .any) throws(Failure) {
+    /// - Parameter identity: which file it was when it was listed; nil for whichever it is.
+    init(_ path: String, _ kind: Kind = .any, identity: FileIdentity? = nil) throws(Failure) {
         // Without O_NONBLOCK, opening what has become a pipe would wait for somebody who writes.
         let flags = kind == .regular ? O_NOFOLLOW | O_NONBLOCK : 0
         let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC | flags)
@@ -39,6 +40,10 @@ struct OpenFile {
         guard byteCount != nil || kind == .any else {
             close(descriptor)
             throw Failure.notAFile(path, "no regular file")
+        }
+        guard identity == nil || FileIdentity(descriptor: descriptor) == identity else {
+            close(descriptor)
+            throw Failure.notAFile(path, "another file has come into its place")
         }
         self.init(descriptor: descriptor, name: path, byteCount: byteCount ?? 0)
     }
