@@ -99,7 +99,7 @@ final class SalvageTables {
             VALUES (?1, ?2, ?3, ?4, ?5)
             """)
         findContent = Statement(
-            connection, "SELECT number, length, sha256, header FROM salvage_contents WHERE digest = ?1")
+            connection, "SELECT number, length, sha256, header, digest FROM salvage_contents WHERE digest = ?1")
         findAttachment = Statement(connection, "SELECT number FROM attachments WHERE digest = ?1")
         insertAttachment = Statement(
             connection, "INSERT INTO attachments (digest, length, sha256, header) VALUES (?1, ?2, NULL, NULL)")
@@ -331,7 +331,7 @@ final class SalvageTables {
     /// What the old database says of a content; nil where its row is lost.
     func content(_ key: AttachmentKey) throws(CofferError) -> AttachmentRow? {
         try bind(key, to: findContent)
-        return try findContent.first { AttachmentRow($0, key: key) }
+        return try findContent.first { AttachmentRow($0) }
     }
 
     /// Notes that a content is here.

@@ -24,17 +24,12 @@ struct AttachmentRow: Sendable {
         self.proof = proof
     }
 
-    /// The row in the statement's first columns: number, length, sha256, header; of content that `key` finds.
-    init(_ row: Statement, key: AttachmentKey) {
+    /// The row in the statement's first columns: number, length, sha256, header, digest.
+    init(_ row: Statement) {
         number = row.integer(0)
-        self.key = key
         byteCount = Int(row.integer(1))
         proof = row.isNull(2) ? nil : Proof(sha256: row.bytes(2), header: row.bytes(3))
-    }
-
-    /// The same with the digest in the column behind those.
-    init(_ row: Statement) {
-        self.init(row, key: row.isBlob(4) ? .sha1(row.bytes(4)) : .foreign(row.text(4)))
+        key = row.isBlob(4) ? .sha1(row.bytes(4)) : .foreign(row.text(4))
     }
 
     /// Whether digests and length are such as Coffer writes them. In a store that is not encrypted anybody can write others.
@@ -78,7 +73,8 @@ enum AttachmentKey: Hashable, Sendable {
 /// The reading statements for attachments of one connection.
 struct AttachmentTables: ~Copyable {
     private let subject: String
-    private let find: Statement
+    private let findNumber: Statement
+    private let findRow: Statement
     private let unused: Statement
     private let count: Statement
     private let sumOfUses: Statement
@@ -88,7 +84,9 @@ struct AttachmentTables: ~Copyable {
 
     init(_ connection: borrowing Connection) {
         subject = connection.subject
-        find = Statement(connection, "SELECT number, length, sha256, header FROM attachments WHERE digest = ?1")
+        findNumber = Statement(connection, "SELECT number FROM attachments WHERE digest = ?1")
+        findRow = Statement(
+            connection, "SELECT number, length, sha256, header, digest FROM attachments WHERE number = ?1")
         unused = Statement(
             connection,
             """
@@ -112,14 +110,24 @@ struct AttachmentTables: ~Copyable {
         sum = Statement(connection, "SELECT count(*), total(length) FROM attachments WHERE sha256 IS NOT NULL")
     }
 
+    /// The row of the content that `key` means.
+    ///
+    /// The index only says where it is: whoever can write the disk can put an older page of it back, in which the number meant
+    /// another content. In one statement the digest would be the index's again.
+    ///
+    /// - Throws: `damaged` (500) where the row is another content's, or not there.
     func attachment(_ key: AttachmentKey) throws(CofferError) -> AttachmentRow? {
         switch key {
-        case .sha1(let bytes): try find.bind(1, bytes)
-        case .foreign(let text): try find.bind(1, text)
+        case .sha1(let bytes): try findNumber.bind(1, bytes)
+        case .foreign(let text): try findNumber.bind(1, text)
         }
-        return try find.first { (row) throws(CofferError) in
-            try AttachmentRow(row, key: key).checked()
+        guard let number = try findNumber.first({ $0.integer(0) }) else { return nil }
+        try findRow.bind(1, number)
+        let row = try findRow.first { (row) throws(CofferError) in try AttachmentRow(row).checked() }
+        guard let row, row.key == key else {
+            throw CofferError(.damaged, of: subject, "the row of a content is another one's")
         }
+        return row
     }
 
     /// The names of the files of all contents that are here.

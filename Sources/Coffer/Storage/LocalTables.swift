@@ -4,28 +4,49 @@ internal import CofferSQLite
 
 /// The statements of one connection for local documents.
 struct LocalTables: ~Copyable {
-    private let find, findGeneration, insert, update, remove: Statement
+    private let findNumber, find, insert, update, remove: Statement
 
     init(_ connection: borrowing Connection) {
-        find = Statement(connection, "SELECT generation, digest, body FROM local_documents WHERE id = ?1")
-        findGeneration = Statement(connection, "SELECT number, generation FROM local_documents WHERE id = ?1")
+        findNumber = Statement(connection, "SELECT number FROM local_documents WHERE id = ?1")
+        find = Statement(connection, "SELECT generation, digest, body, id FROM local_documents WHERE number = ?1")
         insert = Statement(
             connection, "INSERT INTO local_documents (id, generation, digest, body) VALUES (?1, 1, ?2, ?3)")
         update = Statement(
             connection, "UPDATE local_documents SET generation = ?2, digest = ?3, body = ?4 WHERE number = ?1")
-        remove = Statement(connection, "DELETE FROM local_documents WHERE id = ?1")
+        remove = Statement(connection, "DELETE FROM local_documents WHERE number = ?1")
     }
 
     /// The local document with this id: how often it was saved, and its body. Nil when there is none.
     func document(_ id: DocumentID) throws(CofferError) -> (generation: Int, body: [UInt8])? {
-        try find.bind(1, id.text)
-        return try find.first { (row) throws(CofferError) in
+        guard let number = try number(of: id) else { return nil }
+        return try withRow(number, of: id) { (row) throws(CofferError) in
             let body = row.bytes(2)
             guard BodyDigest.matches(row.isNull(1) ? nil : row.bytes(1), of: body) else {
                 throw CofferError(.damaged, of: "document \(id.text)", "its body is not what was written")
             }
             return (Int(try generation(row.integer(0), of: id)), body)
         }
+    }
+
+    private func number(of id: DocumentID) throws(CofferError) -> Int64? {
+        try findNumber.bind(1, id.text)
+        return try findNumber.first { $0.integer(0) }
+    }
+
+    /// Lends the row of that number to `body`: generation, digest, body.
+    ///
+    /// The index only says where it is: see ``AttachmentTables/attachment(_:)``.
+    ///
+    /// - Throws: what `body` throws; `damaged` (500) where the row is another document's, or not there.
+    private func withRow<Value>(
+        _ number: Int64, of id: DocumentID, _ body: (Statement) throws(CofferError) -> Value
+    ) throws(CofferError) -> Value {
+        try find.bind(1, number)
+        let value = try find.first { (row) throws(CofferError) in row.text(3) == id.text ? try body(row) : nil } ?? nil
+        guard let value else {
+            throw CofferError(.damaged, of: "document \(id.text)", "its row is another one's")
+        }
+        return value
     }
 
     private func generation(_ number: Int64, of id: DocumentID) throws(CofferError) -> Int64 {
@@ -39,18 +60,19 @@ struct LocalTables: ~Copyable {
     ///
     /// - Returns: how often it was saved.
     func save(_ id: DocumentID, _ body: CanonicalBody) throws(CofferError) -> Int {
-        try findGeneration.bind(1, id.text)
-        let old = try findGeneration.first { (row) throws(CofferError) in
-            (number: row.integer(0), generation: try generation(row.integer(1), of: id))
-        }
-        let statement = old == nil ? insert : update
-        if let old {
-            try update.bind(1, old.number)
-            try update.bind(2, try generation(old.generation + 1, of: id))
+        let number = try number(of: id)
+        var oldGeneration: Int64 = 0
+        let statement = number == nil ? insert : update
+        if let number {
+            oldGeneration = try withRow(number, of: id) { (row) throws(CofferError) in
+                try generation(row.integer(0), of: id)
+            }
+            try update.bind(1, number)
+            try update.bind(2, try generation(oldGeneration + 1, of: id))
         } else {
             try insert.bind(1, id.text)
         }
-        let first: Int32 = old == nil ? 2 : 3
+        let first: Int32 = number == nil ? 2 : 3
         if let digest = BodyDigest.of(body.bytes) {
             try statement.bind(first, digest)
         } else {
@@ -58,12 +80,14 @@ struct LocalTables: ~Copyable {
         }
         try statement.bind(first + 1, body.bytes)
         try statement.run()
-        return Int(old?.generation ?? 0) + 1
+        return Int(oldGeneration) + 1
     }
 
     /// - Returns: whether there was one.
     func remove(_ id: DocumentID) throws(CofferError) -> Bool {
-        try remove.bind(1, id.text)
+        guard let number = try number(of: id) else { return false }
+        try withRow(number, of: id) { _ in }
+        try remove.bind(1, number)
         try remove.run()
         return remove.changedRowCount > 0
     }

@@ -55,7 +55,7 @@ enum SystemChecks {
     static func crashReports() -> Finding {
         signal(SIGSEGV, SIG_DFL) == nil
             ? .ok("crash reports", "off: a crash prints neither registers nor memory")
-            : .note("crash reports", "something handled crashes in this process, and may have printed what is in memory")
+            : .note("crash reports", "something handled crashes in this process, and may print what is in memory")
     }
 
     /// How much memory may be kept out of swap, and whether a crash writes memory to a file.
