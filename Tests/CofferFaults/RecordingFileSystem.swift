@@ -33,16 +33,20 @@ package final class RecordingFileSystem: FileSystem {
     private let beforeLock: (@Sendable (Int) -> Void)?
     private let beforeUnlock: (@Sendable (Directory) -> Void)?
     private let afterStep: (@Sendable (_ number: Int, _ name: String) -> Void)?
+    private let whenOpening: (@Sendable (_ name: String, _ isMissing: Bool) -> Void)?
     private let unopenable: String?
     private let state = Lock(State())
 
     /// `beforeLock` is called with the number of the attempt at a lock that is about to be made, from 1, `beforeUnlock` with
-    /// what is about to be unlocked, and `afterStep` after each step. Directories whose names start with `unopenable` can't be opened, for want of descriptors.
+    /// what is about to be unlocked, and `afterStep` after each step. `whenOpening` is called before a file is opened, and again
+    /// where that wasn't there. Directories whose names start with `unopenable` can't be opened, for want of descriptors.
     package init(
         _ fault: Fault? = nil, network: String? = nil, unopenable: String? = nil, reportsFailedWrites: Bool? = nil,
         beforeLock: (@Sendable (Int) -> Void)? = nil, beforeUnlock: (@Sendable (Directory) -> Void)? = nil,
-        afterStep: (@Sendable (_ number: Int, _ name: String) -> Void)? = nil
+        afterStep: (@Sendable (_ number: Int, _ name: String) -> Void)? = nil,
+        whenOpening: (@Sendable (_ name: String, _ isMissing: Bool) -> Void)? = nil
     ) {
+        self.whenOpening = whenOpening
         self.fault = fault
         self.unopenable = unopenable
         self.afterStep = afterStep
@@ -267,7 +271,13 @@ package final class RecordingFileSystem: FileSystem {
     }
 
     package func openFile(_ name: String, in directory: Directory) throws(CofferError) -> File {
-        try system.openFile(name, in: directory)
+        whenOpening?(name, false)
+        do throws(CofferError) {
+            return try system.openFile(name, in: directory)
+        } catch {
+            if error.systemErrorNumber == ENOENT { whenOpening?(name, true) }
+            throw error
+        }
     }
 
     package func read(

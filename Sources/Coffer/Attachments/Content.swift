@@ -120,9 +120,13 @@ final class Content: BlobContent {
             return nil
         case .staged(let staged, _):
             return try staged.open()
-        case .saved(let storage, let digest, _):
-            return try storage.openAttachment(
+        case .saved(let storage, let digest, let byteCount):
+            let reader = try storage.openAttachment(
                 AttachmentKey(digest), subject: subject, onlyForReadingWhole: onlyForReadingWhole)
+            guard reader.map({ $0.byteCount == byteCount }) ?? true else {
+                throw CofferError(.damaged, of: subject, "its content has another length than its document says")
+            }
+            return reader
         }
     }
 

@@ -49,10 +49,10 @@ extension Storage {
                 return try attachments.open(
                     content, header: proof.header, subject: subject, onlyForReadingWhole: onlyForReadingWhole)
             } catch  where error.code == .damaged {
-                // It may have been compacted away, or written anew, since the row was read. Only if the row still says
-                // the same, and the key was not changed just then, is it damage.
+                // It may have been compacted away, or written anew, since the row was read. Only if it is still that row, whose
+                // number no other gets, and the key was not changed just then, is it damage.
                 let now = try attachmentRow(key, subject)
-                if now.proof == proof && attachments === self.attachments { throw error }
+                if now.number == row.number && now.proof == proof && attachments === self.attachments { throw error }
                 row = now
             }
         }

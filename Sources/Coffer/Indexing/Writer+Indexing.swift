@@ -197,15 +197,15 @@ private struct IndexUpdateStep {
             let id = SplitBytes(Array(document.id.text.utf8))
             if hasFailed {
                 try writer.indexing.insert(
-                    of: row.number, document: document.number, sequence: document.winner.sequence, key: nil, id: id,
-                    value: nil)
+                    writer.nextNumber(in: .indexEntries), of: row.number, document: document.number,
+                    sequence: document.winner.sequence, key: nil, id: id, value: nil)
             }
             for entry in mapped {
                 let key = SplitBytes(entry.key)
                 if key.rest != nil || id.rest != nil { hasRests = true }
                 try writer.indexing.insert(
-                    of: row.number, document: document.number, sequence: document.winner.sequence, key: key, id: id,
-                    value: entry.value)
+                    writer.nextNumber(in: .indexEntries), of: row.number, document: document.number,
+                    sequence: document.winner.sequence, key: key, id: id, value: entry.value)
                 note(EntryPosition(key: entry.key, id: Array(document.id.text.utf8)))
             }
             entryDelta += mapped.count

@@ -35,7 +35,11 @@ extension Database {
         let id = try DocumentID(local: id)
         let body = try CanonicalBody(local: properties, id)
         _ = try storage.write { (writer) throws(CofferError) in
-            try writer.change { () throws(CofferError) in try writer.tables.local.save(id, body) }
+            try writer.change { () throws(CofferError) in
+                try writer.tables.local.save(id, body) { () throws(CofferError) in
+                    try writer.nextNumber(in: .localDocuments)
+                }
+            }
         }
     }
 

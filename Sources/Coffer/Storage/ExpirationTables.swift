@@ -8,12 +8,21 @@ struct ExpirationTables: ~Copyable {
 
     init(_ connection: borrowing Connection) {
         find = Statement(connection, "SELECT time FROM expirations WHERE id = ?1")
+        // The index only says where to look: a document is purged when its own row says so. What else an older page of the
+        // index says, put back by whoever can write the disk, means nothing.
         findNext = Statement(
-            connection, "SELECT time FROM expirations WHERE typeof(time) = 'integer' ORDER BY time LIMIT 1")
+            connection,
+            """
+            SELECT i.time
+            FROM expirations AS i INDEXED BY expirations_by_time CROSS JOIN expirations AS e NOT INDEXED ON e.id = i.id
+            WHERE typeof(i.time) = 'integer' AND +e.time = i.time ORDER BY i.time LIMIT 1
+            """)
         findDue = Statement(
             connection,
             """
-            SELECT id FROM expirations WHERE time <= ?1 AND typeof(time) = 'integer' ORDER BY time LIMIT ?2
+            SELECT i.id
+            FROM expirations AS i INDEXED BY expirations_by_time CROSS JOIN expirations AS e NOT INDEXED ON e.id = i.id
+            WHERE i.time <= ?1 AND typeof(i.time) = 'integer' AND +e.time = i.time ORDER BY i.time LIMIT ?2
             """)
         save = Statement(connection, "INSERT OR REPLACE INTO expirations (id, time) VALUES (?1, ?2)")
         remove = Statement(connection, "DELETE FROM expirations WHERE id = ?1")

@@ -37,15 +37,35 @@ struct IndexChanges: ~Copyable {
         insertEntry = Statement(
             connection,
             """
-            INSERT INTO index_entries (owner, document, sequence, digest, key, id, key_rest, id_rest, value)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+            INSERT INTO index_entries (owner, document, sequence, digest, key, id, key_rest, id_rest, value, number)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
             """)
         countEntries = Statement(
-            connection, "SELECT owner, count(key) FROM index_entries WHERE document = ?1 GROUP BY owner")
+            connection,
+            """
+            SELECT i.owner, count(e.key), min(e.document IS i.document AND e.owner IS i.owner)
+            FROM index_entries AS i INDEXED BY entries_of_document LEFT JOIN index_entries AS e NOT INDEXED
+                ON e.number = i.number
+            WHERE i.document = ?1 GROUP BY i.owner
+            """)
         listKeys = Statement(
-            connection, "SELECT key, key_rest, id, id_rest FROM index_entries WHERE document = ?1 AND owner = ?2")
+            connection,
+            """
+            SELECT e.key, e.key_rest, e.id, e.id_rest, e.document IS i.document AND e.owner IS i.owner
+            FROM index_entries AS i INDEXED BY entries_of_document LEFT JOIN index_entries AS e NOT INDEXED
+                ON e.number = i.number
+            WHERE i.document = ?1 AND i.owner = ?2
+            """)
         removeEntries = Statement(connection, "DELETE FROM index_entries WHERE document = ?1 AND owner = ?2")
-        removeAllEntries = Statement(connection, "DELETE FROM index_entries WHERE owner = ?1")
+        // What the index leads to is this index's, and no other's.
+        removeAllEntries = Statement(
+            connection,
+            """
+            DELETE FROM index_entries WHERE number IN (
+                SELECT e.number
+                FROM index_entries AS i INDEXED BY entries_by_key JOIN index_entries AS e NOT INDEXED ON e.number = i.number
+                WHERE i.owner = ?1 AND e.owner = i.owner)
+            """)
         insertDebt = Statement(
             connection, "INSERT OR REPLACE INTO index_debts (owner, document, id) SELECT number, ?1, ?2 FROM indexes")
         removeDebt = Statement(connection, "DELETE FROM index_debts WHERE owner = ?1 AND document = ?2")
@@ -97,9 +117,12 @@ struct IndexChanges: ~Copyable {
 
     // MARK: Entries
 
-    /// - Parameter key: nil notes that the index's function failed for the document.
+    /// - Parameters:
+    ///   - number: of the entry's row.
+    ///   - key: nil notes that the index's function failed for the document.
     func insert(
-        of index: Int64, document: Int64, sequence: Int64, key: SplitBytes?, id: SplitBytes, value: [UInt8]?
+        _ number: Int64, of index: Int64, document: Int64, sequence: Int64, key: SplitBytes?, id: SplitBytes,
+        value: [UInt8]?
     ) throws(CofferError) {
         try insertEntry.bind(1, index)
         try insertEntry.bind(2, document)
@@ -110,6 +133,7 @@ struct IndexChanges: ~Copyable {
         try bind(7, key?.rest)
         try bind(8, id.rest)
         try bind(9, value)
+        try insertEntry.bind(10, number)
         try insertEntry.run()
     }
 
@@ -124,6 +148,7 @@ struct IndexChanges: ~Copyable {
         try listKeys.bind(2, index)
         var places: [EntryPosition?] = []
         while try listKeys.step() {
+            guard listKeys.integer(4) != 0 else { throw stray(document) }
             guard !listKeys.isNull(0) else {
                 places.append(nil)
                 continue
@@ -135,7 +160,11 @@ struct IndexChanges: ~Copyable {
         return places
     }
 
-    /// Removes a document's entries from an index.
+    private func stray(_ document: Int64) -> CofferError {
+        CofferError(.damaged, of: subject, "an entry of document \(document) in an index is another one's")
+    }
+
+    /// Removes a document's entries from an index, which ``places(of:in:)`` has looked at in this transaction.
     func removeEntries(of document: Int64, from index: Int64) throws(CofferError) {
         try removeEntries.bind(1, document)
         try removeEntries.bind(2, index)
@@ -148,7 +177,11 @@ struct IndexChanges: ~Copyable {
     func forget(_ document: Int64) throws(CofferError) {
         var counts: [(index: Int64, count: Int64)] = []
         try countEntries.bind(1, document)
-        while try countEntries.step() { counts.append((countEntries.integer(0), countEntries.integer(1))) }
+        defer { countEntries.reset() }
+        while try countEntries.step() {
+            guard countEntries.integer(2) != 0 else { throw stray(document) }
+            counts.append((countEntries.integer(0), countEntries.integer(1)))
+        }
         countEntries.reset()
         for (index, count) in counts {
             try removeEntries(of: document, from: index)

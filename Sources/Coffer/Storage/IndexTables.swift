@@ -8,7 +8,7 @@ struct IndexTables: ~Copyable {
     private let findVersion, findIndex, listIndexes, findDebts, listFailures: Statement
     private let forward, backward, forwardWithRests, backwardWithRests: Statement
     private let findTable, findAbandoned: Statement
-    private let listAll, countByKey, countByDocument: Statement
+    private let listAll, countStraysByKey, countStraysByDocument: Statement
 
     init(_ connection: borrowing Connection) {
         subject = connection.subject
@@ -16,63 +16,89 @@ struct IndexTables: ~Copyable {
         findIndex = Statement(
             connection,
             """
-            SELECT number, name, definition, sequence, entries, changes, flags FROM indexes
-            WHERE kind = ?1 AND name = ?2
+            SELECT e.number, e.name, e.definition, e.sequence, e.entries, e.changes, e.flags,
+                e.kind IS i.kind AND e.name IS i.name
+            FROM indexes AS i LEFT JOIN indexes AS e NOT INDEXED ON e.number = i.number
+            WHERE i.kind = ?1 AND i.name = ?2
             """)
         listIndexes = Statement(
             connection,
             """
-            SELECT number, name, definition, sequence, entries, changes, flags FROM indexes
-            WHERE kind = ?1 ORDER BY name
+            SELECT e.number, e.name, e.definition, e.sequence, e.entries, e.changes, e.flags,
+                e.kind IS i.kind AND e.name IS i.name
+            FROM indexes AS i LEFT JOIN indexes AS e NOT INDEXED ON e.number = i.number
+            WHERE i.kind = ?1 ORDER BY i.name
             """)
         findDebts = Statement(connection, "SELECT document, id FROM index_debts WHERE owner = ?1 LIMIT ?2")
-        // The index alone gives the order, but among entries that are equal in what it has of them.
+        // The index alone gives the order, but among entries that are equal in what it has of them. What it leads to is read by
+        // its number, and compared: see AttachmentTables.attachment.
         forward = Statement(
             connection,
             """
-            SELECT number, sequence, key, id, CASE WHEN ?6 THEN value END, digest FROM index_entries
-            WHERE owner = ?1 AND (key, id) >= (?2, ?3) AND (key, id) <= (?4, ?5)
-            ORDER BY key, id, number
+            SELECT e.number, e.sequence, i.key, i.id, CASE WHEN ?6 THEN e.value END, e.digest,
+                e.owner IS i.owner AND e.key IS i.key AND e.id IS i.id
+            FROM index_entries AS i INDEXED BY entries_by_key LEFT JOIN index_entries AS e NOT INDEXED ON e.number = i.number
+            WHERE i.owner = ?1 AND (i.key, i.id) >= (?2, ?3) AND (i.key, i.id) <= (?4, ?5)
+            ORDER BY i.key, i.id, i.number
             """)
         backward = Statement(
             connection,
             """
-            SELECT number, sequence, key, id, CASE WHEN ?6 THEN value END, digest FROM index_entries
-            WHERE owner = ?1 AND (key, id) >= (?2, ?3) AND (key, id) <= (?4, ?5)
-            ORDER BY key DESC, id DESC, number DESC
+            SELECT e.number, e.sequence, i.key, i.id, CASE WHEN ?6 THEN e.value END, e.digest,
+                e.owner IS i.owner AND e.key IS i.key AND e.id IS i.id
+            FROM index_entries AS i INDEXED BY entries_by_key LEFT JOIN index_entries AS e NOT INDEXED ON e.number = i.number
+            WHERE i.owner = ?1 AND (i.key, i.id) >= (?2, ?3) AND (i.key, i.id) <= (?4, ?5)
+            ORDER BY i.key DESC, i.id DESC, i.number DESC
             """)
         forwardWithRests = Statement(
             connection,
             """
-            SELECT number, sequence, key, id, value, digest, key_rest, id_rest FROM index_entries
-            WHERE owner = ?1 AND (key, id) >= (?2, ?3) AND (key, id) <= (?4, ?5)
-            ORDER BY key, id, number
+            SELECT e.number, e.sequence, i.key, i.id, e.value, e.digest,
+                e.owner IS i.owner AND e.key IS i.key AND e.id IS i.id, e.key_rest, e.id_rest
+            FROM index_entries AS i INDEXED BY entries_by_key LEFT JOIN index_entries AS e NOT INDEXED ON e.number = i.number
+            WHERE i.owner = ?1 AND (i.key, i.id) >= (?2, ?3) AND (i.key, i.id) <= (?4, ?5)
+            ORDER BY i.key, i.id, i.number
             """)
         backwardWithRests = Statement(
             connection,
             """
-            SELECT number, sequence, key, id, value, digest, key_rest, id_rest FROM index_entries
-            WHERE owner = ?1 AND (key, id) >= (?2, ?3) AND (key, id) <= (?4, ?5)
-            ORDER BY key DESC, id DESC, number DESC
+            SELECT e.number, e.sequence, i.key, i.id, e.value, e.digest,
+                e.owner IS i.owner AND e.key IS i.key AND e.id IS i.id, e.key_rest, e.id_rest
+            FROM index_entries AS i INDEXED BY entries_by_key LEFT JOIN index_entries AS e NOT INDEXED ON e.number = i.number
+            WHERE i.owner = ?1 AND (i.key, i.id) >= (?2, ?3) AND (i.key, i.id) <= (?4, ?5)
+            ORDER BY i.key DESC, i.id DESC, i.number DESC
             """)
         findAbandoned = Statement(connection, "SELECT 1 FROM info WHERE key = 'index_abandoned'")
         listAll = Statement(
             connection,
             """
-            SELECT number, sequence, key, id, value, digest, key_rest, id_rest FROM index_entries NOT INDEXED
+            SELECT number, sequence, key, id, value, digest, 1, key_rest, id_rest FROM index_entries NOT INDEXED
             """)
-        countByKey = Statement(
-            connection, "SELECT count(*) FROM index_entries INDEXED BY entries_by_key WHERE owner >= 0")
-        countByDocument = Statement(
-            connection, "SELECT count(*) FROM index_entries INDEXED BY entries_of_document WHERE document >= 0")
+        countStraysByKey = Statement(
+            connection,
+            """
+            SELECT count(*)
+            FROM index_entries AS i INDEXED BY entries_by_key LEFT JOIN index_entries AS e NOT INDEXED ON e.number = i.number
+            WHERE i.owner >= 0 AND NOT (e.owner IS i.owner AND e.key IS i.key AND e.id IS i.id)
+            """)
+        countStraysByDocument = Statement(
+            connection,
+            """
+            SELECT count(*)
+            FROM index_entries AS i INDEXED BY entries_of_document LEFT JOIN index_entries AS e NOT INDEXED
+                ON e.number = i.number
+            WHERE i.document >= 0 AND NOT (e.document IS i.document AND e.owner IS i.owner)
+            """)
         findTable = Statement(
             connection, "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'indexes'")
         // A function that failed for a document leaves an entry without a key.
         listFailures = Statement(
             connection,
             """
-            SELECT id, id_rest FROM index_entries WHERE owner = ?1 AND key IS NULL
-            ORDER BY id, id_rest LIMIT ?2
+            SELECT i.id, e.id_rest, e.owner IS i.owner AND e.key IS NULL AND e.id IS i.id
+            FROM index_entries AS i INDEXED BY entries_by_key LEFT JOIN index_entries AS e NOT INDEXED ON e.number = i.number
+            WHERE i.owner = ?1 AND i.key IS NULL
+            ORDER BY i.id, e.id_rest LIMIT ?2
             """)
     }
 
@@ -109,6 +135,9 @@ struct IndexTables: ~Copyable {
     }
 
     private func row(_ statement: Statement) throws(CofferError) -> IndexRow {
+        guard statement.integer(7) != 0 else {
+            throw CofferError(.damaged, of: subject, "the row of an index is another one's")
+        }
         for column: Int32 in [0, 3, 4, 5] where !Schema.counts.contains(statement.integer(column)) {
             throw CofferError(.damaged, of: subject, "an index says what can't be of itself")
         }
@@ -135,6 +164,7 @@ struct IndexTables: ~Copyable {
         try listFailures.bind(2, Int64(limit))
         var ids: [String] = []
         while try listFailures.step() {
+            try checkRow(listFailures, matches: 2)
             let rest = listFailures.isNull(1) ? nil : listFailures.bytes(1)
             let id = SplitBytes(start: listFailures.bytes(0), rest: rest).bytes
             ids.append(String(decoding: id, as: UTF8.self))
@@ -207,15 +237,27 @@ struct IndexTables: ~Copyable {
         }
     }
 
-    /// Reads all entries of all indexes, and checks them: fails where any can't be read.
+    /// Reads all entries of all indexes, and checks them: fails where any can't be read, or isn't what SQLite's indexes say.
     func readEverything() throws(CofferError) {
         defer { listAll.reset() }
         while try listAll.step() { _ = try entryWithRests(listAll) }
-        for count in [countByKey, countByDocument] { _ = try count.first { $0.integer(0) } }
+        for count in [countStraysByKey, countStraysByDocument] {
+            guard try count.first({ $0.integer(0) }) == 0 else { throw stray }
+        }
+    }
+
+    /// Fails unless the row that the index led to is the one that it means, as column `matches` says.
+    private func checkRow(_ statement: Statement, matches: Int32) throws(CofferError) {
+        guard statement.integer(matches) != 0 else { throw stray }
+    }
+
+    private var stray: CofferError {
+        CofferError(.damaged, of: subject, "the row of an index's entry is another one's")
     }
 
     /// The entry in the statement's columns, of an index in which none has a rest.
     private func entry(_ statement: Statement, loadsValue: Bool) throws(CofferError) -> IndexEntry {
+        try checkRow(statement, matches: 6)
         let (key, id) = (statement.bytes(2), statement.bytes(3))
         guard loadsValue && !statement.isNull(4) else {
             return IndexEntry(
@@ -225,9 +267,10 @@ struct IndexTables: ~Copyable {
     }
 
     private func entryWithRests(_ statement: Statement) throws(CofferError) -> IndexEntry {
-        try checked(
-            statement, SplitBytes(start: statement.bytes(2), rest: statement.isNull(6) ? nil : statement.bytes(6)),
-            SplitBytes(start: statement.bytes(3), rest: statement.isNull(7) ? nil : statement.bytes(7)))
+        try checkRow(statement, matches: 6)
+        return try checked(
+            statement, SplitBytes(start: statement.bytes(2), rest: statement.isNull(7) ? nil : statement.bytes(7)),
+            SplitBytes(start: statement.bytes(3), rest: statement.isNull(8) ? nil : statement.bytes(8)))
     }
 
     private func checked(

@@ -10,7 +10,7 @@ struct LocalTables: ~Copyable {
         findNumber = Statement(connection, "SELECT number FROM local_documents WHERE id = ?1")
         find = Statement(connection, "SELECT generation, digest, body, id FROM local_documents WHERE number = ?1")
         insert = Statement(
-            connection, "INSERT INTO local_documents (id, generation, digest, body) VALUES (?1, 1, ?2, ?3)")
+            connection, "INSERT INTO local_documents (number, generation, digest, body, id) VALUES (?1, 1, ?3, ?4, ?2)")
         update = Statement(
             connection, "UPDATE local_documents SET generation = ?2, digest = ?3, body = ?4 WHERE number = ?1")
         remove = Statement(connection, "DELETE FROM local_documents WHERE number = ?1")
@@ -58,8 +58,11 @@ struct LocalTables: ~Copyable {
 
     /// Saves the local document, over the one that is there.
     ///
+    /// - Parameter newNumber: gives the number of a row that is new.
     /// - Returns: how often it was saved.
-    func save(_ id: DocumentID, _ body: CanonicalBody) throws(CofferError) -> Int {
+    func save(
+        _ id: DocumentID, _ body: CanonicalBody, newNumber: () throws(CofferError) -> Int64
+    ) throws(CofferError) -> Int {
         let number = try number(of: id)
         var oldGeneration: Int64 = 0
         let statement = number == nil ? insert : update
@@ -70,15 +73,15 @@ struct LocalTables: ~Copyable {
             try update.bind(1, number)
             try update.bind(2, try generation(oldGeneration + 1, of: id))
         } else {
-            try insert.bind(1, id.text)
+            try insert.bind(1, try newNumber())
+            try insert.bind(2, id.text)
         }
-        let first: Int32 = number == nil ? 2 : 3
         if let digest = BodyDigest.of(body.bytes) {
-            try statement.bind(first, digest)
+            try statement.bind(3, digest)
         } else {
-            try statement.bindNull(first)
+            try statement.bindNull(3)
         }
-        try statement.bind(first + 1, body.bytes)
+        try statement.bind(4, body.bytes)
         try statement.run()
         return Int(oldGeneration) + 1
     }

@@ -25,14 +25,16 @@ struct TreeTables: ~Copyable {
 
     init(_ connection: borrowing Connection) {
         subject = connection.subject
-        // The first revision of a document is not in the index.
+        // The first revision of a document is not in the index. Where that leads is read by its number, and compared: see
+        // AttachmentTables.attachment.
         find = Statement(
             connection,
             """
-            SELECT sequence FROM revisions WHERE sequence = ?1 AND generation = ?2 AND suffix = ?3
+            SELECT sequence, 1 FROM revisions WHERE sequence = ?1 AND generation = ?2 AND suffix = ?3
             UNION ALL
-            SELECT sequence FROM revisions INDEXED BY later_revisions
-            WHERE document = ?1 AND document <> sequence AND generation = ?2 AND suffix = ?3
+            SELECT i.sequence, r.document IS i.document AND r.generation IS i.generation AND r.suffix IS i.suffix
+            FROM revisions AS i INDEXED BY later_revisions LEFT JOIN revisions AS r NOT INDEXED ON r.sequence = i.sequence
+            WHERE i.document = ?1 AND i.document <> i.sequence AND i.generation = ?2 AND i.suffix = ?3
             """)
         findBodiless = Statement(
             connection,
@@ -40,10 +42,12 @@ struct TreeTables: ~Copyable {
         list = Statement(
             connection,
             """
-            SELECT sequence, document, parent, flags, generation, suffix FROM revisions WHERE sequence = ?1
+            SELECT sequence, document, parent, flags, generation, suffix, 1 FROM revisions WHERE sequence = ?1
             UNION ALL
-            SELECT sequence, document, parent, flags, generation, suffix FROM revisions INDEXED BY later_revisions
-            WHERE document = ?1 AND document <> sequence
+            SELECT r.sequence, r.document, r.parent, r.flags, r.generation, r.suffix,
+                r.document IS i.document AND r.generation IS i.generation AND r.suffix IS i.suffix
+            FROM revisions AS i INDEXED BY later_revisions LEFT JOIN revisions AS r NOT INDEXED ON r.sequence = i.sequence
+            WHERE i.document = ?1 AND i.document <> i.sequence
             """)
         findLeaf = Statement(connection, "SELECT sequence FROM leaves WHERE document = ?1 AND rank = ?2")
         listBestLeaves = Statement(
@@ -53,27 +57,29 @@ struct TreeTables: ~Copyable {
         listLeavesOfGenerations = Statement(
             connection,
             """
-            SELECT sequence FROM leaves WHERE document = ?1 AND rank >= ?2 AND rank < ?3
+            SELECT sequence, 1 FROM leaves WHERE document = ?1 AND rank >= ?2 AND rank < ?3
             UNION ALL
-            SELECT sequence FROM leaves WHERE document = ?1 AND rank >= ?4 AND rank < ?5
+            SELECT sequence, 1 FROM leaves WHERE document = ?1 AND rank >= ?4 AND rank < ?5
             LIMIT ?6
             """)
         listOfGeneration = Statement(
             connection,
             """
-            SELECT sequence FROM revisions WHERE sequence = ?1 AND generation = ?2
+            SELECT sequence, 1 FROM revisions WHERE sequence = ?1 AND generation = ?2
             UNION ALL
-            SELECT sequence FROM revisions INDEXED BY later_revisions
-            WHERE document = ?1 AND document <> sequence AND generation = ?2
+            SELECT i.sequence, r.document IS i.document AND r.generation IS i.generation
+            FROM revisions AS i INDEXED BY later_revisions LEFT JOIN revisions AS r NOT INDEXED ON r.sequence = i.sequence
+            WHERE i.document = ?1 AND i.document <> i.sequence AND i.generation = ?2
             LIMIT ?3
             """)
         listUpToGeneration = Statement(
             connection,
             """
-            SELECT sequence FROM revisions WHERE sequence = ?1 AND generation <= ?2
+            SELECT sequence, 1 FROM revisions WHERE sequence = ?1 AND generation <= ?2
             UNION ALL
-            SELECT sequence FROM revisions INDEXED BY later_revisions
-            WHERE document = ?1 AND document <> sequence AND generation <= ?2
+            SELECT i.sequence, r.document IS i.document AND r.generation IS i.generation
+            FROM revisions AS i INDEXED BY later_revisions LEFT JOIN revisions AS r NOT INDEXED ON r.sequence = i.sequence
+            WHERE i.document = ?1 AND i.document <> i.sequence AND i.generation <= ?2
             """)
     }
 
@@ -82,7 +88,15 @@ struct TreeTables: ~Copyable {
         try find.bind(1, number)
         try find.bind(2, Int64(id.generation))
         try find.bind(3, id.suffix)
-        return try find.first { $0.integer(0) }
+        return try find.first { (row) throws(CofferError) in try sequence(row, matches: 1) }
+    }
+
+    /// The sequence in the first column, where the row that the index led to is the one that it means, as column `matches` says.
+    private func sequence(_ row: Statement, matches: Int32) throws(CofferError) -> Int64 {
+        guard row.integer(matches) != 0 else {
+            throw CofferError(.damaged, of: subject, "the row of revision \(row.integer(0)) is another one's")
+        }
+        return row.integer(0)
     }
 
     /// The document's revision without its body; nil where it was pruned.
@@ -129,7 +143,10 @@ struct TreeTables: ~Copyable {
         defer { list.reset() }
         try list.bind(1, number)
         var all: [StoredRevision] = []
-        while try list.step() { all.append(try StoredRevision(list, subject: subject)) }
+        while try list.step() {
+            _ = try sequence(list, matches: 6)
+            all.append(try StoredRevision(list, subject: subject))
+        }
         return all.sorted { $0.sequence < $1.sequence }
     }
 
@@ -200,7 +217,7 @@ struct TreeTables: ~Copyable {
 
     private func sequences(_ statement: Statement) throws(CofferError) -> [Int64] {
         var sequences: [Int64] = []
-        while try statement.step() { sequences.append(statement.integer(0)) }
+        while try statement.step() { sequences.append(try sequence(statement, matches: 1)) }
         return sequences
     }
 }

@@ -81,8 +81,7 @@ extension Writer {
         guard let row else {
             try insertAttachment.bind(1, file.digest.sha1)
             try bind(file, to: insertAttachment)
-            try insertAttachment.run()
-            let number = connection.lastInsertedRowID
+            let number = try insertNumbered()
             try installation.add(file)
             return number
         }
@@ -111,8 +110,15 @@ extension Writer {
         try insertAttachment.bind(2, Int64(byteCount))
         try insertAttachment.bindNull(3)
         try insertAttachment.bindNull(4)
+        return try insertNumbered()
+    }
+
+    /// Inserts the row that was bound, and returns its number.
+    private func insertNumbered() throws(CofferError) -> Int64 {
+        let number = try nextNumber(in: .attachments)
+        try insertAttachment.bind(5, number)
         try insertAttachment.run()
-        return connection.lastInsertedRowID
+        return number
     }
 
     private func bind(_ file: StagedAttachment, to statement: Statement) throws(CofferError) {

@@ -20,6 +20,7 @@ struct Writer: ~Copyable {
     let treeChanges: TreeChanges
     let purging: PurgeTables
     let indexing: IndexChanges
+    let numbering: RowNumbers
     let compacting: CompactionChanges
 
     /// Where content files belong that it has rows for.
@@ -47,7 +48,8 @@ struct Writer: ~Copyable {
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
             """)
         insertAttachment = Statement(
-            tables.connection, "INSERT INTO attachments (digest, length, sha256, header) VALUES (?1, ?2, ?3, ?4)")
+            tables.connection,
+            "INSERT INTO attachments (digest, length, sha256, header, number) VALUES (?1, ?2, ?3, ?4, ?5)")
         updateAttachment = Statement(
             tables.connection, "UPDATE attachments SET length = ?2, sha256 = ?3, header = ?4 WHERE number = ?1")
         insertUse = Statement(
@@ -55,6 +57,7 @@ struct Writer: ~Copyable {
         treeChanges = TreeChanges(tables.connection)
         purging = PurgeTables(tables.connection)
         indexing = IndexChanges(tables.connection)
+        numbering = RowNumbers(tables.connection)
         compacting = CompactionChanges(tables.connection)
         state = WriterState(counts)
         self.attachments = attachments
@@ -88,6 +91,7 @@ struct Writer: ~Copyable {
             try checkIntact()
             if state.depth == 1 {
                 try noteReclaimable()
+                try noteNumbers()
                 try tables.confirmReads()
                 try committing.run()
             } else {
@@ -283,6 +287,9 @@ final class WriterState {
 
     /// The highest sequence that is in use.
     fileprivate(set) var lastSequence: Int64
+
+    /// The numbers of rows that it has given.
+    var numbers = GivenNumbers()
 
     /// How many revisions of one line are kept, once it was asked for.
     var knownDepth: Int?

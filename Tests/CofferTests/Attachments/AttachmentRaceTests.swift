@@ -1,3 +1,4 @@
+import CofferFaults
 import Foundation
 import Synchronization
 import Testing
@@ -96,6 +97,41 @@ struct AttachmentRaceTests {
         #expect(try attachment.content(in: length - 1..<length)?.count == 1)
         #expect(try DamagedFileTests.read(attachment.openContentStream()).count == length)
         tally.count("read")
+    }
+
+    @Test(
+        "compacted away and saved again between a look at the row and one for the file are read",
+        arguments: [true, false])
+    func savedAnew(isEncrypted: Bool) throws {
+        let content = Self.contents[1]
+        // Set while the file is being opened.
+        let opened = Shared<Database?>(nil)
+        let stores = TestStores(
+            fileSystem: RecordingFileSystem(whenOpening: { name, isMissing in
+                guard !name.hasPrefix("MANIFEST"), let database = opened.value else { return }
+                if isMissing { opened.value = nil }
+                #expect(throws: Never.self) {
+                    guard isMissing else {
+                        try database["d"]?.purge()
+                        try database.compact()
+                        return
+                    }
+                    try Self.save(content, as: "e", in: database)
+                }
+            }))
+        let database = try stores.open(key: isEncrypted ? TestStores.key : nil) { $0.compactsInBackground = false }
+        try Self.save(content, as: "d", in: database)
+        let attachment = try #require(try database["d"]?.currentRevision?.attachment(named: "a"))
+        opened.value = database
+        #expect(try attachment.content == content)
+        #expect(opened.value == nil)
+        try database.close()
+    }
+
+    private static func save(_ content: Data, as id: String, in database: Database) throws {
+        let draft = try database.document(withID: id).newRevision()
+        draft.setAttachment(named: "a", contentType: nil, content: content)
+        try draft.save()
     }
 
     @Test("being read stay readable to their end when the database is compacted, closed or deleted")

@@ -1,4 +1,5 @@
 import CofferModel
+import CofferSQLite
 import Foundation
 import Testing
 
@@ -12,31 +13,68 @@ struct ReplayedPageTests {
 
     private static func content(_ id: String) -> Data { Data(String(repeating: "content of \(id) ", count: 500).utf8) }
 
+    /// How the newer state gave the rows of its tables their numbers.
+    enum Numbers: CaseIterable, Sendable {
+        /// As it does.
+        case new
+        /// From 1 again, as after a page was put back that says which numbers were given.
+        case reused
+    }
+
     /// Two states of one store that hold the same, in rows of other numbers.
-    private func states(_ stores: TestStores) throws -> (older: Data, newer: Data) {
+    private func states(_ stores: TestStores, _ numbers: Numbers) throws -> (older: Data, newer: Data) {
         let database = try stores.open { $0.compactsInBackground = false }
         try fill(database, Self.ids)
         try database.close()
         let older = try Data(contentsOf: stores.databaseFile())
         let again = try stores.open { $0.compactsInBackground = false }
-        for id in Self.ids {
-            try again.document(withID: id).purge()
-            try again.deleteLocalDocument(withID: id)
-        }
-        try again.compact()
-        try fill(again, Self.ids.reversed())
+        try empty(again)
+        let file = again.storage.databaseFile
         try again.close()
+        if numbers == .reused {
+            let connection = try file.connect(.readWrite, cacheByteCount: 1 << 20)
+            try connection.execute("DELETE FROM info WHERE key IN ('last_attachment', 'last_local', 'last_entry')")
+            try connection.execute("UPDATE info SET value = 0 WHERE key IN ('last_index', 'last_sequence')")
+            try connection.close()
+        }
+        let refilled = try stores.open { $0.compactsInBackground = false }
+        try fill(refilled, Self.ids.reversed())
+        try refilled.close()
         return (older, try Data(contentsOf: stores.databaseFile()))
     }
 
     private func fill(_ database: Database, _ ids: [String]) throws {
         for id in ids {
-            let draft = try database.document(withID: id).newRevision()
-            draft["name"] = .string(id)
-            draft.setAttachment(named: "a", contentType: nil, content: Self.content(id))
-            try draft.save()
+            let first = try database.document(withID: id).newRevision()
+            first["name"] = .string(id)
+            first["version"] = 1
+            first.setAttachment(named: "a", contentType: nil, content: Self.content(id))
+            try first.save()
+            let second = try database.document(withID: id).newRevision()
+            second["version"] = 2
+            try second.save()
             try database.saveLocalDocument(["name": .string(id)], withID: id)
         }
+        _ = try view(of: database).rows().all
+        try database.createIndex(named: "names", on: "name")
+        try database.updateIndexes()
+    }
+
+    private func empty(_ database: Database) throws {
+        for id in Self.ids {
+            try database.document(withID: id).purge()
+            try database.deleteLocalDocument(withID: id)
+        }
+        try view(of: database).delete()
+        try database.deleteIndex(named: "names")
+        try database.compact()
+    }
+
+    /// Its keys are what the documents are called, and so are its values.
+    private func view(of database: Database) throws -> DatabaseView {
+        let view = database.view(named: "v")
+        try view.setMap(version: "1") { revision, emit in emit(try revision["name"] ?? .null, revision.documentID) }
+        return view
     }
 
     /// What was read: how much of it was right, and what was something else's.
@@ -63,6 +101,20 @@ struct ReplayedPageTests {
             outcome.take("local document \(id)", expected: JSONValue.string(id)) {
                 try database.localDocument(withID: id)?["name"]
             }
+            outcome.take("history of \(id)", expected: Set([JSONValue.string(id)])) {
+                let revisions = try database.document(withID: id).revisionHistory
+                return revisions.isEmpty ? nil : Set(try revisions.map { try $0["name"] ?? .null })
+            }
+            var options = ViewOptions()
+            options.keys = [.string(id)]
+            outcome.take("view's rows of \(id)", expected: Set([JSONValue.string(id)])) {
+                let rows = try view(of: database).rows(options).all
+                return rows.isEmpty ? nil : Set(rows.flatMap { [.string($0.documentID), $0.key, $0.value] })
+            }
+            outcome.take("query for \(id)", expected: [id]) {
+                let found = try database.documents(DocumentQuery(where: Property("name") == id)).all.map(\.documentID)
+                return found.isEmpty ? nil : found
+            }
         }
         try? database.close()
         return outcome
@@ -70,16 +122,16 @@ struct ReplayedPageTests {
 
     @Test(
         "A page that is put back makes nothing of another's be read, whatever the files of attachments are called",
-        arguments: [true, false])
-    func singlePages(putsBackOlder: Bool) throws {
+        arguments: [true, false], Numbers.allCases)
+    func singlePages(putsBackOlder: Bool, numbers: Numbers) throws {
         let stores = TestStores()
-        let states = try states(stores)
+        let states = try states(stores, numbers)
         let whole = try stores.snapshotOfFiles()
         let (base, other) = putsBackOlder ? (states.newer, states.older) : (states.older, states.newer)
         let pages = (0..<min(base.count, other.count) / 4096).filter {
             base[$0 * 4096..<$0 * 4096 + 4096] != other[$0 * 4096..<$0 * 4096 + 4096]
         }
-        try #require(pages.count > 4)
+        try #require(pages.count > 10)
         var rightCount = 0
         for page in pages {
             for exchangesFiles in [false, true] {
@@ -96,7 +148,33 @@ struct ReplayedPageTests {
         // The same reading finds all of it where nothing was put back, and much where one page was.
         #expect(rightCount > pages.count)
         try stores.restore(whole)
-        #expect(read(stores).rightCount == 6)
+        #expect(read(stores).rightCount == 12)
+    }
+
+    @Test("A row that was removed leaves its number to no other")
+    func numbers() throws {
+        let stores = TestStores()
+        let database = try stores.open { $0.compactsInBackground = false }
+        var highest: [String: Int64] = [:]
+        for _ in 0..<3 {
+            try fill(database, Self.ids)
+            for table: StaticString in [
+                "SELECT min(number), max(number) FROM attachments",
+                "SELECT min(number), max(number) FROM local_documents",
+                "SELECT min(number), max(number) FROM index_entries", "SELECT min(number), max(number) FROM indexes",
+            ] {
+                let connection = try database.storage.databaseFile.connect(.readOnly, cacheByteCount: 1 << 20)
+                let statement = Statement(connection, table)
+                let found = try #require(try statement.first { ($0.integer(0), $0.integer(1)) })
+                statement.finalize()
+                try connection.close()
+                // Those of the round before are gone, the highest of all too.
+                #expect(found.0 > highest["\(table)", default: 0], "\(table)")
+                highest["\(table)"] = found.1
+            }
+            try empty(database)
+        }
+        try database.close()
     }
 
     /// Gives each of the two files of attachments the name of the other.

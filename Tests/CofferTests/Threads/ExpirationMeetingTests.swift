@@ -197,7 +197,7 @@ struct ExpirationMeetingTests {
         // Up to where the compaction has the writer.
         let looks = Tally()
         let interruption = DatabaseCalls.interrupt(
-            before: "SELECT time FROM expirations WHERE typeof", below: store.stores.directory
+            before: "SELECT i.time", below: store.stores.directory
         ) {
             looks.count("looks")
             if looks["looks"] == 2 { _ = halt.waitUntilReached() }

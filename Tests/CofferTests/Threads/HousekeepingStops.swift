@@ -97,8 +97,8 @@ final class WorkedStore: Sendable {
             case .compactionBetweenSteps: "SELECT number FROM attachments AS a"
             case .compactionWithinStep: "PRAGMA incremental_vacuum(512)"
             case .removingContents, .removingFilesWithoutRows: nil
-            case .expirationReading: "SELECT time FROM expirations WHERE typeof"
-            case .expirationPurging: "SELECT id FROM expirations WHERE time <="
+            case .expirationReading: "SELECT i.time"
+            case .expirationPurging: "SELECT i.id\nFROM expirations"
             }
         }
     }

@@ -269,7 +269,7 @@ struct IndexUpdateMeetingTests {
         defer { halt.release() }
         let (halt, lookCount, asked) = (halt, Tally(), query)
         let interruption = DatabaseCalls.interrupt(
-            before: "FROM indexes\nWHERE kind = ?1 ORDER BY name", .step, below: stores.directory
+            before: "WHERE i.kind = ?1 ORDER BY i.name", .step, below: stores.directory
         ) {
             // Two steps to bring it up to date, two to plan: the last says that there are no more.
             lookCount.count("looks")
