@@ -48,6 +48,44 @@ struct ConnectionTests {
         #expect(version.hasPrefix(try #require(ExpectedVersion.text)))
     }
 
+    /// SQLCipher 3.4.1 reports it as an error like any other, which was taken for damage.
+    @Test("An export that is interrupted, at whichever of its steps, was cancelled", arguments: [nil, SymmetricKey()])
+    func interruptedExport(key: SymmetricKey?) throws {
+        let path = try create(key: key)
+        let connection = try connect(path, .readWrite, key)
+        try connection.execute(
+            """
+            BEGIN;
+            WITH RECURSIVE numbers (n) AS (SELECT 2 UNION ALL SELECT n + 1 FROM numbers WHERE n < 20000)
+                INSERT INTO t SELECT n, 'row ' || n FROM numbers;
+            CREATE INDEX t_by_v ON t (v);
+            COMMIT;
+            """)
+        try connection.close()
+        // Interrupted at the first question, then at the second, and so on until none is left.
+        var (interruptedCount, isComplete) = (0, false)
+        while !isComplete && interruptedCount < 1_000 {
+            let copy = folder.file("copy\(interruptedCount).sqlite3")
+            #expect(FileManager.default.createFile(atPath: copy, contents: nil))
+            let source = try connect(path, .exporting, key)
+            var askCount = 0
+            do throws(CofferError) {
+                try source.export(to: copy, key: key, cacheByteCount: 1 << 20) {
+                    askCount += 1
+                    return askCount <= interruptedCount
+                } check: { () throws(CofferError) in
+                }
+                isComplete = true
+            } catch {
+                #expect(error.code == .cancelled, "\(error)")
+                interruptedCount += 1
+            }
+            try source.close()
+        }
+        #expect(isComplete)
+        #expect(interruptedCount > 3)
+    }
+
     @Test("reads back with the key, and nothing in the file is readable")
     func roundTrip() throws {
         let key = SymmetricKey()

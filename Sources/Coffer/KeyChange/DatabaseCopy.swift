@@ -211,6 +211,8 @@ struct DatabaseCopy: Sendable {
         connection.ask { [monitor] in monitor.goesOn }
         let check = Statement(connection, "PRAGMA integrity_check(1)")
         guard try check.step(), check.text(0) == "ok" else {
+            // An interrupted check can end with a complaint, too.
+            try monitor.checkCancelled()
             throw CofferError(.damaged, of: target.subject, "a copy of the database is not well formed")
         }
         check.finalize()

@@ -77,10 +77,18 @@ extension Connection {
 final class ProgressQuestion {
     private let goesOn: () -> Bool
 
+    /// Whether the answer once was to stop. What fails then was interrupted: see ``DatabaseHandle/error(_:)``.
+    private(set) var hasStopped = false
+
     init(_ goesOn: @escaping () -> Bool) { self.goesOn = goesOn }
+
+    private func ask() -> Bool {
+        if !goesOn() { hasStopped = true }
+        return !hasStopped
+    }
 
     static let answer: @convention(c) (UnsafeMutableRawPointer?) -> Int32 = { context in
         guard let context = unsafe context else { return 0 }
-        return unsafe Unmanaged<ProgressQuestion>.fromOpaque(context).takeUnretainedValue().goesOn() ? 0 : 1
+        return unsafe Unmanaged<ProgressQuestion>.fromOpaque(context).takeUnretainedValue().ask() ? 0 : 1
     }
 }

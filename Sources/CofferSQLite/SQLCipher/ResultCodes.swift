@@ -16,6 +16,10 @@ extension DatabaseHandle {
         let primary = code & 0xFF
         let extended = unsafe pointer.map { unsafe sqlcipher_extended_errcode($0) } ?? code
         let reason = unsafe "SQLite \(extended): " + String(cString: sqlcipher_errstr(primary))
+        // SQLCipher's export reports an interrupt of a statement within it as an error like any other.
+        if question?.hasStopped == true && primary == Int32(SQLCIPHER_ERROR) {
+            return CofferError(.cancelled, of: subject, reason)
+        }
         switch Int(primary) {
         case SQLCIPHER_NOTADB, SQLCIPHER_CORRUPT, SQLCIPHER_CONSTRAINT, SQLCIPHER_MISMATCH:
             // Nothing here breaks a constraint on purpose, or counts with what is no number: two tables that should agree
