@@ -179,6 +179,18 @@ struct AsyncTests {
         #expect(try database["early"] == nil)
     }
 
+    @Test("that were cancelled close the database all the same")
+    func closingCancelled() async throws {
+        let database = try stores.open()
+        let task = Task {
+            while !Task.isCancelled { await Task.yield() }
+            try await database.close()
+        }
+        task.cancel()
+        try await task.value
+        #expect(thrown { try database.documentCount }?.code == .closed)
+    }
+
     @Test("that close or delete the database do so once all before them are through; those behind find it closed")
     func closing() async throws {
         for isDeleting in [false, true] {

@@ -254,6 +254,53 @@ struct RotateCommandTests {
         }
     }
 
+    @Test("a store that was not encrypted anew since the new key came, or that other keys open, is not as asked: 3")
+    func notAsAsked() throws {
+        let third = try SymmetricKey(data: Data(64..<96))
+        // Its keys alone were exchanged.
+        let replaced = try stores.open("store0", stores.old)
+        try replaced.replaceKey(with: stores.new)
+        try replaced.close()
+        // One more was added after it was rotated.
+        #expect(try stores.rotate("stores/store1.coffer").status == 0)
+        let extended = try stores.open("store1", stores.new)
+        try extended.addKey(third)
+        try extended.close()
+        let outcome = try stores.rotate("stores", "--json")
+        #expect(outcome.status == 3)
+        #expect(try outcome.paths("rotated").count == 4)
+        #expect(try outcome.paths("notAsAsked") == ["stores/store0.coffer", "stores/store1.coffer"])
+        let reasons = try outcome.objects.prefix(2).map { $0["reasons"] as? [String] }
+        #expect(reasons == [["notEncryptedAnew"], ["otherKeysOpen"]])
+        #expect(try outcome.summary["notAsAsked"] as? Int == 2)
+        #expect(try outcome.failure["exit"] as? Int == 3)
+        // A key that is to be kept is no other one, and must be there.
+        let kept = try stores.rotate("stores", "--json", "--keep-key", "raw+file:third")
+        #expect(kept.status == 3)
+        #expect(try kept.paths("alreadyRotated") == ["stores/store1.coffer"])
+        #expect(try kept.objects[2]["reasons"] as? [String] == ["keptKeyIsMissing"])
+        let text = try stores.rotate("stores/store0.coffer", "--dry-run")
+        #expect(text.status == 3)
+        #expect(
+            text.output.hasPrefix("not as asked  stores/store0.coffer  generation 1, the old key is refused, but it "))
+        // Encrypted anew it is as asked.
+        let anew = try stores.open("store0", stores.new)
+        try anew.changeEncryptionKey(to: stores.new)
+        try anew.close()
+        #expect(try stores.rotate("stores/store0.coffer").status == 0)
+    }
+
+    @Test("a symbolic link that sorts before the store that it leads to keeps it out of nothing")
+    func links() throws {
+        let link = stores.folder.appending(path: "a.coffer").path(percentEncoded: false)
+        #expect(symlink("store3.coffer", link) == 0)
+        let outcome = try stores.rotate("stores", "--json")
+        #expect(outcome.status == 0)
+        #expect(try outcome.paths("rotated") == Stores.names.map { "stores/\($0).coffer" })
+        try stores.work.write("stores/a.coffer\nstores/store3.coffer\n", to: "list")
+        #expect(try stores.rotate("list", "--json").paths("alreadyRotated") == ["stores/store3.coffer"])
+    }
+
     @Test("a list has a path on each line, in a file or on standard input, and a store twice is one")
     func list() throws {
         try stores.work.write("stores/store1.coffer\r\n\nstores/store0.coffer\n./stores/store1.coffer/", to: "list")
@@ -327,14 +374,19 @@ struct CutRotationTests {
                 }
                 #expect([0, 130, 128 + signal].contains(cut.status))
                 let (oldKey, newKey) = old == "old" ? (stores.old, stores.new) : (stores.new, stores.old)
+                let (rotated, cancelled) = (try cut.paths("rotated"), try cut.paths("cancelled"))
                 var doneCount = 0
                 for name in Stores.names {
                     let isDone = try stores.opens(name, newKey)
                     #expect(try stores.opens(name, oldKey) != isDone)
                     doneCount += isDone ? 1 : 0
+                    // Each receipt says what happened.
+                    let path = "stores/\(name).coffer"
+                    #expect(!rotated.contains(path) || isDone)
+                    #expect(!cancelled.contains(path) || !isDone)
+                    // Who could write a receipt has written one.
+                    #expect(signal == SIGKILL || cut.lines.isEmpty || !isDone || rotated.contains(path))
                 }
-                // What is said to be done is.
-                #expect(try cut.paths("rotated").count <= doneCount)
                 // A signal that came before the command took notice of any ended it without a word.
                 #expect(cut.status != 130 || cut.errors.isEmpty || cut.errors.contains("cancelled"))
                 counts[doneCount, default: 0] += 1

@@ -4,7 +4,7 @@ public import Foundation
 
 // The same calls for tasks. The compiler picks these wherever it may suspend, so that no thread of the cooperative pool
 // is blocked while another transaction runs. Each does what its namesake does, throws what that throws, and `cancelled`
-// (499) when the task was cancelled before anything was done.
+// (499) when the task was cancelled before anything was done, but for `close`.
 
 extension Database {
     /// Runs `body` as one transaction: see the form without `async`. `body` runs on a thread of the database's own.
@@ -69,9 +69,12 @@ extension Database {
         try await storage.inBackground { [self] in try update(id, as: type, change) }
     }
 
-    /// Waits for reads and writes under way, then closes: see the form without `async`.
+    /// Waits for reads and writes under way, then closes: see the form without `async`. A task that was cancelled closes it
+    /// all the same.
     public func close() async throws {
-        try await storage.inBackground { [storage] () throws(CofferError) in try storage.close() }
+        try await storage.inBackground(leavesWhenCancelled: false) { [storage] () throws(CofferError) in
+            try storage.close()
+        }
     }
 
     /// Closes the database and deletes it: see the form without `async`.

@@ -122,6 +122,7 @@ struct DatabaseCopy: Sendable {
         let contents = try updateHeaders(in: connection, header)
         try Binding(manifest).update(in: connection)
         try KeyLabels.replaceAll(in: connection, with: labels)
+        try FirstKeys.note(manifest, in: connection)
         try connection.execute(Schema.versionStatement)
         try connection.execute(IndexSchema.forgettingAbandonment)
         try connection.execute("COMMIT")

@@ -14,6 +14,12 @@ public struct DatabaseKey: Sendable, Equatable, Identifiable {
     /// When it was added or took another's place, in whole seconds.
     public let created: Date
 
+    /// Whether all that the database holds was encrypted when this key was there already: it was created with it, or
+    /// ``Database/changeEncryptionKey(to:keeping:droppingOtherKeys:keyedNames:progress:)`` was given it. False for one that was
+    /// added or took another's place since, so that whoever had another key before may know the database's own. True where
+    /// a version of Coffer that did not note it made the database.
+    public let isOriginal: Bool
+
     /// Whether the database was opened by it in this process.
     public let isCurrent: Bool
 }

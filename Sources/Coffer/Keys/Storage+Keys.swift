@@ -8,9 +8,13 @@ extension Storage {
     func keys() throws(CofferError) -> [DatabaseKey] {
         while true {
             let manifest = manifest
-            let labels = try read { (tables) throws(CofferError) in try KeyLabels.read(from: tables.connection) }
+            let (labels, first) = try read { (tables) throws(CofferError) in
+                (try KeyLabels.read(from: tables.connection), try FirstKeys.read(from: tables.connection))
+            }
             if self.manifest.manifest.sequence == manifest.manifest.sequence {
-                return manifest.manifest.slots.map { manifest.describe($0, labels[$0.id]) }
+                return manifest.manifest.slots.map {
+                    manifest.describe($0, labels[$0.id], isOriginal: first?.contains($0.id) ?? true)
+                }
             }
         }
     }
@@ -22,7 +26,7 @@ extension Storage {
             try manifest.checkHasRoom()
             let slot = try newSlot(openedBy: key, besides: nil, in: manifest)
             let change = SlotChange(next: try manifest.adding(slot), slot: slot, label: label)
-            return (change, change.next.describe(slot, label))
+            return (change, change.next.describe(slot, label, isOriginal: false))
         }
     }
 
@@ -44,7 +48,7 @@ extension Storage {
             let label = label ?? kept
             let change = SlotChange(
                 next: try manifest.replacing(old.id, with: slot, openedBy: key), slot: slot, label: label)
-            return (change, change.next.describe(slot, label))
+            return (change, change.next.describe(slot, label, isOriginal: false))
         }
     }
 
@@ -122,10 +126,11 @@ extension Storage {
 }
 
 extension UnlockedManifest {
-    fileprivate func describe(_ slot: KeySlot, _ label: String?) -> DatabaseKey {
+    fileprivate func describe(_ slot: KeySlot, _ label: String?, isOriginal: Bool) -> DatabaseKey {
         let known = StoreInfo.KeySlot(slot)
         return DatabaseKey(
-            id: known.id, kind: known.kind, label: label, created: known.created, isCurrent: slot.id == openedSlot)
+            id: known.id, kind: known.kind, label: label, created: known.created, isOriginal: isOriginal,
+            isCurrent: slot.id == openedSlot)
     }
 
     /// The slot with that id; without one, the slot that the store was opened by.

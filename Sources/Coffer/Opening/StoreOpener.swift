@@ -37,8 +37,7 @@ struct StoreOpener {
                 path: path, key: options.encryptionKey, passwordCost: settings.passwordCost,
                 attachmentNames: options.keyedNames ? .keyed : .sha1, fileSystem: settings.fileSystem
             ) { (new) throws(CofferError) in
-                try Schema.build(
-                    at: new.databasePath, subject: subject, key: new.databaseKey, binding: Binding(new.manifest))
+                try Schema.build(at: new.databasePath, subject: subject, key: new.databaseKey, new.manifest)
             }
         } catch {
             throw error.about(subject)

@@ -35,7 +35,7 @@ struct Salvager {
         monitor.begin(.database, byteCount: source.byteCount, itemCount: 1)
         let target = DatabaseFile(path: new.databasePath, subject: "the new store", key: new.databaseKey)
         let connection = try target.connect(.create, cacheByteCount: 16 << 20)
-        try Schema.build(in: connection, Binding(new.manifest))
+        try Schema.build(in: connection, new.manifest)
         try connection.execute("PRAGMA journal_mode = OFF; BEGIN")
         let tables = try SalvageTables(connection)
         defer { try? tables.connection.close() }

@@ -1,5 +1,6 @@
 internal import CofferSealing
 internal import CofferSQLite
+internal import CofferVault
 
 /// The tables of a database file, version 1.
 ///
@@ -101,7 +102,7 @@ enum Schema {
         // Without the labels of keys, which end with their slots, and what holds for one file.
         Table(
             count: """
-                SELECT count(*) FROM info WHERE (key < 'label ' OR key > 'label!') AND key <> 'index_abandoned'
+                SELECT count(*) FROM info WHERE (key < 'label ' OR key > 'label!') AND key NOT IN ('index_abandoned', 'first_keys')
                 """),
         Table(count: "SELECT count(*) FROM documents"),
         Table(
@@ -123,18 +124,19 @@ enum Schema {
     /// Builds an empty database in the file at `path`, which exists and is empty, and binds it to its store.
     ///
     /// On return the file is complete and closed, with no log beside it. It is the caller who makes it durable.
-    static func build(at path: String, subject: String, key: SymmetricKey?, binding: Binding) throws(CofferError) {
+    static func build(at path: String, subject: String, key: SymmetricKey?, _ manifest: Manifest) throws(CofferError) {
         let connection = try Connection(
             path: path, subject: subject, access: .create, key: key, cacheByteCount: 1 << 20)
-        try build(in: connection, binding)
+        try build(in: connection, manifest)
         try connection.switchToWriteAheadLog()
         try connection.close()
     }
 
-    /// Builds an empty database in an empty file, and binds it to its store.
-    static func build(in connection: borrowing Connection, _ binding: Binding) throws(CofferError) {
+    /// Builds an empty database in an empty file, and binds it to the store of `manifest`, which was just made.
+    static func build(in connection: borrowing Connection, _ manifest: Manifest) throws(CofferError) {
         try connection.execute(creation)
-        try binding.insert(into: connection)
+        try Binding(manifest).insert(into: connection)
+        try FirstKeys.note(manifest, in: connection)
         try DatabaseIdentity.renew(in: connection)
     }
 }

@@ -379,12 +379,13 @@ final class Storage: Sendable {
 
     /// Runs `work`, which waits for its turn to write, and suspends the calling task meanwhile.
     ///
+    /// - Parameter leavesWhenCancelled: false for what a task that was cancelled still has to do.
     /// - Throws: what `work` throws; `cancelled` (499) when the task was cancelled before it began; `busy` (503) when its
     ///   turn did not come in time.
     func inBackground<Value: Sendable, Failure: Error>(
-        _ work: @escaping @Sendable () throws(Failure) -> Value
+        leavesWhenCancelled: Bool = true, _ work: @escaping @Sendable () throws(Failure) -> Value
     ) async throws -> Value {
-        try await line.run(work)
+        try await line.run(leavesWhenCancelled: leavesWhenCancelled, work)
     }
 
     // MARK: Closing

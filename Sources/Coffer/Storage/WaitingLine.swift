@@ -36,10 +36,11 @@ final class WaitingLine: Sendable {
 
     /// Runs `work` on a thread of the line's own as soon as all who came earlier are through.
     ///
+    /// - Parameter leavesWhenCancelled: false for what a task that was cancelled still has to do, as closing is.
     /// - Throws: what `work` throws; `cancelled` (499) when the task was cancelled before, and `busy` (503) when the turn did
     ///   not come in time. Nobody waits for a turn that comes at once.
     func run<Value: Sendable, Failure: Error>(
-        _ work: @escaping @Sendable () throws(Failure) -> Value
+        leavesWhenCancelled: Bool = true, _ work: @escaping @Sendable () throws(Failure) -> Value
     ) async throws -> Value {
         let turn = Turn<Value>()
         let value = try await withTaskCancellationHandler {
@@ -57,7 +58,7 @@ final class WaitingLine: Sendable {
                 }
             }
         } onCancel: {
-            turn.leave(CofferError(.cancelled, of: subject))
+            if leavesWhenCancelled { turn.leave(CofferError(.cancelled, of: subject)) }
         }
         turn.handOver()
         return value

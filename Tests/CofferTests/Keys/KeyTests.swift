@@ -1,3 +1,4 @@
+import CofferSQLite
 import Foundation
 import Testing
 
@@ -130,6 +131,32 @@ struct KeyTests {
         #expect(again.id != new.id)
         try database.close()
         #expect(error(opening: testKey(11)) == nil)
+    }
+
+    @Test("are original where everything was encrypted with them there, and not where they came later")
+    func original() throws {
+        let database = try stores.open(key: testKey(1))
+        #expect(try database.keys.map(\.isOriginal) == [true])
+        #expect(try !database.addKey(testKey(2)).isOriginal)
+        #expect(try !database.replaceKey(with: testKey(3)).isOriginal)
+        #expect(try database.keys.map(\.isOriginal) == [false, false])
+        try database.changeEncryptionKey(to: testKey(4), keeping: [testKey(2)])
+        #expect(try database.keys.map(\.isOriginal) == [true, true])
+        try database.addKey(testKey(5))
+        let copy = stores.directory.appending(path: "copy.coffer")
+        try database.backup(to: copy, encryptionKey: testKey(6))
+        try database.close()
+        let again = try stores.open(key: testKey(5))
+        #expect(try again.keys.map(\.isOriginal) == [true, true, false])
+        #expect(try stores.open("copy", key: testKey(6)).keys.map(\.isOriginal) == [true])
+        // As an earlier version made it.
+        try again.storage.write { (writer) throws(CofferError) in
+            try writer.connection.execute("DELETE FROM info WHERE key = 'first_keys'")
+        }
+        #expect(try again.keys.map(\.isOriginal) == [true, true, true])
+        #expect(try again.verify().findings == [])
+        try again.changeEncryptionKey(to: testKey(7), keeping: [], droppingOtherKeys: true)
+        #expect(try again.keys.map(\.isOriginal) == [true])
     }
 
     @Test("that open it already are a 409, in any composition of their characters")

@@ -22,8 +22,8 @@ struct Rotation: Sendable {
             guard info.isEncrypted else { throw Failure.notEncrypted }
             receipt.outcome = try await rotate(place)
             // Somebody may have changed it since.
-            if case .wasRotated = receipt.outcome {
-                receipt.info = try place.manager.storeInfo(named: place.name)
+            if case .wasRotated = receipt.outcome, let info = try? place.manager.storeInfo(named: place.name) {
+                receipt.info = info
             }
         } catch {
             receipt.outcome = .failed(Self.failure(error, path))
@@ -65,18 +65,37 @@ struct Rotation: Sendable {
         } catch let error as CofferError where error.code == .wrongKey {
             // For writing: a run that was killed may have left it to be finished, and all that is under the old key.
             guard let rotated = try await opened(place, by: newKey, readOnly: isRehearsal) else { throw error }
-            try await rotated.close()
-            return .wasRotated
+            return try await closing(rotated) { .wasRotated(try await differences(of: rotated, place)) }
         }
+        return try await closing(database) { try await rotate(database, place) }
+    }
+
+    /// What `body` makes of an open database, which is closed then. What was done is done, and what failed has failed, whatever
+    /// becomes of the closing.
+    private func closing(
+        _ database: Database, _ body: () async throws -> RotationReceipt.Outcome
+    ) async throws -> RotationReceipt.Outcome {
         do {
-            let outcome = try await rotate(database, place)
-            try await database.close()
+            let outcome = try await body()
+            try? await database.close()
             return outcome
         } catch {
-            // What went wrong first is what counts.
             try? await database.close()
             throw error
         }
+    }
+
+    /// In what a store that the new key opens, and the old one does not, is other than a rotation would have left it.
+    private func differences(of database: Database, _ place: Place) async throws -> [RotationReceipt.Difference] {
+        var differences: [RotationReceipt.Difference] = []
+        let keys = try database.keys
+        if keys.contains(where: { $0.isCurrent && !$0.isOriginal }) { differences.append(.notEncryptedAnew) }
+        var keptCount = 0
+        for key in keptKeys where key != newKey {
+            if try await opened(place, by: key) != nil { keptCount += 1 } else { differences.append(.keptKeyIsMissing) }
+        }
+        if keys.count > 1 + keptCount { differences.append(.otherKeysOpen) }
+        return differences
     }
 
     private func rotate(_ database: Database, _ place: Place) async throws -> RotationReceipt.Outcome {

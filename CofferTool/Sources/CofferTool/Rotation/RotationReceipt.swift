@@ -5,11 +5,29 @@ internal import Foundation
 struct RotationReceipt: Sendable {
     enum Outcome: Sendable {
         case rotated(KeyChangeResult)
-        /// The old key does not open it, and the new one does.
-        case wasRotated
+        /// The old key does not open it, and the new one does; and in what it is other than was asked for.
+        case wasRotated([Difference])
         /// What a rotation would do.
         case due
         case failed(Failure)
+    }
+
+    /// In what a store that the new key opens is other than a rotation would leave it.
+    enum Difference: String, Sendable {
+        /// The new key was added, or took another's place: who had a key before may know what the data is encrypted under.
+        case notEncryptedAnew
+        /// Keys open it that are neither the new one nor to be kept.
+        case otherKeysOpen
+        /// A key that is to be kept does not open it.
+        case keptKeyIsMissing
+
+        var text: String {
+            switch self {
+            case .notEncryptedAnew: "it was not encrypted anew since the new key came"
+            case .otherKeysOpen: "other keys open it, too"
+            case .keptKeyIsMissing: "a key that is to be kept does not open it"
+            }
+        }
     }
 
     let path: String
@@ -27,7 +45,8 @@ struct RotationReceipt: Sendable {
     private var names: (json: String, text: String) {
         switch outcome {
         case .rotated: ("rotated", "rotated")
-        case .wasRotated: ("alreadyRotated", "rotated before")
+        case .wasRotated(let differences):
+            differences.isEmpty ? ("alreadyRotated", "rotated before") : ("notAsAsked", "not as asked")
         case .due: ("due", "to be rotated")
         case .failed(let failure):
             failure.exit == .cancelled ? ("cancelled", "cancelled") : ("failed", "failed")
@@ -45,8 +64,9 @@ struct RotationReceipt: Sendable {
             return subject
                 + "  generation \(result.oldGeneration) to \(result.newGeneration), \(result.documentCount) documents, "
                 + "\(result.attachmentCount) attachments, \(milliseconds) ms, \(old)"
-        case .wasRotated:
-            return subject + "  generation \(info?.generation ?? 0), the old key is refused"
+        case .wasRotated(let differences):
+            let generation = "generation \(info?.generation ?? 0), the old key is refused"
+            return subject + "  " + ([generation] + differences.map(\.text)).joined(separator: ", but ")
         case .due:
             return subject + "  generation \(info?.generation ?? 0)"
         case .failed:
@@ -66,7 +86,11 @@ struct RotationReceipt: Sendable {
             guard let info else { break }
             line.add("generation", info.generation)
             line.add("keys", json: "[" + info.keySlots.map(\.json).joined(separator: ",") + "]")
-            if case .wasRotated = outcome { line.add("oldKeyOpens", false) }
+            guard case .wasRotated(let differences) = outcome else { break }
+            line.add("oldKeyOpens", false)
+            if !differences.isEmpty {
+                line.add("reasons", json: "[" + differences.map { "\"\($0.rawValue)\"" }.joined(separator: ",") + "]")
+            }
         case .failed(let failure):
             if let info { line.add("generation", info.generation) }
             failure.add(to: &line)

@@ -13,17 +13,22 @@ struct RotationRun: Sendable {
         var storeCount = 0
         var rotatedCount = 0
         var wasRotatedCount = 0
+        /// Those that the new key opens and that are not as a rotation would leave them.
+        var differingCount = 0
         var dueCount = 0
         var failures: [Failure] = []
         var isCancelled = false
 
         /// Those that nobody came to, after another one had failed or all of it was cancelled.
-        var untriedCount: Int { storeCount - rotatedCount - wasRotatedCount - dueCount - failures.count }
+        var untriedCount: Int {
+            storeCount - rotatedCount - wasRotatedCount - differingCount - dueCount - failures.count
+        }
 
         mutating func add(_ receipt: RotationReceipt) {
             switch receipt.outcome {
             case .rotated: rotatedCount += 1
-            case .wasRotated: wasRotatedCount += 1
+            case .wasRotated(let differences):
+                if differences.isEmpty { wasRotatedCount += 1 } else { differingCount += 1 }
             case .due: dueCount += 1
             case .failed(let failure) where failure.exit == .cancelled: isCancelled = true
             case .failed(let failure): failures.append(failure)

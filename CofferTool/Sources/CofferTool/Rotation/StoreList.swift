@@ -14,7 +14,8 @@ struct StoreList {
     /// What is in the folder and is no store by its name.
     private(set) var others: [String] = []
 
-    private var seen: [FileIdentity] = []
+    /// What each path leads to, nil where nothing is, and whether it is a symbolic link to that.
+    private var targets: [(identity: FileIdentity?, isLink: Bool)] = []
 
     /// - Parameter argument: a folder of stores, a store, a file that has the path of a store on each line, or `-`: such
     ///   lines on standard input.
@@ -35,13 +36,18 @@ struct StoreList {
         guard !paths.isEmpty else { throw Failure.usage("\(argument): it has no store") }
     }
 
-    /// A store that is named twice, or on two ways, is one.
+    /// A store that is named twice, or on two ways, is one: under its own name, if that is among them.
     private mutating func add(_ path: String) {
-        if let identity = FileIdentity(path: path) {
-            if seen.contains(identity) { return }
-            seen.append(identity)
+        var status = stat()
+        let isLink = unsafe lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFLNK
+        let identity = FileIdentity(path: path)
+        if let identity, let place = targets.firstIndex(where: { $0.identity == identity }) {
+            guard targets[place].isLink && !isLink else { return }
+            paths.remove(at: place)
+            targets.remove(at: place)
         }
         paths.append(path)
+        targets.append((identity, isLink))
     }
 
     private mutating func addLines(_ contents: Data, of name: String) throws(Failure) {

@@ -10,6 +10,9 @@ struct RotateCommand: ParsableCommand {
             ^C or in any other way, can be run again and does the rest. At no time is a store without exactly one of the two \
             keys. The first failure ends it, when the stores under way are done, unless --keep-going is given.
 
+            A store that the new key opens, and that was not encrypted anew since that key came, or that other keys open, is \
+            not as asked: its receipt says so, and it ends with 3.
+
             A receipt says which store it was and its generation, what was encrypted anew and how long it took, which keys \
             open it now and which ended, and that the old key was tried and refused. It ends with 3 when some stores are \
             under the new key and some failed, and with what was wrong with the first where none is.
@@ -110,32 +113,43 @@ struct RotateCommand: ParsableCommand {
     private func report(_ summary: RotationRun.Summary, _ console: Console) throws(Failure) {
         try console.printResult(console.isJSON ? summary.json : summary.text)
         try console.flush()
-        let isPartlyDone = summary.rotatedCount + summary.wasRotatedCount + summary.dueCount > 0
+        let isPartlyDone = summary.untriedCount + summary.failures.count < summary.storeCount
         guard !summary.isCancelled else {
             throw Failure(
                 message: "cancelled; each store is as it was or has the new key, and another run does the rest",
                 code: "cancelled", status: 499, exit: .cancelled)
         }
-        guard let first = summary.failures.first else { return }
+        guard let first = summary.failures.first else {
+            return try report(differingCount: summary.differingCount, summary)
+        }
         let untried = summary.untriedCount == 0 ? "" : ", and \(summary.untriedCount) were not tried"
         throw Failure(
             message: "\(summary.failures.count) of \(summary.storeCount) stores failed\(untried)",
             hint: summary.untriedCount == 0 ? nil : "--keep-going tries the others all the same",
             code: first.code, status: first.status, exit: isPartlyDone ? .partlyDone : first.exit)
     }
+
+    private func report(differingCount: Int, _ summary: RotationRun.Summary) throws(Failure) {
+        guard differingCount > 0 else { return }
+        throw Failure(
+            message: "\(differingCount) of \(summary.storeCount) stores are under the new key, but not as asked",
+            hint: "coffer rekey encrypts such a store anew; coffer key list and key remove show and end its other keys",
+            code: "notAsAsked", status: 409, exit: .partlyDone)
+    }
 }
 
 extension RotationRun.Summary {
     private var counts: [(name: String, count: Int)] {
         [
-            ("rotated", rotatedCount), ("alreadyRotated", wasRotatedCount), ("due", dueCount),
-            ("failed", failures.count), ("notTried", untriedCount),
+            ("rotated", rotatedCount), ("alreadyRotated", wasRotatedCount), ("notAsAsked", differingCount),
+            ("due", dueCount), ("failed", failures.count), ("notTried", untriedCount),
         ]
     }
 
     fileprivate var text: String {
         let parts = [
-            (rotatedCount, "rotated"), (wasRotatedCount, "rotated before"), (dueCount, "to be rotated"),
+            (rotatedCount, "rotated"), (wasRotatedCount, "rotated before"), (differingCount, "not as asked"),
+            (dueCount, "to be rotated"),
             (failures.count, "failed"), (untriedCount, "not tried"),
         ]
         let words = parts.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
