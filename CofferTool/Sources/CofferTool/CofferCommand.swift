@@ -64,9 +64,11 @@ struct CofferCommand: ParsableCommand {
     /// Has a crash end the process as the system does: Swift's backtracer would print registers and memory, which may hold keys
     /// and documents, to standard error.
     private static func crashQuietly() {
-        for number in [SIGILL, SIGTRAP, SIGABRT, SIGFPE, SIGBUS, SIGSEGV, SIGQUIT] {
+        for number in [SIGILL, SIGTRAP, SIGABRT, SIGFPE, SIGBUS, SIGSEGV] {
             _ = signal(number, SIG_DFL)
         }
+        // Who ignores it, as nohup may, wants it ignored.
+        if !SignalAction.current(SIGQUIT).isIgnoring { _ = signal(SIGQUIT, SIG_DFL) }
     }
 
     private static func perform(_ arguments: [String]) throws(Failure) {

@@ -6,7 +6,7 @@ internal import Glibc
 internal import Darwin
 #endif
 
-/// Notices ^C and the other orderly ways to end a process, so that work can be undone and a terminal put right first.
+/// Notices ^C and the other orderly ways to end a process, so that work can be undone, or ended, and a terminal put right first.
 enum Interruption {
     private static let wasNoticed = Atomic(false)
 
@@ -14,7 +14,8 @@ enum Interruption {
     private static let readingEnd = Atomic<Int32>(-1)
     private static let writingEnd = Atomic<Int32>(-1)
 
-    /// From here on those signals are noticed instead of ending the process.
+    /// From here on those signals are noticed instead of ending the process. One that was ignored as it began, as by nohup,
+    /// stays ignored.
     static func watch() {
         guard readingEnd.load(ordering: .relaxed) < 0 else { return }
         var ends: [Int32] = [-1, -1]
@@ -22,15 +23,8 @@ enum Interruption {
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         readingEnd.store(ends[0], ordering: .relaxed)
         writingEnd.store(ends[1], ordering: .relaxed)
-        for number in [SIGINT, SIGTERM, SIGHUP] {
-            var action = sigaction()
-            let handler: @convention(c) (Int32) -> Void = { _ in Interruption.notice() }
-            #if canImport(Glibc)
-            unsafe action.__sigaction_handler.sa_handler = handler
-            #else
-            unsafe action.__sigaction_u.__sa_handler = handler
-            #endif
-            unsafe sigaction(number, &action, nil)
+        for number in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] where !SignalAction.current(number).isIgnoring {
+            SignalAction { _ in Interruption.notice() }.install(for: number)
         }
     }
 
@@ -48,9 +42,10 @@ enum Interruption {
         if wasNoticed.load(ordering: .relaxed) { throw .cancelled }
     }
 
-    /// Returns when something can be read from `descriptor`, or throws ``Failure/cancelled`` when a signal comes first.
-    static func waitForInput(from descriptor: Int32) throws(Failure) {
-        try wait(for: POLLIN, of: descriptor)
+    /// Returns when something can be read from `descriptor`, or from `other`, or throws ``Failure/cancelled`` when a signal
+    /// comes first.
+    static func waitForInput(from descriptor: Int32, or other: Int32 = -1) throws(Failure) {
+        try wait(for: POLLIN, of: descriptor, or: other)
     }
 
     /// Returns when `descriptor` takes something, or nobody reads it any more, or throws ``Failure/cancelled`` when a
@@ -59,15 +54,18 @@ enum Interruption {
         try wait(for: POLLOUT, of: descriptor)
     }
 
-    private static func wait(for event: some BinaryInteger, of descriptor: Int32) throws(Failure) {
+    private static func wait(
+        for event: some BinaryInteger, of descriptor: Int32, or other: Int32 = -1
+    ) throws(Failure) {
         var waiting = [
             pollfd(fd: descriptor, events: Int16(event), revents: 0),
             // A negative descriptor is one that poll leaves out.
+            pollfd(fd: other, events: Int16(event), revents: 0),
             pollfd(fd: readingEnd.load(ordering: .relaxed), events: Int16(POLLIN), revents: 0),
         ]
         repeat {
-            _ = unsafe poll(&waiting, 2, -1)
+            _ = unsafe poll(&waiting, 3, -1)
             try check()
-        } while waiting[0].revents == 0
+        } while waiting[0].revents == 0 && waiting[1].revents == 0
     }
 }

@@ -230,6 +230,14 @@ final class FakeTerminal {
         return tcgetattr(master, &settings) == 0 && settings.c_lflag & tcflag_t(ECHO) != 0
     }
 
+    /// Has what is typed shown, as a shell does when it is its turn.
+    func showTyping() {
+        var settings = termios()
+        tcgetattr(master, &settings)
+        settings.c_lflag |= tcflag_t(ECHO)
+        tcsetattr(master, TCSANOW, &settings)
+    }
+
     /// Types `text`.
     func type(_ text: String) {
         _ = write(master, text, text.utf8.count)

@@ -179,6 +179,31 @@ struct PromptTests {
         #expect(terminal.showsTyping)
     }
 
+    @Test("a process that is stopped at the prompt asks again when it goes on, and hides what is typed")
+    func stopped() throws {
+        try work.write(Data("swordfish".utf8), to: "password")
+        #expect(try work.coffer("create", "people.coffer", "--key", "file:password").status == 0)
+        let outcome = try CofferProcess.run(["ls", "people.coffer"], in: work.folder, .init(terminal: terminal)) {
+            process in
+            try terminal.wait(for: ": ")
+            #expect(!terminal.showsTyping)
+            terminal.type("sword")
+            // Nobody is there to wake up a session's first process, so the system lets it go on at once.
+            terminal.type("\u{1A}")
+            try terminal.wait(for: ": ")
+            // A shell shows what is typed while a job of its is stopped.
+            kill(process, SIGSTOP)
+            terminal.showTyping()
+            kill(process, SIGCONT)
+            try terminal.wait(for: ": ")
+            #expect(eventually { !terminal.showsTyping })
+            terminal.type("swordfish\n")
+        }
+        #expect(outcome.status == 0)
+        #expect(terminal.showsTyping)
+        #expect(!terminal.shown.contains("sword"))
+    }
+
     @Test("after a prompt typing is shown again")
     func echo() throws {
         #expect(try coffer("create", "people.coffer", typing: "swordfish\n", "other\n").status == 13)

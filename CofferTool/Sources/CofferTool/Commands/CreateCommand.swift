@@ -20,7 +20,11 @@ struct CreateCommand: StoreCommand {
                 message: "\(arguments.store): there is one already", code: "databaseExists", status: 412, exit: .failed)
         }
         try path.checkFolder()
-        try manager.openDatabase(named: path.databaseName, options: new.options(arguments)).close()
+        let options = try new.options(arguments)
+        // From here on it is made, or not.
+        Interruption.watch()
+        try Interruption.check()
+        try manager.openDatabase(named: path.databaseName, options: options).close()
 
         if console.isJSON {
             var line = JSONLine(type: "store")

@@ -34,6 +34,8 @@ struct StoreArguments: ParsableArguments {
 
     /// Opens the store, which must be there unless it is being made, and closes it after `body`.
     ///
+    /// Where it is opened for writing, no signal ends the process from there on: what has begun is done, or undone by `body`.
+    ///
     /// - Parameter making: how the store is made, where there is none.
     func withDatabase<R>(
         readOnly: Bool, making: DatabaseOptions? = nil, _ body: (Database) throws -> R
@@ -45,10 +47,13 @@ struct StoreArguments: ParsableArguments {
             options.readOnly = readOnly
             options.encryptionKey = try openingKey(manager)
         }
+        if !readOnly { Interruption.watch() }
         let database = try manager.openDatabase(named: path.databaseName, options: options)
         if !readOnly, !database.isEncrypted { warnOfPlaintext(path) }
         let result: R
         do {
+            // Nothing was asked of it so far.
+            if making == nil { try Interruption.check() }
             result = try body(database)
         } catch {
             // What went wrong first is what counts.

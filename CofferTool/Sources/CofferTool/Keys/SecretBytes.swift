@@ -52,9 +52,10 @@ internal import Darwin
             as: UInt8.self, repeating: 0)
     }
 
-    /// Appends what `descriptor` holds up to its end. `name` is what messages call it.
+    /// Appends what `descriptor` holds up to its end, unless a signal comes first. `name` is what messages call it.
     mutating func appendContents(of descriptor: Int32, named name: String) throws(Failure) {
         while true {
+            try Interruption.waitForInput(from: descriptor)
             let rest = unsafe UnsafeMutableRawBufferPointer(rebasing: storage[byteCount...])
             let count = unsafe read(descriptor, rest.baseAddress, rest.count)
             if count == 0 { return }

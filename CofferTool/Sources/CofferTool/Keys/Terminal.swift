@@ -21,22 +21,33 @@ struct Terminal: ~Copyable {
     /// Whether there is one.
     static var isPresent: Bool { Terminal() != nil }
 
-    /// Asks for one line, without showing what is typed, and returns it without its line end.
+    /// Asks for one line, without showing what is typed, and returns it without its line end. A process that was stopped
+    /// meanwhile, as by ^Z, asks again when it goes on.
     func secret(prompt: String) throws(Failure) -> SecretBytes {
         Interruption.watch()
+        let suspension = try Suspension()
         var shown = termios()
         guard unsafe tcgetattr(descriptor, &shown) == 0 else { throw unavailable }
         var hidden = shown
         hidden.c_lflag &= ~tcflag_t(ECHO)
         hidden.c_lflag |= tcflag_t(ECHONL)
-        // What was typed before the prompt was meant for somebody else.
-        guard unsafe tcsetattr(descriptor, TCSAFLUSH, &hidden) == 0 else { throw unavailable }
         defer { unsafe tcsetattr(descriptor, TCSAFLUSH, &shown) }
+        while true {
+            // What was typed before the prompt was meant for somebody else.
+            guard unsafe tcsetattr(descriptor, TCSAFLUSH, &hidden) == 0 else { throw unavailable }
+            show(prompt)
+            if let line = try line(suspension, restore: { unsafe _ = tcsetattr(descriptor, TCSAFLUSH, &shown) }) {
+                return line
+            }
+        }
+    }
 
-        show(prompt)
+    /// What is typed up to a line end; nil when the process was stopped meanwhile.
+    private func line(_ suspension: borrowing Suspension, restore: () -> Void) throws(Failure) -> SecretBytes? {
         var secret = SecretBytes()
         while true {
-            try waitForInput()
+            try waitForInput(or: suspension.descriptor)
+            if suspension.stopIfNeeded(restore) { return nil }
             var byte: UInt8 = 0
             let count = unsafe read(descriptor, &byte, 1)
             if count == 1, byte != UInt8(ascii: "\n") {
@@ -49,9 +60,9 @@ struct Terminal: ~Copyable {
         }
     }
 
-    private func waitForInput() throws(Failure) {
+    private func waitForInput(or other: Int32) throws(Failure) {
         do {
-            try Interruption.waitForInput(from: descriptor)
+            try Interruption.waitForInput(from: descriptor, or: other)
         } catch {
             show("\n")
             throw error

@@ -55,13 +55,15 @@ struct KeyRestoreCommand: StoreCommand {
         let path = try arguments.path()
         let backup = try InputFile.contents(of: file)
         let manager = try Manager(directory: path.folder)
+        // What is in the way of a wrong backup is a right key.
+        let key = try arguments.key(askingIf: true)
+        // From here on it is put back, or not.
+        Interruption.watch()
         let info: StoreInfo
         do {
-            info = try manager.restoreKeys(
-                ofDatabaseNamed: path.databaseName, from: backup,
-                // What is in the way of a wrong backup is a right key.
-                encryptionKey: try arguments.key(askingIf: true))
-        } catch let error as CofferError where error.subject == "the backup" {
+            info = try manager.restoreKeys(ofDatabaseNamed: path.databaseName, from: backup, encryptionKey: key)
+        } catch {
+            guard error.subject == "the backup" else { throw error }
             throw Failure(error).about(Console.printable(file))
         }
         guard console.isJSON else {
