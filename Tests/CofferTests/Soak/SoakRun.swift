@@ -15,9 +15,6 @@ final class SoakRun: Sendable {
     /// What each actor is at, and since when, in case one of them never gets on.
     private let board = Lock<[String: (what: String, since: ContinuousClock.Instant)]>([:])
 
-    /// How long an actor may be at one thing. Far more than anything here takes on a busy machine.
-    private static let patience = Duration.seconds(180)
-
     init(seed: UInt64, time: Duration) {
         self.seed = seed
         end = .now + time
@@ -48,7 +45,7 @@ final class SoakRun: Sendable {
                 Thread.sleep(forTimeInterval: 1)
                 let now = ContinuousClock.now
                 let board = board.withLock { $0 }
-                guard board.values.contains(where: { now - $0.since > Self.patience }) else { continue }
+                guard board.values.contains(where: { now - $0.since > longestWait }) else { continue }
                 let lines = board.map { "  \($0.key): \($0.value.what) for \(now - $0.value.since)" }.sorted()
                 fatalError("COFFER_SEED=\(seed): somebody does not get on\n\(lines.joined(separator: "\n"))")
             }

@@ -30,9 +30,6 @@ final class ToolSoakRun: Sendable {
     /// The key that opens every encrypted store, whatever others come and go.
     static let mainKey = Data(0..<32)
 
-    /// How long a command may take. Far more than any here takes on a busy machine.
-    private static let patience = Duration.seconds(180)
-
     private static let keepsFailures = ProcessInfo.processInfo.environment["COFFER_KEEP"] == "1"
 
     init(seed: UInt64, time: Duration) throws {
@@ -114,7 +111,7 @@ final class ToolSoakRun: Sendable {
                 Thread.sleep(forTimeInterval: 1)
                 let board = state.withLock { $0.board }
                 let now = ContinuousClock.now
-                guard board.values.contains(where: { now - $0.since > Self.patience }) else { continue }
+                guard board.values.contains(where: { now - $0.since > longestWait }) else { continue }
                 for process in board.values.compactMap(\.process) { kill(process, SIGKILL) }
                 let lines = board.map { "  \($0.key): \($0.value.what) for \(now - $0.value.since)" }.sorted()
                 fatalError("COFFER_SEED=\(seed): a command does not end\n\(lines.joined(separator: "\n"))")
