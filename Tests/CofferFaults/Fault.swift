@@ -10,6 +10,8 @@ package enum Fault: Sendable, Codable, Equatable {
     case failAfter(Int, Int32)
     /// The same for the first step of this name, whatever its number: for steps of several threads.
     case failFirst(String, Int32)
+    /// Each step of this name has no effect and fails: as the removal of an immutable file does.
+    case failEach(String, Int32)
     /// Neither this step nor any later one has an effect: a kill as seen from the disk, without a process of its own.
     case stopBefore(Int)
     /// From this step on whatever takes space fails.

@@ -131,6 +131,7 @@ package final class RecordingFileSystem: FileSystem {
             try torn()
             die()
         case .fail(number, let errno): throw Self.error(errno, name)
+        case .failEach(name, let errno): throw Self.error(errno, name)
         case .stopBefore(let first) where number >= first: throw Self.error(EIO, name)
         case .fullFrom(let first) where number >= first && takesSpace: throw Self.error(ENOSPC, name)
         default: break
@@ -233,17 +234,17 @@ package final class RecordingFileSystem: FileSystem {
         }
     }
 
-    package func unlink(_ name: String, in directory: Directory) throws(CofferError) {
+    package func unlink(_ name: FileName, in directory: Directory) throws(CofferError) {
         try step("unlink \(name)") { () throws(CofferError) in
             try system.unlink(name, in: directory)
-            return ((), .unlink(try place(name, directory)))
+            return ((), .unlink(try place(name.description, directory)))
         }
     }
 
-    package func removeDirectory(_ name: String, in parent: Directory) throws(CofferError) {
+    package func removeDirectory(_ name: FileName, in parent: Directory) throws(CofferError) {
         try step("rmdir \(name)") { () throws(CofferError) in
             try system.removeDirectory(name, in: parent)
-            return ((), .removeDirectory(try place(name, parent)))
+            return ((), .removeDirectory(try place(name.description, parent)))
         }
     }
 
@@ -265,17 +266,19 @@ package final class RecordingFileSystem: FileSystem {
 
     package func openDirectory(path: String) throws(CofferError) -> Directory { try system.openDirectory(path: path) }
 
-    package func openDirectory(_ name: String, in parent: Directory) throws(CofferError) -> Directory {
-        if let unopenable, name.hasPrefix(unopenable) { throw Self.error(EMFILE, parent.path(of: name)) }
+    package func openDirectory(_ name: FileName, in parent: Directory) throws(CofferError) -> Directory {
+        if let unopenable, name.description.hasPrefix(unopenable) {
+            throw Self.error(EMFILE, parent.path(of: name.description))
+        }
         return try system.openDirectory(name, in: parent)
     }
 
-    package func openFile(_ name: String, in directory: Directory) throws(CofferError) -> File {
-        whenOpening?(name, false)
+    package func openFile(_ name: FileName, in directory: Directory) throws(CofferError) -> File {
+        whenOpening?(name.description, false)
         do throws(CofferError) {
             return try system.openFile(name, in: directory)
         } catch {
-            if error.systemErrorNumber == ENOENT { whenOpening?(name, true) }
+            if error.systemErrorNumber == ENOENT { whenOpening?(name.description, true) }
             throw error
         }
     }
@@ -296,9 +299,9 @@ package final class RecordingFileSystem: FileSystem {
         return try system.reportsFailedWrites(directory)
     }
 
-    package func names(in directory: Directory) throws(CofferError) -> [String] { try system.names(in: directory) }
+    package func names(in directory: Directory) throws(CofferError) -> [FileName] { try system.names(in: directory) }
 
-    package func status(of name: String, in directory: Directory) throws(CofferError) -> FileStatus? {
+    package func status(of name: FileName, in directory: Directory) throws(CofferError) -> FileStatus? {
         try system.status(of: name, in: directory)
     }
 

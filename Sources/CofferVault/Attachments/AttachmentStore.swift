@@ -187,7 +187,7 @@ package final class AttachmentStore: Sendable {
     package func allNames() throws(CofferError) -> [String] {
         try store.checkOpen()
         guard let attachments else { return [] }
-        return try fileSystem.names(in: attachments).filter(naming.isWellFormed)
+        return try fileSystem.textNames(in: attachments).filter(naming.isWellFormed)
     }
 
     /// Removes the content of these SHA-1s; what is missing already is fine.

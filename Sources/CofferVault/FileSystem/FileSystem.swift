@@ -47,10 +47,10 @@ package protocol FileSystem: Sendable {
     ) throws(CofferError)
 
     /// Removes the name of anything but a directory.
-    func unlink(_ name: String, in directory: Directory) throws(CofferError)
+    func unlink(_ name: FileName, in directory: Directory) throws(CofferError)
 
     /// Removes an empty directory.
-    func removeDirectory(_ name: String, in parent: Directory) throws(CofferError)
+    func removeDirectory(_ name: FileName, in parent: Directory) throws(CofferError)
 
     /// Gives a file or directory to another user, which only root can.
     func setOwner(_ owner: FileOwner, of name: String, in directory: Directory) throws(CofferError)
@@ -64,10 +64,10 @@ package protocol FileSystem: Sendable {
     func openDirectory(path: String) throws(CofferError) -> Directory
 
     /// Opens a directory; fails with `ENOTDIR` or `ELOOP` when the name is a symbolic link.
-    func openDirectory(_ name: String, in parent: Directory) throws(CofferError) -> Directory
+    func openDirectory(_ name: FileName, in parent: Directory) throws(CofferError) -> Directory
 
     /// Opens a file for reading; fails with `ELOOP` when the name is a symbolic link. Never waits, whatever the name is.
-    func openFile(_ name: String, in directory: Directory) throws(CofferError) -> File
+    func openFile(_ name: FileName, in directory: Directory) throws(CofferError) -> File
 
     /// Fills `buffer` with the bytes from `offset` on and returns how many they are; fewer than it holds only where the
     /// file ends.
@@ -76,10 +76,10 @@ package protocol FileSystem: Sendable {
     ) throws(CofferError) -> Int
 
     /// The names in the directory but `.` and `..`, in no order.
-    func names(in directory: Directory) throws(CofferError) -> [String]
+    func names(in directory: Directory) throws(CofferError) -> [FileName]
 
     /// What `name` is, not followed; nil when there is nothing of that name.
-    func status(of name: String, in directory: Directory) throws(CofferError) -> FileStatus?
+    func status(of name: FileName, in directory: Directory) throws(CofferError) -> FileStatus?
 
     func status(of file: File) throws(CofferError) -> FileStatus
 
@@ -121,22 +121,6 @@ extension FileSystem {
         }
     }
 
-    /// Removes `name` and, when it is a directory, everything in it, and follows no link. Nothing of that name is fine, also
-    /// when somebody else removes the same at the same time.
-    package func removeTree(_ name: String, in directory: Directory) throws(CofferError) {
-        guard let status = try status(of: name, in: directory) else { return }
-        do throws(CofferError) {
-            guard status.kind == .directory else { return try unlink(name, in: directory) }
-            do {
-                let tree = try openDirectory(name, in: directory)
-                for entry in try names(in: tree) { try removeTree(entry, in: tree) }
-            }
-            try removeDirectory(name, in: directory)
-        } catch {
-            if !error.isMissing { throw error }
-        }
-    }
-
     /// Gives `name` to `owner` when this process is root and it isn't theirs yet, so that what an operator does as root
     /// doesn't lock the app out.
     package func hand(_ name: String, in directory: Directory, to owner: FileOwner) throws(CofferError) {
@@ -150,5 +134,33 @@ extension FileSystem {
     ) throws(CofferError) {
         guard FileOwner.isRoot, try status(of: file).owner != owner else { return }
         try setOwner(owner, of: name, in: directory)
+    }
+}
+
+/// The same calls for names that are known to be text: those that Coffer gives.
+extension FileSystem {
+    package func unlink(_ name: String, in directory: Directory) throws(CofferError) {
+        try unlink(FileName(name), in: directory)
+    }
+
+    package func removeDirectory(_ name: String, in parent: Directory) throws(CofferError) {
+        try removeDirectory(FileName(name), in: parent)
+    }
+
+    package func openDirectory(_ name: String, in parent: Directory) throws(CofferError) -> Directory {
+        try openDirectory(FileName(name), in: parent)
+    }
+
+    package func openFile(_ name: String, in directory: Directory) throws(CofferError) -> File {
+        try openFile(FileName(name), in: directory)
+    }
+
+    package func status(of name: String, in directory: Directory) throws(CofferError) -> FileStatus? {
+        try status(of: FileName(name), in: directory)
+    }
+
+    /// The names in the directory that are text: all that Coffer gives are.
+    package func textNames(in directory: Directory) throws(CofferError) -> [String] {
+        try names(in: directory).compactMap(\.text)
     }
 }

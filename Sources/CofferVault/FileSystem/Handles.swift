@@ -30,6 +30,9 @@ package struct Directory: Sendable {
 
     /// The path of an entry.
     package func path(of name: String) -> String { path.hasSuffix("/") ? path + name : "\(path)/\(name)" }
+
+    /// The path of an entry as messages have it, whatever its name is.
+    func path(of name: FileName) -> String { path(of: name.description) }
 }
 
 /// An open file, closed with its last reference. Any thread may use it.

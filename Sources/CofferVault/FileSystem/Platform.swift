@@ -112,7 +112,7 @@ enum Platform {
     #endif
 
     /// Every name that the directory lists but `.` and `..`.
-    static func names(listedBy directory: Directory) throws(CofferError) -> [String] {
+    static func names(listedBy directory: Directory) throws(CofferError) -> [FileName] {
         // closedir closes what fdopendir took over, and the directory's descriptor has another owner.
         let copy = try attempt("dup", directory.path) { fcntl(directory.descriptor, F_DUPFD_CLOEXEC, 0) }
         guard let stream = unsafe fdopendir(copy) else {
@@ -121,15 +121,16 @@ enum Platform {
             throw CofferError(SystemError(call: "opendir", number: number), at: directory.path)
         }
         defer { _ = unsafe closedir(stream) }
-        var names: [String] = []
+        var names: [FileName] = []
         while true {
             // readdir returns null at the end and on failure; only errno tells which.
             errno = 0
             guard let entry = unsafe readdir(stream) else { break }
             let nameOffset = MemoryLayout<dirent>.offset(of: \.d_name) ?? 0
-            let name = unsafe String(
-                cString: UnsafeRawPointer(entry).advanced(by: nameOffset).assumingMemoryBound(to: CChar.self))
-            if name != "." && name != ".." { names.append(name) }
+            let start = unsafe UnsafeRawPointer(entry).advanced(by: nameOffset)
+            let byteCount = unsafe strlen(start.assumingMemoryBound(to: CChar.self))
+            let name = unsafe FileName(bytes: Array(UnsafeRawBufferPointer(start: start, count: byteCount)))
+            if name != FileName(".") && name != FileName("..") { names.append(name) }
         }
         let number = errno
         guard number == 0 else { throw CofferError(SystemError(call: "readdir", number: number), at: directory.path) }

@@ -70,12 +70,16 @@ package struct SystemFileSystem: FileSystem {
         }
     }
 
-    package func unlink(_ name: String, in directory: Directory) throws(CofferError) {
-        try attempt("unlink", directory.path(of: name)) { unsafe unlinkat(directory.descriptor, name, 0) }
+    package func unlink(_ name: FileName, in directory: Directory) throws(CofferError) {
+        try attempt("unlink", directory.path(of: name)) {
+            unsafe name.withCString { unsafe unlinkat(directory.descriptor, $0, 0) }
+        }
     }
 
-    package func removeDirectory(_ name: String, in parent: Directory) throws(CofferError) {
-        try attempt("rmdir", parent.path(of: name)) { unsafe unlinkat(parent.descriptor, name, AT_REMOVEDIR) }
+    package func removeDirectory(_ name: FileName, in parent: Directory) throws(CofferError) {
+        try attempt("rmdir", parent.path(of: name)) {
+            unsafe name.withCString { unsafe unlinkat(parent.descriptor, $0, AT_REMOVEDIR) }
+        }
     }
 
     package func setOwner(_ owner: FileOwner, of name: String, in directory: Directory) throws(CofferError) {
@@ -95,18 +99,22 @@ package struct SystemFileSystem: FileSystem {
         return Directory(adopting: descriptor, path: path)
     }
 
-    package func openDirectory(_ name: String, in parent: Directory) throws(CofferError) -> Directory {
+    package func openDirectory(_ name: FileName, in parent: Directory) throws(CofferError) -> Directory {
         let path = parent.path(of: name)
         let flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC
-        let descriptor = try attempt("open", path) { unsafe openat(parent.descriptor, name, flags) }
+        let descriptor = try attempt("open", path) {
+            unsafe name.withCString { unsafe openat(parent.descriptor, $0, flags) }
+        }
         return Directory(adopting: descriptor, path: path)
     }
 
-    package func openFile(_ name: String, in directory: Directory) throws(CofferError) -> File {
+    package func openFile(_ name: FileName, in directory: Directory) throws(CofferError) -> File {
         let path = directory.path(of: name)
         // O_NONBLOCK: a FIFO put in a file's place would otherwise wait for a writer.
         let flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
-        let descriptor = try attempt("open", path) { unsafe openat(directory.descriptor, name, flags) }
+        let descriptor = try attempt("open", path) {
+            unsafe name.withCString { unsafe openat(directory.descriptor, $0, flags) }
+        }
         return File(adopting: descriptor, path: path)
     }
 
@@ -125,16 +133,16 @@ package struct SystemFileSystem: FileSystem {
         return count
     }
 
-    package func names(in directory: Directory) throws(CofferError) -> [String] {
+    package func names(in directory: Directory) throws(CofferError) -> [FileName] {
         // Opened once more, since the place in a listing belongs to the opening.
-        try Platform.names(listedBy: openDirectory(".", in: directory))
+        try Platform.names(listedBy: openDirectory(FileName("."), in: directory))
     }
 
-    package func status(of name: String, in directory: Directory) throws(CofferError) -> FileStatus? {
+    package func status(of name: FileName, in directory: Directory) throws(CofferError) -> FileStatus? {
         var status = stat()
         do {
             try attempt("stat", directory.path(of: name)) {
-                unsafe fstatat(directory.descriptor, name, &status, AT_SYMLINK_NOFOLLOW)
+                unsafe name.withCString { unsafe fstatat(directory.descriptor, $0, &status, AT_SYMLINK_NOFOLLOW) }
             }
         } catch {
             if error.systemErrorNumber == ENOENT { return nil }

@@ -50,9 +50,9 @@ extension LockedStore {
     private func takeApart(_ sibling: StoreLocation) throws(CofferError) {
         for _ in 0..<100 {
             do throws(CofferError) {
-                return try fileSystem.removeTree(sibling.name, in: sibling.parent)
+                return try fileSystem.removeTree(sibling.name, in: sibling.parent, first: Generation.firstNames)
             } catch  where error.systemErrorNumber == ENOTEMPTY {}
         }
-        try fileSystem.removeTree(sibling.name, in: sibling.parent)
+        try fileSystem.removeTree(sibling.name, in: sibling.parent, first: Generation.firstNames)
     }
 }

@@ -24,6 +24,10 @@ package struct Generation: Sendable {
     /// Where attachments are while they are being written.
     package var incomingPath: String { directory.path(of: Self.incomingName) }
 
+    /// What goes first where a generation is removed: all documents, and with a database that is gone nobody knows what the
+    /// other files are.
+    static let firstNames = Set(([""] + databaseCompanionSuffixes).map { FileName(databaseName + $0) })
+
     /// Whether `name` is one that a generation may have; nothing else in a store is ever taken for one.
     static func isGenerationName(_ name: String) -> Bool {
         let bytes = Array(name.utf8)

@@ -16,7 +16,7 @@ extension LockedStore {
         let backup = backup.manifest
         let hasGeneration = try fileSystem.status(of: backup.generationName, in: directory) != nil
         guard let current = try readableManifest(hasGeneration: hasGeneration) else {
-            let later = try fileSystem.names(in: directory).filter {
+            let later = try fileSystem.textNames(in: directory).filter {
                 Generation.isGenerationName($0) && $0.prefix(17) > backup.generationName.prefix(17)
             }
             guard hasGeneration, later.isEmpty else { throw refusal("its generation is another than the store's") }

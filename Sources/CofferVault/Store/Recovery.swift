@@ -46,14 +46,16 @@ extension LockedStore {
         try current.replaceManifest(of: directory, fileSystem)
         try updateBindingRow(current.manifest.sequence)
 
-        for name in try staleNames(beside: current.manifest) { try fileSystem.removeTree(name, in: directory) }
+        for name in try staleNames(beside: current.manifest) {
+            try fileSystem.removeTree(name, in: directory, first: Generation.firstNames)
+        }
         try fileSystem.synchronize(directory)
         try restoreDirectories(of: generation)
         let incoming = try fileSystem.openDirectory(Generation.incomingName, in: generation.directory)
         let leftovers = try fileSystem.names(in: incoming)
         try removeAttachments(
-            announcedBy: leftovers, in: incoming, current.manifest.attachmentNames, withoutRow: attachmentHasRow,
-            of: generation)
+            announcedBy: leftovers.compactMap(\.text), in: incoming, current.manifest.attachmentNames,
+            withoutRow: attachmentHasRow, of: generation)
         for name in leftovers { try fileSystem.removeTree(name, in: incoming) }
         try fileSystem.synchronize(incoming)
         return current
@@ -85,7 +87,7 @@ extension LockedStore {
 
     /// The names in the store that only an interrupted change leaves behind.
     private func staleNames(beside manifest: Manifest) throws(CofferError) -> [String] {
-        try fileSystem.names(in: directory).filter {
+        try fileSystem.textNames(in: directory).filter {
             $0 == UnlockedManifest.temporaryFileName
                 || (Generation.isGenerationName($0) && $0 != manifest.generationName)
         }

@@ -50,7 +50,9 @@ extension LockedStore {
         }
         lock.unlock()
         // What was replaced has the name of a leftover now, and goes as one.
-        if replaced != nil { try? fileSystem.removeTree(sibling.name, in: sibling.parent) }
+        if replaced != nil {
+            try? fileSystem.removeTree(sibling.name, in: sibling.parent, first: Generation.firstNames)
+        }
     }
 
     /// The store that is to be replaced, locked; nil when the name is free.
@@ -75,7 +77,7 @@ extension LockedStore {
         guard try fileSystem.status(of: Generation.attachmentsName, in: generation.directory) != nil else { return }
         let contents = try fileSystem.openDirectory(Generation.attachmentsName, in: generation.directory)
         let targetContents = try fileSystem.openDirectory(Generation.attachmentsName, in: target)
-        for name in try fileSystem.names(in: contents)
+        for name in try fileSystem.textNames(in: contents)
         where AttachmentNaming.isWellFormed(name, in: manifest.attachmentNames) {
             let file = try fileSystem.copyFile(name, from: contents, to: targetContents)
             if manifest.attachmentFormat == .plain { try fileSystem.setPermissions(0o400, of: file) }

@@ -41,13 +41,13 @@ enum Sibling {
     /// What can't be removed now stays for the next time: it must not keep a store from being made or deleted.
     static func removeLeftovers(beside location: StoreLocation) {
         let fileSystem = location.fileSystem
-        guard let names = try? fileSystem.names(in: location.parent) else { return }
+        guard let names = try? fileSystem.textNames(in: location.parent) else { return }
         for name in names where isSiblingName(name) {
             let sibling = location.beside(name)
             guard let directory = try? sibling.openDirectory(),
                 case .locked(let lock)? = try? StoreLock.attempt(directory, at: sibling, for: .writing)
             else { continue }
-            try? fileSystem.removeTree(name, in: location.parent)
+            try? fileSystem.removeTree(name, in: location.parent, first: Generation.firstNames)
             lock.unlock()
         }
     }
