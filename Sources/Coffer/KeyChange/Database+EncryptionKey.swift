@@ -13,6 +13,9 @@ extension Database {
     /// read nothing that is written now. **Killed at any instant, exactly one key opens a complete store:** the old one
     /// before the commit, the new one after it. The next open removes what was left.
     ///
+    /// What was there under the old key is removed afterwards, the database first. What the system refuses to remove, an
+    /// immutable file for one, doesn't fail the change: look at ``KeyChangeResult/oldGenerations``.
+    ///
     /// This database, its drafts, readers, streams and sequences go on working, before and after. Reads never wait;
     /// writes wait while the database file is encrypted and checked, but not for the attachments. It needs as much free
     /// space as the store takes, and memory that does not depend on the store's size. Time goes with the size: seconds for

@@ -74,7 +74,9 @@ struct KeyChange {
             endedKeys: old.manifest.slots.filter { !keptSlots.values.contains($0.id) }.map(StoreInfo.KeySlot.init),
             documentCount: copy.documentCount, attachmentCount: copy.contents.count,
             attachmentByteCount: copy.contents.byteCount, databaseByteCount: copy.databaseByteCount,
-            duration: .now - start, oldGenerationIsGone: isGone, formerKey: fate(ofKeyOf: old))
+            duration: .now - start, oldGenerationIsGone: isGone,
+            // The change is made: what can't be listed now is no failure of it.
+            oldGenerations: (try? storage.oldGenerations) ?? [], formerKey: fate(ofKeyOf: old))
     }
 
     // MARK: Before

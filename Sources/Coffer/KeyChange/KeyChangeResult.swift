@@ -20,9 +20,13 @@ public struct KeyChangeResult: Sendable {
     public let databaseByteCount: Int
     /// How long it took.
     public let duration: Duration
-    /// Whether everything under the old key is gone from the store's directory by now. Otherwise somebody still reads
-    /// there, or has not saved what was staged before; it goes when they end, or at the next opening.
+    /// Whether everything under the old key is gone from the store's directory by now, durably. Otherwise somebody still
+    /// reads there, or has not saved what was staged before; it goes when they end, or at the next opening. Or it can't be
+    /// removed: see ``oldGenerations``.
     public let oldGenerationIsGone: Bool
+    /// What was still in the store's directory beside the new generation when the call returned: the old one, and those
+    /// that couldn't be removed before. Empty when all is gone.
+    public let oldGenerations: [OldGeneration]
     /// What became of the key that the database had been opened with.
     public let formerKey: FormerKey
 

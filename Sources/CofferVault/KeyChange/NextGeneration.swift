@@ -28,7 +28,7 @@ extension LockedStore {
     package func abandon(_ next: GenerationBuilder) {
         next.waitForSyncs()
         _ = whileOpen {
-            try? fileSystem.removeTree(next.manifest.manifest.generationName, in: directory)
+            try? removeGeneration(next.manifest.manifest.generationName, through: directory)
             try? fileSystem.synchronize(directory)
         }
     }

@@ -14,6 +14,8 @@ package struct Generation: Sendable {
     package static let databaseName = "db.sqlite3"
     static let attachmentsName = "attachments"
     static let incomingName = "incoming"
+    /// An empty file in what is left of a generation that couldn't be removed: it was encrypted.
+    static let encryptedMarkName = "encrypted"
 
     /// What the database library keeps beside its file.
     static let databaseCompanionSuffixes = ["-wal", "-shm", "-journal"]

@@ -9,6 +9,7 @@ internal import Synchronization
 package final class GenerationLease: Sendable {
     private let store: LockedStore
     private let name: String
+    private let isEncrypted: Bool
     private let state = Lock(State.current)
 
     private enum State {
@@ -18,13 +19,18 @@ package final class GenerationLease: Sendable {
     init(_ store: LockedStore, _ manifest: UnlockedManifest) {
         self.store = store
         name = manifest.manifest.generationName
+        isEncrypted = manifest.manifest.isEncrypted
     }
 
     /// Has the generation removed when the last reference goes.
-    func retire() { state.withLock { $0 = .retired } }
+    func retire() {
+        store.notes.withLock { $0[name] = LockedStore.Note(isEncrypted: isEncrypted) }
+        state.withLock { $0 = .retired }
+    }
 
     /// Removes the generation now, for the last holder. Returns whether that worked; else it is left to the next open.
     func removeGeneration() -> Bool {
+        store.notes.withLock { $0[name] = LockedStore.Note(isEncrypted: isEncrypted) }
         state.withLock { $0 = .gone }
         return store.removeRetiredGeneration(name)
     }
@@ -43,7 +49,7 @@ extension LockedStore {
             // The system reports a failed write once to each opening of a directory, and a commit of MANIFEST meanwhile must
             // not miss that report.
             guard let own = try? fileSystem.openDirectory(".", in: directory).renamed(to: directory.path),
-                (try? fileSystem.removeTree(name, in: own)) != nil
+                (try? removeGeneration(name, through: own)) != nil
             else { return false }
             return (try? fileSystem.synchronize(own)) != nil
         } ?? false

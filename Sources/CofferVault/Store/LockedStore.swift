@@ -30,6 +30,8 @@ package final class LockedStore: Sendable {
     /// Held by what still changes the store although nobody waits for it.
     private let work = Lock(())
     private let lastWork = Lock<(@Sendable () -> Void)?>(nil)
+    /// What is known of generations that are not the store's, by their names.
+    let notes = Lock<[String: Note]>([:])
 
     init(_ lock: StoreLock, at location: StoreLocation, access: Access) {
         self.lock = lock

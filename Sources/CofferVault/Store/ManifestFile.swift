@@ -117,7 +117,11 @@ extension UnlockedManifest {
         in store: Directory, _ fileSystem: any FileSystem, owner: FileOwner
     ) throws(CofferError) {
         // Left by a process that was killed: never looked at, so that it can go before anything is written.
-        try fileSystem.removeTree(Self.temporaryFileName, in: store)
+        do throws(CofferError) {
+            try fileSystem.removeTree(Self.temporaryFileName, in: store)
+        } catch  where error.isRefusal {
+            throw error.askingForRemoval(of: store.path(of: Self.temporaryFileName), "is in the way of a new manifest")
+        }
         let file = try fileSystem.createFile(Self.temporaryFileName, in: store)
         try fileSystem.hand(Self.temporaryFileName, in: store, to: owner)
         try unsafe fileSystem.write(manifest.bytes.span.bytes, to: file)

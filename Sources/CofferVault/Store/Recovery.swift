@@ -34,7 +34,12 @@ extension LockedStore {
     /// row that names the file of this name as content that is here, and without one that file goes as well. Other names
     /// stay. Killed anywhere, the next recovery does the same again.
     ///
-    /// Returns the manifest as it is now. Throws `readOnly` (403) for a store that was locked for reading.
+    /// What the system refuses to remove, an immutable file for one, is left to the next recovery, and keeps nothing else
+    /// from going.
+    ///
+    /// Returns the manifest as it is now. Throws `readOnly` (403) for a store that was locked for reading, and `ioFailed`
+    /// (500), when all else is done, for an encrypted store with another generation that can't be removed and may be
+    /// readable without a key.
     package func recover(
         _ unlocked: UnlockedManifest,
         attachmentHasRow: (_ name: String) throws(CofferError) -> Bool,
@@ -46,9 +51,15 @@ extension LockedStore {
         try current.replaceManifest(of: directory, fileSystem)
         try updateBindingRow(current.manifest.sequence)
 
+        var failure: CofferError?
         for name in try staleNames(beside: current.manifest) {
-            try fileSystem.removeTree(name, in: directory, first: Generation.firstNames)
+            do throws(CofferError) {
+                try removeGeneration(name, through: directory)
+            } catch {
+                if !error.isRefusal { failure = failure ?? error }
+            }
         }
+        if let failure { throw failure }
         try fileSystem.synchronize(directory)
         try restoreDirectories(of: generation)
         let incoming = try fileSystem.openDirectory(Generation.incomingName, in: generation.directory)
@@ -56,8 +67,16 @@ extension LockedStore {
         try removeAttachments(
             announcedBy: leftovers.compactMap(\.text), in: incoming, current.manifest.attachmentNames,
             withoutRow: attachmentHasRow, of: generation)
-        for name in leftovers { try fileSystem.removeTree(name, in: incoming) }
+        for name in leftovers {
+            do throws(CofferError) {
+                try fileSystem.removeTree(name, in: incoming)
+            } catch {
+                if !error.isRefusal { failure = failure ?? error }
+            }
+        }
+        if let failure { throw failure }
         try fileSystem.synchronize(incoming)
+        try refuseReadableGenerations(beside: current.manifest)
         return current
     }
 
@@ -87,10 +106,8 @@ extension LockedStore {
 
     /// The names in the store that only an interrupted change leaves behind.
     private func staleNames(beside manifest: Manifest) throws(CofferError) -> [String] {
-        try fileSystem.textNames(in: directory).filter {
-            $0 == UnlockedManifest.temporaryFileName
-                || (Generation.isGenerationName($0) && $0 != manifest.generationName)
-        }
+        try fileSystem.textNames(in: directory).filter { $0 == UnlockedManifest.temporaryFileName }
+            + otherGenerationNames(beside: manifest)
     }
 
     private func restoreDirectories(of generation: Generation) throws(CofferError) {
