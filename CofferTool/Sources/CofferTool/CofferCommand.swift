@@ -16,8 +16,8 @@ struct CofferCommand: ParsableCommand {
         abstract: "Keep JSON documents in encrypted stores.",
         discussion: """
             Results go to standard output, everything else to standard error. It ends with 0 when all is done, 1 \
-            when it failed (a missing document or attachment too), 3 when only a part could be done, 10 where there \
-            is no store, 11 when another process has it open, 12 for a wrong or missing key, 13 when the source of a \
+            when it failed (a missing document or attachment too), 3 when only a part could be done (a key was changed, and \
+            what was there under the old one can't be removed), 10 where there is no store, 11 when another process has it open, 12 for a wrong or missing key, 13 when the source of a \
             key is unavailable or holds none, 14 where SQLCipher is missing, 26 when damage was found (salvage, which \
             makes something of it, ends with 0 or 3), 28 when the disk is full, 64 for a command line that makes no \
             sense, and 130 when it was cancelled, with the store unchanged (a pull keeps what has come). What a server \

@@ -4,6 +4,9 @@ internal import Foundation
 struct JSONLine {
     private(set) var text = ""
 
+    /// An object within another.
+    init() {}
+
     /// An object whose first member says what it is.
     init(type: String) {
         add("type", type)

@@ -65,7 +65,9 @@ struct Rotation: Sendable {
         } catch let error as CofferError where error.code == .wrongKey {
             // For writing: a run that was killed may have left it to be finished, and all that is under the old key.
             guard let rotated = try await opened(place, by: newKey, readOnly: isRehearsal) else { throw error }
-            return try await closing(rotated) { .wasRotated(try await differences(of: rotated, place)) }
+            return try await closing(rotated) {
+                .wasRotated(try await differences(of: rotated, place), left: try rotated.oldGenerations)
+            }
         }
         return try await closing(database) { try await rotate(database, place) }
     }

@@ -5,8 +5,9 @@ internal import Foundation
 struct RotationReceipt: Sendable {
     enum Outcome: Sendable {
         case rotated(KeyChangeResult)
-        /// The old key does not open it, and the new one does; and in what it is other than was asked for.
-        case wasRotated([Difference])
+        /// The old key does not open it, and the new one does; in what it is other than was asked for, and what is left of old
+        /// generations.
+        case wasRotated([Difference], left: [OldGeneration])
         /// What a rotation would do.
         case due
         case failed(Failure)
@@ -41,11 +42,20 @@ struct RotationReceipt: Sendable {
         if case .failed(let failure) = outcome { failure } else { nil }
     }
 
+    /// What is left of old generations, although the store has the new key.
+    var oldGenerationLeft: Failure? {
+        switch outcome {
+        case .rotated(let result): result.oldGenerationLeft(of: path)
+        case .wasRotated(_, let left): left.failure(of: path, isEncrypted: true)
+        case .due, .failed: nil
+        }
+    }
+
     /// The outcome in a word of JSON, and in words for people.
     private var names: (json: String, text: String) {
         switch outcome {
         case .rotated: ("rotated", "rotated")
-        case .wasRotated(let differences):
+        case .wasRotated(let differences, _):
             differences.isEmpty ? ("alreadyRotated", "rotated before") : ("notAsAsked", "not as asked")
         case .due: ("due", "to be rotated")
         case .failed(let failure):
@@ -64,7 +74,7 @@ struct RotationReceipt: Sendable {
             return subject
                 + "  generation \(result.oldGeneration) to \(result.newGeneration), \(result.documentCount) documents, "
                 + "\(result.attachmentCount) attachments, \(milliseconds) ms, \(old)"
-        case .wasRotated(let differences):
+        case .wasRotated(let differences, _):
             let generation = "generation \(info?.generation ?? 0), the old key is refused"
             return subject + "  " + ([generation] + differences.map(\.text)).joined(separator: ", but ")
         case .due:
@@ -86,8 +96,9 @@ struct RotationReceipt: Sendable {
             guard let info else { break }
             line.add("generation", info.generation)
             line.add("keys", json: "[" + info.keySlots.map(\.json).joined(separator: ",") + "]")
-            guard case .wasRotated(let differences) = outcome else { break }
+            guard case .wasRotated(let differences, let left) = outcome else { break }
             line.add("oldKeyOpens", false)
+            line.add("oldGenerations", json: left.json)
             if !differences.isEmpty {
                 line.add("reasons", json: "[" + differences.map { "\"\($0.rawValue)\"" }.joined(separator: ",") + "]")
             }

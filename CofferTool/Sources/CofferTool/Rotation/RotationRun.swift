@@ -17,6 +17,8 @@ struct RotationRun: Sendable {
         var differingCount = 0
         var dueCount = 0
         var failures: [Failure] = []
+        /// The stores that have the new key, and something left of an old generation.
+        var leftCount = 0
         var isCancelled = false
 
         /// Those that nobody came to, after another one had failed or all of it was cancelled.
@@ -25,9 +27,10 @@ struct RotationRun: Sendable {
         }
 
         mutating func add(_ receipt: RotationReceipt) {
+            if receipt.oldGenerationLeft != nil { leftCount += 1 }
             switch receipt.outcome {
             case .rotated: rotatedCount += 1
-            case .wasRotated(let differences):
+            case .wasRotated(let differences, _):
                 if differences.isEmpty { wasRotatedCount += 1 } else { differingCount += 1 }
             case .due: dueCount += 1
             case .failed(let failure) where failure.exit == .cancelled: isCancelled = true

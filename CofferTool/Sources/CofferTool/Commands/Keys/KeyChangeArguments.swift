@@ -16,8 +16,12 @@ struct KeyChangeArguments: ParsableArguments {
         return try Interruptible.run { try await change { meter.show($0) } }
     }
 
+    /// Prints what was done, and throws when something is left of an old generation.
     func print(_ result: KeyChangeResult, of store: String, _ console: Console) throws {
         try console.printResult(console.isJSON ? result.json(store) : result.text)
+        guard let failure = result.oldGenerationLeft(of: store) else { return }
+        try console.flush()
+        throw failure
     }
 }
 
@@ -57,6 +61,7 @@ extension KeyChangeResult {
         line.add("attachments", attachmentCount)
         line.add("attachmentBytes", attachmentByteCount)
         line.add("oldGenerationIsGone", oldGenerationIsGone)
+        line.add("oldGenerations", json: oldGenerations.json)
         line.add("oldKeyOpens", formerKey == .stillOpens)
     }
 }

@@ -10,6 +10,11 @@ struct RekeyCommand: StoreCommand {
             exactly one of the two keys opens the whole store; ^C leaves it as it was. It needs as much space again as the \
             store takes. Other keys of the store are kept only where they are given: without them it must be said that they \
             are dropped.
+
+            What was there under the old key is removed at the end. Where something of it can't be, such as an immutable \
+            file, the change is made all the same: the command says which folder is left and whether it may be readable \
+            without a key, and ends with 3. The next command that writes tries again; where the store is encrypted and that \
+            folder may be readable, it says so and does nothing else.
             """
     )
 

@@ -15,7 +15,8 @@ struct RotateCommand: ParsableCommand {
 
             A receipt says which store it was and its generation, what was encrypted anew and how long it took, which keys \
             open it now and which ended, and that the old key was tried and refused. It ends with 3 when some stores are \
-            under the new key and some failed, and with what was wrong with the first where none is.
+            under the new key and some failed, and with what was wrong with the first where none is. It also ends with 3 \
+            when a store has the new key, but what was there under the old one could not be removed, and says where that is.
             """
     )
 
@@ -104,7 +105,7 @@ struct RotateCommand: ParsableCommand {
             progress.clear()
             try console.printResult(isJSON ? receipt.json : receipt.text)
             try console.flush()
-            if let failure = receipt.failure { console.printFailure(failure) }
+            if let failure = receipt.failure ?? receipt.oldGenerationLeft { console.printFailure(failure) }
             doneCount += 1
             progress.update(doneCount, of: total, "\(doneCount) of \(total) stores")
         }
@@ -120,7 +121,7 @@ struct RotateCommand: ParsableCommand {
                 code: "cancelled", status: 499, exit: .cancelled)
         }
         guard let first = summary.failures.first else {
-            return try report(differingCount: summary.differingCount, summary)
+            return try report(lacking: summary)
         }
         let untried = summary.untriedCount == 0 ? "" : ", and \(summary.untriedCount) were not tried"
         throw Failure(
@@ -129,12 +130,19 @@ struct RotateCommand: ParsableCommand {
             code: first.code, status: first.status, exit: isPartlyDone ? .partlyDone : first.exit)
     }
 
-    private func report(differingCount: Int, _ summary: RotationRun.Summary) throws(Failure) {
-        guard differingCount > 0 else { return }
-        throw Failure(
-            message: "\(differingCount) of \(summary.storeCount) stores are under the new key, but not as asked",
-            hint: "coffer rekey encrypts such a store anew; coffer key list and key remove show and end its other keys",
-            code: "notAsAsked", status: 409, exit: .partlyDone)
+    /// Throws when stores are under the new key, and yet not all that a rotation promises.
+    private func report(lacking summary: RotationRun.Summary) throws(Failure) {
+        guard summary.differingCount == 0 else {
+            throw Failure(
+                message: "\(summary.differingCount) of \(summary.storeCount) stores have the new key, but not as asked",
+                hint: "coffer rekey encrypts such a store anew; coffer key remove ends another key",
+                code: "notAsAsked", status: 409, exit: .partlyDone)
+        }
+        guard summary.leftCount == 0 else {
+            throw Failure(
+                message: "\(summary.leftCount) of \(summary.storeCount) stores have an old generation left",
+                code: "oldGenerationLeft", status: 500, exit: .partlyDone)
+        }
     }
 }
 
@@ -143,14 +151,15 @@ extension RotationRun.Summary {
         [
             ("rotated", rotatedCount), ("alreadyRotated", wasRotatedCount), ("notAsAsked", differingCount),
             ("due", dueCount), ("failed", failures.count), ("notTried", untriedCount),
+            ("oldGenerationsLeft", leftCount),
         ]
     }
 
     fileprivate var text: String {
         let parts = [
             (rotatedCount, "rotated"), (wasRotatedCount, "rotated before"), (differingCount, "not as asked"),
-            (dueCount, "to be rotated"),
-            (failures.count, "failed"), (untriedCount, "not tried"),
+            (dueCount, "to be rotated"), (failures.count, "failed"), (untriedCount, "not tried"),
+            (leftCount, "with an old generation left"),
         ]
         let words = parts.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
         return "\(storeCount) store\(storeCount == 1 ? "" : "s"): \(words.joined(separator: ", "))"

@@ -1,0 +1,53 @@
+internal import Coffer
+
+extension KeyChangeResult {
+    /// Why the command ends with 3 although the key was changed; nil where all is gone that was under another key.
+    func oldGenerationLeft(of store: String) -> Failure? {
+        if let failure = oldGenerations.failure(of: store, isEncrypted: !keys.isEmpty) { return failure }
+        guard !oldGenerationIsGone else { return nil }
+        return Failure(
+            message: "\(store): the key was changed, but whether the old generation is gone for good is not known",
+            hint: "the next opening for writing removes it if it is there", code: "oldGenerationLeft", status: 500,
+            exit: .partlyDone)
+    }
+}
+
+extension [OldGeneration] {
+    /// What to say of them, loudly; nil where there are none.
+    ///
+    /// - Parameter isEncrypted: whether the store is by now.
+    func failure(of store: String, isEncrypted: Bool) -> Failure? {
+        guard !isEmpty else { return nil }
+        let isReadable = isEncrypted && contains(where: \.mayBeReadable)
+        var hint = "the next opening for writing removes what can be removed by then"
+        if contains(where: { $0.failure != nil }) {
+            hint = "remove it by hand, with chattr -R -i before where something in it is immutable"
+            if isReadable { hint += "; until then the store opens for reading only" }
+        }
+        return Failure(
+            message: "\(store): the key was changed, but " + map(\.text).joined(separator: "; and "), hint: hint,
+            code: "oldGenerationLeft", status: 500, exit: .partlyDone)
+    }
+
+    var json: String { "[" + map(\.json).joined(separator: ",") + "]" }
+}
+
+extension OldGeneration {
+    private var reason: String {
+        guard let failure else { return "somebody still reads there" }
+        return (failure.subject.map { "\($0): " } ?? "") + (failure.detail ?? failure.description)
+    }
+
+    fileprivate var text: String {
+        let access = mayBeReadable ? "may be readable without a key" : "can be read with its key alone"
+        return "an old generation is left in \(path), which \(access) (\(reason))"
+    }
+
+    fileprivate var json: String {
+        var line = JSONLine()
+        line.add("path", path)
+        line.add("mayBeReadable", mayBeReadable)
+        line.add("reason", reason)
+        return line.finished
+    }
+}
