@@ -2,6 +2,17 @@ internal import CofferModel
 internal import CofferSealing
 internal import Foundation
 
+extension Content {
+    /// The content's MD5; nil where the content is not here, or can be read only once.
+    fileprivate func md5(subject: String) throws(CofferError) -> Data? {
+        guard let chunks = try AttachmentChunks(self, subject: subject) else { return nil }
+        var digest = StreamingDigest(.md5)
+        var cursor = chunks.cursor()
+        while let chunk = try cursor.next() { digest.update(chunk.bytes) }
+        return Data(digest.finalize())
+    }
+}
+
 /// The attachments of a revision of another database: what its `_attachments` say, in the form in which they are kept here.
 struct ForeignAttachments {
     private(set) var stubs: [(name: String, stub: AttachmentStub)] = []
@@ -14,10 +25,12 @@ struct ForeignAttachments {
     ///   - attachments: what `_attachments` says, as CouchDB writes it: stubs, `data` in base64, or `follows` with the content
     ///     in `contents`.
     ///   - contents: contents by the names of their attachments.
+    ///   - areContentsChecked: whether `contents` are known to have the digests that `_attachments` says.
     ///   - generation: the revision's.
     /// - Throws: `invalidAttachment` (400).
     init(
-        _ attachments: JSONObject, contents: [ByteKey: Blob], generation: Int, in storage: Storage
+        _ attachments: JSONObject, contents: [ByteKey: Blob], areContentsChecked: Bool, generation: Int,
+        in storage: Storage
     ) throws(CofferError) {
         var unused = contents.count
         for (name, value) in attachments {
@@ -25,8 +38,10 @@ struct ForeignAttachments {
             if content != nil { unused -= 1 }
             let entry = try Entry(name, value, generation: generation)
             if let content = content?.stored {
+                if !areContentsChecked { try entry.checkMD5(of: content) }
                 stubs.append((name, try stage(content, entry, in: storage)))
             } else if let content = try entry.inlineContent() {
+                try entry.checkMD5(of: content)
                 stubs.append((name, try stage(content, entry, in: storage)))
             } else {
                 stubs.append((name, try entry.stub()))
@@ -49,7 +64,6 @@ struct ForeignAttachments {
         guard let digest = content.digest, let byteCount = content.length else {
             throw CofferError(.invalidAttachment, of: entry.subject, "its content is not known")
         }
-        // Only a SHA-1 can be compared. Other digests may be those of a compressed form.
         if let stated = entry.digest, SHA1Digest.bytes(of: stated) != nil, stated != digest {
             throw CofferError(.invalidAttachment, of: entry.subject, "its content has another digest than it says")
         }
@@ -69,6 +83,8 @@ struct ForeignAttachments {
         let byteCount: Int?
         let generation: Int
         private let inline: String?
+        /// How the content is packed where the other database has it: then its digest is that of the packed bytes.
+        private let encoding: String?
         private let isStub: Bool
 
         init(_ name: String, _ value: JSONValue, generation revisionGeneration: Int) throws(CofferError) {
@@ -96,6 +112,7 @@ struct ForeignAttachments {
             digest = try string("digest")
             byteCount = try number("length")
             inline = try string("data")
+            encoding = try string("encoding")
             isStub = object["stub"] == true
             // CouchDB says 0 where it does not know.
             let generation = try number("revpos") ?? 0
@@ -111,10 +128,23 @@ struct ForeignAttachments {
         /// The content that stands in the JSON; nil where there is none.
         func inlineContent() throws(CofferError) -> Content? {
             guard let inline else { return nil }
+            guard encoding == nil else {
+                throw CofferError(.invalidAttachment, of: subject, "its data is packed; it has to be unpacked first")
+            }
             guard let data = Data(base64Encoded: inline) else {
                 throw CofferError(.invalidAttachment, of: subject, "its data is no base64")
             }
             return Content(data)
+        }
+
+        /// Compares a content with an MD5 that is said of it, unless that is of its packed form.
+        ///
+        /// - Throws: `invalidAttachment` (400) where it has another; what reading the content throws.
+        func checkMD5(of content: Content) throws(CofferError) {
+            guard let digest, digest.hasPrefix("md5-"), encoding == nil else { return }
+            guard let found = try content.md5(subject: subject), digest == "md5-" + found.base64EncodedString() else {
+                throw CofferError(.invalidAttachment, of: subject, "its content has another digest than it says")
+            }
         }
 
         /// What is kept of it while its content is elsewhere.

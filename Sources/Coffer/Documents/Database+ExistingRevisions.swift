@@ -15,8 +15,10 @@ extension Database {
     ///
     /// - Parameters:
     ///   - properties: the revision's content. `_attachments` may be among it, as CouchDB writes it: stubs, `data` in base64,
-    ///     or `follows` with the content in `attachments`. `_id`, `_rev`, `_revisions` and `_deleted` must agree with the
-    ///     other parameters.
+    ///     or `follows` with the content in `attachments`. A digest that starts with `sha1-` or `md5-` must be the content's;
+    ///     with an `encoding` an MD5 is that of the packed bytes, and is not compared. (CouchDB packs texts, and says so when it
+    ///     is asked with `att_encoding_info=true`.) `data` must not be packed. `_id`, `_rev`, `_revisions` and `_deleted` must
+    ///     agree with the other parameters.
     ///   - id: the document's id.
     ///   - history: the revision's id and those of its ancestors, the newest first, as many as are known; generations go down
     ///     by one. Default: nil, what `_revisions` or `_rev` says. At most 100,000.

@@ -25,7 +25,7 @@ extension Database {
     ///
     /// - Parameters:
     ///   - properties: with `_id`, `_rev` or `_revisions`, as CouchDB gives them.
-    ///   - attachments: contents by the names of attachments.
+    ///   - attachments: contents by the names of attachments. They are known to have the MD5 that is said of them.
     ///   - contents: of blobs.
     @discardableResult
     package func putExistingRevision(
@@ -36,7 +36,7 @@ extension Database {
             let staged = try StagedContent.stage(properties.blobs + contents, in: storage)
             return try ExistingRevision(
                 try DocumentBody(properties, isForeign: true), in: self, withID: id, history: nil,
-                contents: attachments, staged: staged
+                contents: attachments, areContentsChecked: true, staged: staged
             ).put()
         } catch {
             throw id.map { error.about(document(withID: $0).subject) } ?? error

@@ -12,8 +12,9 @@ extension Database {
     ///   - concurrencyControl: what happens when somebody else saved it since. Default: ``ConcurrencyControl/failOnConflict``.
     /// - Returns: the revision that it became.
     /// - Throws: `invalidDocumentID`, `invalidJSON` and, for a document of another database, `invalidArgument` (400);
-    ///   `readOnly` (403), `documentNotFound` (404) when it is gone, `conflict` (409), `closed` (500), `busy` (503),
-    ///   `noSpace` (507). Nothing is saved then.
+    ///   `readOnly` (403), `documentNotFound` (404) when it is gone, `conflict` (409), also for a `_rev` among the properties
+    ///   that is another revision than the one that it was made from, `closed` (500), `busy` (503), `noSpace` (507). Nothing
+    ///   is saved then.
     @discardableResult
     public func saveDocument(
         _ document: MutableDocument, concurrencyControl: ConcurrencyControl = .failOnConflict
@@ -39,7 +40,7 @@ extension Database {
     ///   - json: one object in UTF-8. A top-level `_id` is the document's id, and `_rev` the revision that this replaces;
     ///     where they are given beside the JSON too, both must agree. `_attachments`, as ``SavedRevision/json`` has them, says
     ///     which of the attachments in this database the revision has; without it, it keeps those of the revision before.
-    ///     Other top-level names that start with `_` are refused.
+    ///     Other top-level names that start with `_`, `_deleted` too, are refused.
     ///   - id: the document's id. Default: the JSON's `_id`, or one that nobody else has.
     ///   - revisionID: the revision that this one replaces, which must be the current one. Default: the JSON's `_rev`; with
     ///     neither, there must be no such document.
@@ -61,9 +62,10 @@ extension Database {
     ) throws(CofferError) -> RevisionDraft {
         try document.checkBelongs(to: self)
         let target = self.document(withID: document.id)
+        let parent = try document.parent(in: target, under: concurrencyControl)
         let staged = try StagedContent.stage(document.properties.blobs, in: storage)
         return try RevisionDraft(
-            target, parent: document.parent(under: concurrencyControl),
+            target, parent: parent,
             body: target.checkedBody(document.properties), inheritsAttachments: true, staged: staged)
     }
 
@@ -76,7 +78,7 @@ extension Database {
             throw CofferError(.documentNotFound, of: target.subject, "it was never saved")
         }
         return try RevisionDraft(
-            target, parent: document.parent(under: concurrencyControl), isDeletion: true, body: .empty)
+            target, parent: document.parent(in: target, under: concurrencyControl), isDeletion: true, body: .empty)
     }
 
     func draft(ofJSON json: Data, _ id: String?, _ revisionID: RevisionID?) throws(CofferError) -> RevisionDraft {
@@ -123,10 +125,26 @@ extension Document {
         return .revision(stated)
     }
 
+    /// The revision that a draft with these properties replaces: what it was made from, or, where it was made from none,
+    /// what `_rev` says.
+    ///
+    /// - Throws: `invalidJSON` (400) where `_rev` is no revision id, `conflict` (409) where it is another revision than the one
+    ///   that the draft was made from.
+    func parent(of properties: JSONObject, madeFrom revisionID: RevisionID?) throws(CofferError) -> RevisionID? {
+        guard let value = properties["_rev"] else { return revisionID }
+        guard let stated = value.stringValue.flatMap(RevisionID.init) else {
+            throw CofferError(.invalidJSON, of: subject, "_rev is no revision id")
+        }
+        guard revisionID == nil || revisionID == stated else {
+            throw CofferError(.conflict, of: subject, "_rev is another revision than the one that this was made from")
+        }
+        return stated
+    }
+
     /// - Throws: `invalidJSON` (400) where a body says of itself what contradicts this document or can't be saved.
     func check(_ parsed: DocumentBody) throws(CofferError) {
         try checkID(parsed)
-        if parsed.isDeletion {
+        guard parsed.statedDeletion == nil else {
             throw CofferError(.invalidJSON, of: subject, "_deleted is not saved with a document; delete it instead")
         }
     }
@@ -157,9 +175,12 @@ extension Document {
 }
 
 extension MutableDocument {
-    fileprivate func parent(under concurrencyControl: ConcurrencyControl) -> RevisionDraft.Parent {
-        switch concurrencyControl {
-        case .failOnConflict: revisionID.map { .revision($0) } ?? .none
+    fileprivate func parent(
+        in document: Document, under concurrencyControl: ConcurrencyControl
+    ) throws(CofferError) -> RevisionDraft.Parent {
+        let parent = try document.parent(of: properties, madeFrom: revisionID)
+        return switch concurrencyControl {
+        case .failOnConflict: parent.map { .revision($0) } ?? .none
         case .lastWriteWins: .winner
         }
     }

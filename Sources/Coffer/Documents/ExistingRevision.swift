@@ -33,11 +33,13 @@ struct ExistingRevision: Sendable {
     ///   - id: the document's id; nil where `parsed` says it.
     ///   - history: the revision's id and its ancestors' ids, the newest first; nil where `parsed` says it.
     ///   - contents: of attachments, by name.
+    ///   - areContentsChecked: whether `contents` are known to have the digests that `parsed` says.
     ///   - staged: of blobs.
     /// - Throws: `invalidDocumentID`, `invalidJSON`, `invalidArgument`, `invalidAttachment` (400).
     init(
         _ parsed: DocumentBody, in database: Database, withID id: String?, history ids: [RevisionID]?,
-        isDeletion: Bool = false, contents: [ByteKey: Blob], staged blobs: [StagedContent] = []
+        isDeletion: Bool = false, contents: [ByteKey: Blob], areContentsChecked: Bool = false,
+        staged blobs: [StagedContent] = []
     ) throws(CofferError) {
         guard let id = id ?? parsed.id else {
             throw CofferError(.invalidArgument, "a revision that does not say which document it is of")
@@ -48,6 +50,9 @@ struct ExistingRevision: Sendable {
         do throws(CofferError) {
             try document.checkID(parsed)
             history = try Self.history(parsed, ids)
+            guard !isDeletion || parsed.statedDeletion != false else {
+                throw CofferError(.invalidArgument, "_deleted is false in what is said to be a deletion")
+            }
             self.isDeletion = isDeletion || parsed.isDeletion
             guard parsed.attachments != nil || !contents.isEmpty else {
                 content = try RevisionContent(parsed.body, subject: subject)
@@ -55,8 +60,8 @@ struct ExistingRevision: Sendable {
                 return
             }
             let attachments = try ForeignAttachments(
-                parsed.attachments ?? [:], contents: contents, generation: history.newest.generation,
-                in: database.storage)
+                parsed.attachments ?? [:], contents: contents, areContentsChecked: areContentsChecked,
+                generation: history.newest.generation, in: database.storage)
             var object = try JSONObject(parsed.body)
             object["_attachments"] = attachments.json.map { .object($0) }
             content = try RevisionContent(DocumentBody(object).body, subject: subject)

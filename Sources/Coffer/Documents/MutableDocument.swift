@@ -15,7 +15,11 @@ public final class MutableDocument {
     /// The document's id.
     public let id: String
 
-    /// The properties, to be changed at will. Names that start with `_` are Coffer's own: a 400 when it is saved.
+    /// The properties, to be changed at will.
+    ///
+    /// Names that start with `_` are Coffer's own, and none of them is a property. `_id` may be there if it is this document's
+    /// id, and `_rev` if it is the revision that this was made from, as CouchDB has them: another `_id` is a 400 when it is
+    /// saved, another `_rev` a 409. Every other such name, `_deleted` too, is a 400.
     public var properties: JSONObject
 
     /// The revision that was last saved or read; nil for a document that is new.
@@ -62,11 +66,14 @@ public final class MutableDocument {
     }
 
     func noteSaved(_ revision: SavedRevision) -> SavedRevision {
+        let stated = properties["_rev"]
         revision.database.storage.whenRolledBack { [weak self, weak own = database, revisionID] in
             self?.revisionID = revisionID
             self?.database = own
+            if stated != nil { self?.properties["_rev"] = stated }
         }
         revisionID = revision.isDeletion ? nil : revision.revisionID
+        if stated != nil { properties["_rev"] = revisionID.map { .string($0.description) } }
         database = revision.database
         return revision
     }

@@ -20,7 +20,11 @@ public final class UnsavedRevision {
     /// The revision that this one is made from; nil when it is to be the document's first.
     public private(set) var parentRevisionID: RevisionID?
 
-    /// The properties, to be changed at will. Names that start with `_` are Coffer's own: a 400 when it is saved.
+    /// The properties, to be changed at will.
+    ///
+    /// Names that start with `_` are Coffer's own, and none of them is a property. `_id` may be there if it is this document's
+    /// id, and `_rev` if it is the revision that this was made from, as CouchDB has them: another `_id` is a 400 when it is
+    /// saved, another `_rev` a 409. Every other such name, `_deleted` too, is a 400.
     public var properties: JSONObject
 
     /// Whether saving this deletes the document, with the properties as what stays known of it. Default: false.
@@ -58,7 +62,8 @@ public final class UnsavedRevision {
     /// Saves the draft as the document's next revision. It is on the disk when this returns.
     ///
     /// - Throws: `invalidDocumentID` and `invalidJSON` (400), `readOnly` (403), `documentNotFound` (404) when the
-    ///   document it was made from is gone, `conflict` (409) when that revision has been replaced, `closed` (500),
+    ///   document it was made from is gone, `conflict` (409) when that revision has been replaced or is not the one that
+    ///   `_rev` among the properties says, `closed` (500),
     ///   `busy` (503), `noSpace` (507). Nothing is saved then, and the draft stays as it was.
     @discardableResult
     public func save() throws(CofferError) -> SavedRevision {
@@ -71,7 +76,7 @@ public final class UnsavedRevision {
     /// The document has a branch more then: see ``Document/conflictingRevisions``. Saving the same as a revision that is there
     /// makes no branch, and returns that one.
     ///
-    /// - Throws: as ``save()``, but no `conflict`; `revisionNotFound` (404) when the revision that it was made from is not
+    /// - Throws: as ``save()``, `conflict` only for a `_rev` among the properties; `revisionNotFound` (404) when the revision that it was made from is not
     ///   there any more.
     @discardableResult
     public func saveAllowingConflict() throws(CofferError) -> SavedRevision {
@@ -81,8 +86,9 @@ public final class UnsavedRevision {
 
     func draft(allowsConflict: Bool) throws(CofferError) -> RevisionDraft {
         let storage = document.database.storage
+        let parent = try document.parent(of: properties, madeFrom: parentRevisionID)
         // None follows the last one, which is for the save to say.
-        let generation = min(parentRevisionID?.generation ?? 0, .max - 1) + 1
+        let generation = min(parent?.generation ?? 0, .max - 1) + 1
         var staged = try StagedContent.stage(properties.blobs, in: storage)
         var content = properties
         // A tombstone has no attachments.
@@ -97,17 +103,20 @@ public final class UnsavedRevision {
             staged += contents
         }
         return try RevisionDraft(
-            document, parent: parentRevisionID.map { .revision($0) } ?? .none, isDeletion: isDeletion,
+            document, parent: parent.map { .revision($0) } ?? .none, isDeletion: isDeletion,
             body: try document.checkedBody(content, hasAttachments: !isDeletion), attachments: attachments,
             staged: staged, allowsConflict: allowsConflict)
     }
 
     func noteSaved(_ revision: SavedRevision, _ draft: RevisionDraft) throws(CofferError) -> SavedRevision {
+        let stated = properties["_rev"]
         document.database.storage.whenRolledBack { [weak self, parentRevisionID, draftAttachments] in
             self?.parentRevisionID = parentRevisionID
             self?.draftAttachments = draftAttachments
+            if stated != nil { self?.properties["_rev"] = stated }
         }
         parentRevisionID = revision.revisionID
+        if stated != nil { properties["_rev"] = .string(revision.revisionID.description) }
         // Contents that had another name before they came have their own now.
         let isAsDrafted = revision.stored.body == draft.content.body.bytes
         draftAttachments.noteSaved(as: isAsDrafted ? draft.content.attachments : try revision.attachmentStubs)

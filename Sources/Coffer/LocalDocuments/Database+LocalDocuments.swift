@@ -86,7 +86,8 @@ extension CanonicalBody {
         } catch {
             throw error.about(subject)
         }
-        guard parsed.id == nil && parsed.revision == nil && !parsed.isDeletion && parsed.attachments == nil else {
+        guard parsed.id == nil && parsed.revision == nil && parsed.statedDeletion == nil && parsed.attachments == nil
+        else {
             throw CofferError(.invalidJSON, of: subject, "a local document has no properties that start with _")
         }
         self = parsed.body

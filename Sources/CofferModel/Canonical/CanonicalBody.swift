@@ -62,8 +62,11 @@ package struct DocumentBody: Sendable {
     /// `_rev`, unchecked.
     package private(set) var revision: String?
 
+    /// `_deleted`; nil without it.
+    package private(set) var statedDeletion: Bool?
+
     /// Whether `_deleted` is there and true.
-    package private(set) var isDeletion = false
+    package var isDeletion: Bool { statedDeletion == true }
 
     /// `_attachments`, which stands in ``body``, too.
     package private(set) var attachments: JSONObject?
@@ -125,7 +128,7 @@ package struct DocumentBody: Sendable {
         switch (key, value) {
         case (.id, .string(let text)): id = text
         case (.revision, .string(let text)): revision = text
-        case (.isDeletion, .bool(let flag)): isDeletion = flag
+        case (.isDeletion, .bool(let flag)): statedDeletion = flag
         case (.attachments, .object(let object)): attachments = object
         case (.revisions, .object(let object)): revisions = object
         default: throw CofferError(.invalidJSON, "\(key.text) has a value of another type")

@@ -32,6 +32,15 @@ package struct RequestTarget: Sendable {
 
     /// Whether the query's field of that name is `true`.
     package func isTrue(_ name: String) -> Bool { self[name] == "true" }
+
+    /// The query's field of that name as a count.
+    ///
+    /// - Throws: ``SyncError`` 400 for what is no number, and for one below zero.
+    package func count(_ name: String) throws(SyncError) -> Int? {
+        guard let text = self[name] else { return nil }
+        guard let count = Int(text), count >= 0 else { throw SyncError(400, "\(name) is no count") }
+        return count
+    }
 }
 
 extension StringProtocol {

@@ -63,7 +63,8 @@ actor ChangesFeed {
         var options = FeedOptions()
         includesAllLeaves = target["style"] == "all_docs"
         options.includesAllLeaves = includesAllLeaves
-        remainingCount = target["limit"].flatMap(Int.init).map { max(1, $0) } ?? .max
+        // As CouchDB has it, 0 is taken for 1.
+        remainingCount = try target.count("limit").map { max(1, $0) } ?? .max
         includesDocuments = target.isTrue("include_docs")
         var documentIDs: [JSONValue]?
         switch target["filter"] {

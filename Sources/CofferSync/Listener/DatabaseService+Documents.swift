@@ -177,13 +177,22 @@ extension DatabaseService {
     ) throws -> SavedRevision {
         let document = id.map { database.document(withID: $0) } ?? database.createDocument()
         let subject = "document \(document.documentID)"
-        let stated = json["_rev"]?.stringValue
-        let parentID =
-            try parent
-            ?? stated.map { text in
-                guard let id = RevisionID(text) else { throw SyncError(400, of: subject, "_rev is no revision id") }
-                return id
+        let stated = try json["_rev"].map { value in
+            guard let id = value.stringValue.flatMap(RevisionID.init) else {
+                throw SyncError(400, of: subject, "_rev is no revision id")
             }
+            return id
+        }
+        guard parent == nil || stated == nil || parent == stated else {
+            throw SyncError(400, of: subject, "_rev is another revision than the request's rev")
+        }
+        guard json["_deleted"] == nil || json["_deleted"]?.boolValue != nil else {
+            throw SyncError(400, of: subject, "_deleted is neither true nor false")
+        }
+        guard json["_id"] == nil || json["_id"]?.stringValue != nil else {
+            throw SyncError(400, of: subject, "_id is no text")
+        }
+        let parentID = parent ?? stated
         let draft: UnsavedRevision
         if let parentID {
             guard let revision = try document.revision(withID: parentID), try revision.propertiesAvailable else {
@@ -202,14 +211,17 @@ extension DatabaseService {
         draft.properties = properties
         let entries = json["_attachments"]?.objectValue ?? [:]
         for name in draft.attachmentNames where entries[name] == nil { draft.removeAttachment(named: name) }
+        var inlineByteLimit = InlineContent.byteLimit
         for (name, entry) in entries {
             let type = entry["content_type"]?.stringValue
             if let content = contents[ByteKey(name)] {
                 draft.setAttachment(named: name, contentType: type, content)
             } else if let text = entry["data"]?.stringValue {
-                guard let data = Data(base64Encoded: text) else {
-                    throw SyncError(400, of: subject, "data is no base64")
-                }
+                let inline = InlineContent(
+                    text: text, isPacked: entry["encoding"]?.stringValue == "gzip", digest: nil,
+                    subject: "attachment \(name) of \(subject)")
+                let data = try inline.data(upTo: inlineByteLimit)
+                inlineByteLimit -= data.count
                 draft.setAttachment(named: name, contentType: type, content: data)
             } else if draft.attachment(named: name) == nil {
                 throw SyncError(412, of: "attachment \(name)", "its content is not here")

@@ -74,6 +74,9 @@ struct DatabaseService {
             guard var json = try await request.json(upTo: service.options.documentByteLimit).objectValue else {
                 throw SyncError(400, "a document is an object")
             }
+            guard json["_rev"] == nil || json["_rev"]?.stringValue != nil else {
+                throw SyncError(400, of: "document \(id)", "_rev is no revision id")
+            }
             // Whoever wrote it last may have been somebody else.
             let stated = json["_rev"]?.stringValue
             json["_id"] = nil
@@ -124,8 +127,8 @@ struct DatabaseService {
                 })
         }
         var options = AllDocumentsOptions()
-        options.limit = target["limit"].flatMap(Int.init)
-        options.skip = max(0, target["skip"].flatMap(Int.init) ?? 0)
+        options.limit = try target.count("limit")
+        options.skip = try target.count("skip") ?? 0
         let key = try target.key("key")
         options.startID = try key ?? target.key("start_key") ?? target.key("startkey")
         options.endID = try key ?? target.key("end_key") ?? target.key("endkey")

@@ -18,7 +18,7 @@ package struct IncomingRevision: Sendable {
         package let isPacked: Bool
         /// Where it stands for a blob.
         package let blob: BlobReference?
-        /// A blob's content as it stands in the JSON, in base64.
+        /// The content as it stands in the JSON, in base64: a blob's, or a packed one.
         package var inline: String?
     }
 
@@ -45,7 +45,10 @@ package struct IncomingRevision: Sendable {
             throw .garbage("a revision without an id", of: subject)
         }
         self.revisionID = revisionID
-        isDeletion = json["_deleted"]?.boolValue ?? false
+        guard json["_deleted"] == nil || json["_deleted"]?.boolValue != nil else {
+            throw .garbage("a revision whose _deleted is neither true nor false", of: subject)
+        }
+        isDeletion = json["_deleted"] == true
         history = try Self.history(json["_revisions"], revisionID, subject)
         properties = json
         properties["_attachments"] = nil
@@ -61,7 +64,10 @@ package struct IncomingRevision: Sendable {
             guard let entry = entry.objectValue else { throw .garbage("an attachment that is none", of: subject) }
             let digest = entry["digest"]?.stringValue
             let blob = blobs[ByteKey(name)]
-            if entry["data"] != nil, blob == nil {
+            let isPacked = entry["encoding"]?.stringValue == "gzip"
+            if entry["data"] != nil, blob == nil, !isPacked {
+                var entry = entry
+                if InlineContent.mayBeKeptPacked(entry["content_type"]?.stringValue) { entry["digest"] = nil }
                 attachments[name] = .object(entry)
                 continue
             }
@@ -70,7 +76,7 @@ package struct IncomingRevision: Sendable {
                     name: name, contentType: entry["content_type"]?.stringValue, digest: digest,
                     length: (entry["length"] as Int?).flatMap { BlobReference.lengths.contains($0) ? $0 : nil },
                     generation: entry["revpos"], follows: entry["follows"] == true,
-                    isPacked: entry["encoding"]?.stringValue == "gzip", blob: blob,
+                    isPacked: isPacked, blob: blob,
                     inline: entry["data"]?.stringValue))
         }
     }
@@ -136,12 +142,15 @@ package struct IncomingRevision: Sendable {
         var names: [ByteKey: Blob] = [:]
         var blobs: [Blob] = []
         var ancestor: SavedRevision??
+        var inlineByteLimit = InlineContent.byteLimit
         for content in contents {
             var bytes = brought[ByteKey(content.name)]
-            if let inline = content.inline {
-                guard let data = Data(base64Encoded: inline) else {
-                    throw SyncError.garbage("blob \(content.name) is no base64", of: subject)
-                }
+            if let text = content.inline {
+                let inline = InlineContent(
+                    text: text, isPacked: content.isPacked, digest: content.digest,
+                    subject: "attachment \(content.name) of \(subject)")
+                let data = try inline.data(upTo: inlineByteLimit)
+                inlineByteLimit -= data.count
                 bytes = Blob(data: data)
             }
             if let blob = content.blob {

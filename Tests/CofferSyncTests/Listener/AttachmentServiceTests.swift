@@ -68,6 +68,64 @@ import Testing
     )
     private static let second = (name: String?.some("x.txt"), fields: "Content-Encoding: gzip\r\n", bytes: packed)
 
+    /// They once became the content as they are.
+    @Test("contents that stand packed in the JSON are unpacked, in edits and in others' revisions") func packedInline()
+        async throws
+    {
+        _ = try await server.call("PUT", "/db")
+        let text = Data(Self.packed).base64EncodedString()
+        let good: JSONValue = [
+            "content_type": "a/b", "data": .string(text), "encoding": "gzip", "length": 5, "encoded_length": 25,
+        ]
+        let edit = try await server.call("PUT", "/db/edit", ["_attachments": ["a": good]])
+        #expect(edit.status == 201, "\(edit.text)")
+        for (id, digest) in [
+            ("one", md5(Data(Self.packed))), ("two", md5(Data("hello".utf8))), ("three", nil),
+        ] as [(String, String?)] {
+            var entry = try #require(good.objectValue)
+            entry["digest"] = digest.map { .string("md5-" + $0) }
+            let put = try await server.call(
+                "PUT", "/db/\(id)?new_edits=false", ["_rev": "1-a", "_attachments": ["a": .object(entry)]])
+            #expect(put.status == 201, "\(put.text)")
+            #expect(try await server.call("GET", "/db/\(id)/a").text == "hello")
+        }
+        #expect(try await server.call("GET", "/db/edit/a").text == "hello")
+        let bad: [(String, JSONValue)] = [
+            ("digest", .string("md5-" + md5(Data("other".utf8)))), ("length", 6), ("data", "AAAA"),
+            ("data", .string(Data(Self.packed.dropLast()).base64EncodedString())), ("data", "%"),
+            ("data", .string(Data(Self.packed + [0]).base64EncodedString())), ("encoding", "br"),
+        ]
+        for (key, value) in bad {
+            var entry = try #require(good.objectValue)
+            entry[key] = value
+            let put = try await server.call(
+                "PUT", "/db/bad?new_edits=false", ["_rev": "1-a", "_attachments": ["a": .object(entry)]])
+            #expect(put.status == 400, "\(key): \(put.text)")
+        }
+        #expect(try await server.call("GET", "/db/bad").status == 404)
+        // Beside the digest of a packed form that it isn't sent in, as CouchDB gives out texts.
+        let plain: JSONValue = [
+            "content_type": "text/plain", "data": "aGVsbG8=", "digest": .string("md5-" + md5(Data(Self.packed))),
+        ]
+        for (id, type, status) in [("text", "text/plain", 201), ("image", "image/png", 400)] {
+            var entry = try #require(plain.objectValue)
+            entry["content_type"] = .string(type)
+            let put = try await server.call(
+                "PUT", "/db/\(id)?new_edits=false", ["_rev": "1-a", "_attachments": ["a": .object(entry)]])
+            #expect(put.status == status, "\(put.text)")
+        }
+    }
+
+    @Test("what unpacks to more than a revision's contents may have is refused before it is unpacked") func packedBomb()
+    {
+        let content = InlineContent(
+            text: Data(Self.packed).base64EncodedString(), isPacked: true, digest: nil, subject: "a content")
+        #expect(throws: SyncError.self) { try content.data(upTo: 4) }
+        #expect(throws: Never.self) { try content.data(upTo: 5) }
+        let plain = InlineContent(text: "aGVsbG8=", isPacked: false, digest: nil, subject: "a content")
+        #expect(throws: SyncError.self) { try plain.data(upTo: 4) }
+    }
+
     @Test("contents that follow a document are stored, packed ones unpacked, each for its name") func multipart()
         async throws
     {

@@ -27,6 +27,28 @@ import Testing
         #expect(try await server.call("PATCH", "/db").status == 404)
     }
 
+    @Test("what a document says of itself is honoured or a 400") func reservedNames() async throws {
+        _ = try await server.call("PUT", "/db")
+        let rev = try #require(try await server.call("PUT", "/db/a", ["n": 1]).json["rev"])
+        let bad: [JSONObject] = [
+            ["_rev": 1], ["_rev": "x"], ["_id": "b", "_rev": rev], ["_rev": rev, "_deleted": "yes"],
+            ["_rev": rev, "_deleted": nil],
+        ]
+        for document in bad {
+            #expect(try await server.call("PUT", "/db/a", .object(document)).status == 400, "\(document)")
+        }
+        let parent = try await server.call("PUT", "/db/a?rev=1-b", ["_rev": rev])
+        #expect(parent.status == 400)
+        #expect(try await server.call("POST", "/db", ["_id": 5]).status == 400)
+        #expect(try await server.call("PUT", "/db/b?new_edits=false", ["_rev": "1-a", "_deleted": 1]).status == 400)
+        #expect(try await server.call("PUT", "/db/_local/x", ["_rev": 1]).status == 400)
+        #expect(try await server.call("GET", "/db").json["doc_count"] == 1)
+        for target in ["_all_docs?limit=-1", "_all_docs?skip=-1", "_all_docs?limit=x", "_changes?limit=-1"] {
+            #expect(try await server.call("GET", "/db/\(target)").status == 400, "\(target)")
+        }
+        #expect(try await server.call("PUT", "/db/a", ["_id": "a", "_rev": rev, "_deleted": false]).status == 201)
+    }
+
     /// Asks a service as it ends.
     private final class Last: Sendable {
         private let service: Service

@@ -133,7 +133,8 @@ struct ExistingRevisionTests {
         let json = """
             {"_id":"conf","_rev":"3-cccc","_revisions":{"start":3,"ids":["cccc","bbbb","aaaa"]},"w":"c",
              "_attachments":{"t.txt":{"content_type":"text/plain","revpos":0,"digest":"md5-ghPXQlvT1PDLLSvWCTiz0g==",
-             "length":8,"stub":true},"u.txt":{"content_type":"text/plain","revpos":2,"digest":"md5-x","data":"aGVsbG8="}}}
+             "length":8,"stub":true},"u.txt":{"content_type":"text/plain","revpos":2,"data":"aGVsbG8=",
+             "digest":"md5-XUFAKrxLKna5cZ2REBfFkg=="}}}
             """
         let result = try database.putExistingRevision(json: Data(json.utf8))
         #expect(result.revision.revisionID.description == "3-cccc")
@@ -195,6 +196,15 @@ struct ExistingRevisionTests {
             (#"{"_id":"a","_rev":"1-a","_attachments":{"x":{"data":"%%%"}}}"#, .invalidAttachment),
             (#"{"_id":"a","_rev":"1-a","_attachments":{"x":{"data":"aGVsbG8=","length":4}}}"#, .invalidAttachment),
             (
+                #"{"_id":"a","_rev":"1-a","_attachments":{"x":{"data":"aGVsbG8=","digest":"md5-x"}}}"#,
+                .invalidAttachment
+            ),
+            (
+                #"{"_id":"a","_rev":"1-a","_attachments":{"x":{"data":"H4sIAAAAAAAAAw==","encoding":"gzip"}}}"#,
+                .invalidAttachment
+            ),
+            (#"{"_id":"a","_rev":"1-a","_attachments":{"x":{"data":"aGVsbG8=","encoding":1}}}"#, .invalidAttachment),
+            (
                 #"""
                 {"_id":"a","_rev":"1-a","_attachments":
                 {"x":{"data":"aGVsbG8=","digest":"sha1-gOHUOBmIMoDCrMuGyaLWzf1hQTE="}}}
@@ -237,6 +247,10 @@ struct ExistingRevisionTests {
         #expect(try code([:], "a", ["3-c", "1-a"]) == .invalidArgument)
         #expect(try code([:], "a", ["1-a", "1-a"]) == .invalidArgument)
         #expect(try code(["_y": 1], "a", ["1-a"]) == .invalidJSON)
+        let kept = thrown {
+            try database.putExistingRevision(["_deleted": false], withID: "a", history: ids("1-a"), isDeletion: true)
+        }
+        #expect(kept?.code == .invalidArgument)
         #expect(try code([:], String(repeating: "x", count: 901), ["1-a"]) == .invalidDocumentID)
         let content = Blob(data: Data("x".utf8))
         let unused = thrown {
@@ -244,6 +258,12 @@ struct ExistingRevisionTests {
                 [:], withID: "a", history: ids("1-a"), attachments: ["not there": content])
         }
         #expect(unused?.code == .invalidAttachment)
+        let other = thrown {
+            try database.putExistingRevision(
+                ["_attachments": ["a": ["follows": true, "digest": "md5-XUFAKrxLKna5cZ2REBfFkg=="]]], withID: "a",
+                history: ids("1-a"), attachments: ["a": content])
+        }
+        #expect(other?.code == .invalidAttachment)
         #expect(try database.lastSequenceNumber == 0)
 
         let properties: JSONObject = [
@@ -252,6 +272,21 @@ struct ExistingRevisionTests {
         let result = try database.putExistingRevision(properties, withID: "a", history: ids("2-b", "1-a"))
         #expect(result.revision.isDeletion)
         #expect(try result.revision.properties == ["n": 1])
+    }
+
+    @Test("brings contents beside an MD5 that is theirs, or that is one of their packed form")
+    func md5() throws {
+        let content = Blob(data: Data("hello".utf8))
+        for (id, entry) in [
+            ("plain", ["digest": "md5-XUFAKrxLKna5cZ2REBfFkg=="]),
+            ("packed", ["digest": "md5-ghPXQlvT1PDLLSvWCTiz0g==", "encoding": "gzip", "encoded_length": 25]),
+        ] as [(String, JSONValue)] {
+            let result = try database.putExistingRevision(
+                ["_attachments": ["a": entry]], withID: id, history: ids("1-a"), attachments: ["a": content])
+            let attachment = try #require(try result.revision.attachment(named: "a"))
+            #expect(attachment.digest == "sha1-qvTGHdzF6KLavt4PO0gs2a6pQ00=")
+            #expect(try attachment.content == Data("hello".utf8))
+        }
     }
 
     @Test("of the last generation there is can be taken, and not be changed")
