@@ -85,6 +85,9 @@ public final class Database: Sendable {
 
     /// The sequence of the last revision that was saved, 0 in a new database. Each saved revision has a higher one than
     /// all before.
+    ///
+    /// Numbers may be left out. The sequences of a transaction that was rolled back are not given again while the database
+    /// is open; they may be after it was closed, or its process killed. So keep a sequence to go on from only after the commit.
     public var lastSequenceNumber: Int {
         get throws(CofferError) {
             Int(try storage.read { (tables) throws(CofferError) in try tables.lastSequence() })
@@ -96,8 +99,11 @@ public final class Database: Sendable {
     /// - Parameters:
     ///   - id: only ids after this one. Default: nil, from the first.
     ///   - limit: how many at most. To read all in pieces, ask again with the last id until none come.
+    /// - Throws: `invalidArgument` (400) for a limit below zero, `damaged` and `closed` (500).
     public func documentIDs(after id: String? = nil, limit: Int = 10_000) throws(CofferError) -> [String] {
-        try storage.read { (tables) throws(CofferError) in try tables.documentIDs(after: id ?? "", limit: max(0, limit))
+        let count = try RowCount.rowCount(limit)
+        return try storage.read { (tables) throws(CofferError) in
+            try tables.documentIDs(after: id ?? "", limit: count)
         }
     }
 

@@ -49,7 +49,8 @@ public struct AllDocumentsOptions: Sendable {
     /// How many documents are passed over before the first. Default: 0. Passing over them takes as long as listing them.
     public var skip = 0
 
-    /// How many documents are listed at most. Default: nil, all.
+    /// How many documents are listed at most. Default: nil, all. As with ``skip``, a count below zero is `invalidArgument` (400)
+    /// when they are taken.
     public var limit: Int?
 
     /// Whether deleted documents are listed too, by the revisions that delete them. Default: false.
@@ -72,15 +73,15 @@ extension Database {
 
     /// All documents, each by its current revision, sorted by the bytes of their ids unless `options` say otherwise.
     public func allDocuments(_ options: AllDocumentsOptions = AllDocumentsOptions()) -> Rows<SavedRevision> {
-        Rows { [self] in
+        Rows { [self] () throws(CofferError) in
             guard let filter = options.filter else {
-                var reader = AllDocumentsReader(self, options)
+                var reader = try AllDocumentsReader(self, options)
                 return { () throws(CofferError) in try reader.nextBatch() }
             }
             var all = options
             (all.skip, all.limit) = (0, nil)
-            var reader = AllDocumentsReader(self, all)
-            var count = RowCount(skip: options.skip, limit: options.limit)
+            var reader = try AllDocumentsReader(self, all)
+            var count = try RowCount(skip: options.skip, limit: options.limit)
             return { [self] () throws(CofferError) in
                 while !count.isOver, case let found = try reader.nextBatch(), !found.isEmpty {
                     let batch = count.take(try found.passing(filter, of: storage.subject))
@@ -105,11 +106,11 @@ private struct AllDocumentsReader {
     private var keyCount = 0
     private var isOver = false
 
-    init(_ database: Database, _ options: AllDocumentsOptions) {
+    init(_ database: Database, _ options: AllDocumentsOptions) throws(CofferError) {
         self.database = database
         self.options = options
-        skipCount = max(0, options.skip)
-        remainingCount = max(0, options.limit ?? .max)
+        skipCount = try RowCount.skipCount(options.skip)
+        remainingCount = try RowCount.rowCount(options.limit)
     }
 
     mutating func nextBatch() throws(CofferError) -> [SavedRevision] {

@@ -25,7 +25,7 @@ public struct ChangedDocument: Sendable {
 
 /// What ``Database/changes(since:options:)`` lists.
 public struct FeedOptions: Sendable {
-    /// How many documents are listed at most. Default: nil, all.
+    /// How many documents are listed at most. Default: nil, all. One below zero is `invalidArgument` (400) when rows are taken.
     public var limit: Int?
 
     /// Whether all leaves of documents with branches are listed, as a peer needs them. Default: false, the one that counts.
@@ -86,7 +86,7 @@ package struct FeedReader {
         self.database = database
         self.options = options
         position = max(0, sequence)
-        remainingCount = max(0, options.limit ?? .max)
+        remainingCount = try RowCount.rowCount(options.limit)
         filter = try options.filter.map { (name) throws(CofferError) in
             guard let filter = database.filter(named: name) else {
                 throw CofferError(.invalidArgument, of: database.storage.subject, "there is no filter \(name)")

@@ -1,11 +1,31 @@
+internal import CofferSealing
+
 /// How many rows are still to be passed over, and given at most.
 struct RowCount {
     private var skipCount: Int
     private var remainingCount: Int
 
-    init(skip: Int, limit: Int?) {
-        skipCount = max(0, skip)
-        remainingCount = max(0, limit ?? .max)
+    /// - Throws: `invalidArgument` (400) for a count below zero.
+    init(skip: Int, limit: Int?) throws(CofferError) {
+        skipCount = try Self.skipCount(skip)
+        remainingCount = try Self.rowCount(limit)
+    }
+
+    /// How many rows are passed over.
+    ///
+    /// - Throws: `invalidArgument` (400) where that is below zero.
+    static func skipCount(_ skip: Int) throws(CofferError) -> Int {
+        guard skip >= 0 else { throw CofferError(.invalidArgument, "\(skip) rows can't be skipped") }
+        return skip
+    }
+
+    /// How many rows a limit lets through.
+    ///
+    /// - Throws: `invalidArgument` (400) for a limit below zero.
+    static func rowCount(_ limit: Int?) throws(CofferError) -> Int {
+        guard let limit else { return .max }
+        guard limit >= 0 else { throw CofferError(.invalidArgument, "a limit of \(limit)") }
+        return limit
     }
 
     /// Whether all were given.

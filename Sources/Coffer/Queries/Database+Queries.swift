@@ -25,7 +25,7 @@ extension Database {
                 try bringUpToDate(for: query)
                 planned = try self.planned(query)
             }
-            var reader = QueryReader(self, query, planned)
+            var reader = try QueryReader(self, query, planned)
             return { () throws(CofferError) in try reader.nextBatch() }
         }
     }

@@ -34,7 +34,8 @@ public struct DocumentQuery: Sendable {
     /// How many documents are passed over before the first. Default: 0.
     public var skip = 0
 
-    /// How many documents are given at most. Default: nil, all.
+    /// How many documents are given at most. Default: nil, all. As with ``skip``, a count below zero is `invalidArgument` (400)
+    /// when they are taken.
     public var limit: Int?
 
     /// A query for documents that are like this; nil for all documents.

@@ -13,12 +13,12 @@ struct QueryReader {
     /// All documents in order, where they are sorted in memory.
     private var sorted: Rows<SavedRevision>.Iterator?
 
-    init(_ database: Database, _ query: DocumentQuery, _ planned: PlannedQuery) {
+    init(_ database: Database, _ query: DocumentQuery, _ planned: PlannedQuery) throws(CofferError) {
         self.database = database
         self.query = query
         source = QuerySource(database, query, planned)
         sortsInMemory = planned.plan.sortsInMemory
-        count = RowCount(skip: query.skip, limit: query.limit)
+        count = try RowCount(skip: query.skip, limit: query.limit)
     }
 
     /// The next documents; none after the last.

@@ -96,7 +96,7 @@ private struct ViewReader {
         self.view = view
         self.options = options
         entries = try view.entryReader(options, loadsValues: true)
-        count = RowCount(skip: options.skip, limit: options.limit)
+        count = try RowCount(skip: options.skip, limit: options.limit)
     }
 
     mutating func nextBatch() throws(CofferError) -> [ViewRow] {

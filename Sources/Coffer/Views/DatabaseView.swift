@@ -144,11 +144,11 @@ public final class DatabaseView: Sendable {
     /// The ids of documents that have no rows because the function threw, or what it emitted can't be a key or a value, when
     /// the view was last brought up to date. Sorted by their bytes.
     ///
-    /// - Parameter limit: how many at most. Default: 1,000.
+    /// - Parameter limit: how many at most. Default: 1,000. One below zero is `invalidArgument` (400).
     public func failedDocumentIDs(limit: Int = 1_000) throws(CofferError) -> [String] {
         try database.storage.readIndexes { (tables) throws(CofferError) in
             guard try tables.indexes.areUsable(), let row = try tables.indexes.index(.view, name) else { return [] }
-            return try tables.indexes.failures(of: row.number, limit: max(0, limit))
+            return try tables.indexes.failures(of: row.number, limit: RowCount.rowCount(limit))
         }
     }
 

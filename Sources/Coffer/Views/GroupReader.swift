@@ -26,8 +26,8 @@ struct GroupReader {
         self.options = options
         self.reduction = reduction
         entries = try view.entryReader(options, loadsValues: reduction.needsValues || options.filter != nil)
-        skipCount = max(0, options.skip)
-        remainingCount = max(0, options.limit ?? .max)
+        skipCount = try RowCount.skipCount(options.skip)
+        remainingCount = try RowCount.rowCount(options.limit)
     }
 
     mutating func nextBatch() throws(CofferError) -> [ReducedRow] {

@@ -47,7 +47,8 @@ public struct ViewOptions: Sendable {
     /// How many rows are passed over before the first. Default: 0. Passing over them takes as long as reading them.
     public var skip = 0
 
-    /// How many rows are given at most. Default: nil, all.
+    /// How many rows are given at most. Default: nil, all. As with ``skip``, a count below zero is `invalidArgument` (400)
+    /// when they are taken.
     public var limit: Int?
 
     /// Whether the documents' current revisions are read together with the rows. Default: false.

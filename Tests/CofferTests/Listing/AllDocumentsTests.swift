@@ -140,7 +140,38 @@ struct AllDocumentsTests {
             let all = order == .id ? live : live.reversed()
             #expect(found == Array(all.dropFirst(skip).prefix(limit)))
         }
-        #expect(try numbers(database) { ($0.skip, $0.limit) = (-1, -1) } == [])
+        for (skip, limit) in [(-1, nil), (0, -1), (.min, .min)] as [(Int, Int?)] {
+            #expect(thrown { try numbers(database) { ($0.skip, $0.limit) = (skip, limit) } }?.code == .invalidArgument)
+            let filtered = thrown {
+                try numbers(database) { ($0.skip, $0.limit, $0.filter) = (skip, limit, { _ in true }) }
+            }
+            #expect(filtered?.code == .invalidArgument)
+        }
+        #expect(thrown { try database.documentIDs(limit: -1) }?.code == .invalidArgument)
+        #expect(try database.documentIDs(limit: 0) == [])
+    }
+
+    @Test("of a query, a view or a feed are counted from zero: less is a 400")
+    func negativeCounts() throws {
+        let database = try stores.open()
+        try fill(database, 3)
+        let view = database.view(named: "all")
+        try view.setMap(version: "1", reduction: .count) { _, emit in emit(1) }
+        for (skip, limit) in [(-1, nil), (0, -1)] as [(Int, Int?)] {
+            var query = DocumentQuery()
+            (query.skip, query.limit) = (skip, limit)
+            #expect(thrown { try database.documents(query).all }?.code == .invalidArgument)
+            query.order = [.ascending("a")]
+            #expect(thrown { try database.documents(query).all }?.code == .invalidArgument)
+            var options = ViewOptions()
+            (options.skip, options.limit) = (skip, limit)
+            #expect(thrown { try view.rows(options).all }?.code == .invalidArgument)
+            #expect(thrown { try view.reducedRows(options).all }?.code == .invalidArgument)
+        }
+        var feed = FeedOptions()
+        feed.limit = -1
+        #expect(thrown { try database.changes(since: 0, options: feed).all }?.code == .invalidArgument)
+        #expect(thrown { try view.failedDocumentIDs(limit: -1) }?.code == .invalidArgument)
     }
 
     @Test("of given ids come in that order; those that are not there are left out")
