@@ -262,6 +262,31 @@ public final class Manager: Sendable {
         return Manifest.exists(inStoreAt: storePath(name))
     }
 
+    // MARK: Deleting
+
+    /// Deletes a database that is not open, with all its documents and attachments. **Needs no key**: the way out when the last
+    /// one is lost, and the app has to start over.
+    ///
+    /// It is gone at once, even if the process is killed; the space is given back by the end of the call. An open database is
+    /// deleted by ``Database/delete()``.
+    ///
+    /// - Throws: `invalidDatabaseName` (400); `notOwner` (403); `databaseNotFound`, and `notAStore` for a directory without a
+    ///   MANIFEST (404); `databaseOpen` (412) when it is open in this process, also if only a blob keeps it so; `ioFailed`
+    ///   (500); `unsupportedFormat` (501) on a network file system; `busy` (503) while another process has it open, be it for
+    ///   reading only. It is as it was then, unless the disk failed while it was taken apart: its name is free then.
+    public func deleteDatabase(named name: String) throws(CofferError) {
+        let name = try DatabaseName(name)
+        do throws(CofferError) {
+            try withClosedDatabase(name) { (path) throws(CofferError) in
+                let store = try LockedStore.open(path: path, access: .readWrite, fileSystem: fileSystem)
+                defer { store.close() }
+                try store.delete()
+            }
+        } catch {
+            throw error.about(Self.subject(name))
+        }
+    }
+
     func storePath(_ name: DatabaseName) -> String {
         directory.appending(component: name.fileName, directoryHint: .isDirectory).path(percentEncoded: false)
     }

@@ -22,6 +22,11 @@ extension Manager {
         try await inBackground { [self] in try existingDatabase(named: name, encryptionKey: encryptionKey) }
     }
 
+    /// Deletes a database that is not open: see the form without `async`.
+    public func deleteDatabase(named name: String) async throws {
+        try await inBackground { [self] in try deleteDatabase(named: name) }
+    }
+
     func inBackground<Value: Sendable>(_ work: @escaping @Sendable () throws -> Value) async throws -> Value {
         if Task.isCancelled { throw CofferError(.cancelled) }
         return try await withCheckedThrowingContinuation { continuation in
