@@ -24,10 +24,27 @@ public final class Manager: Sendable {
         set { storage.withLock { $0 = newValue } }
     }
 
+    /// Whether this process, when it is root, works on stores of other users all the same. Default: false.
+    ///
+    /// **Whoever owns such a store can have the process overwrite any file of the system, and take it over:** SQLite is given
+    /// paths, and the owner of a directory can put a link in the place of a file between a look at it and its opening. So
+    /// root is refused with a 403 (`notOwner`) every store whose MANIFEST or directory is not root's, and every store
+    /// that would be made in a directory of another user. Do such work in a process that is that user, as `coffer` does.
+    ///
+    /// Trust only users who may do on this machine what root may. What is made in their stores is given to them. Without
+    /// root's rights it has no effect, nor on databases that are open. What needs MANIFEST alone is never refused:
+    /// ``allDatabaseNames``, ``storeInfo(named:)``, ``keyBackup(ofDatabaseNamed:encryptionKey:)``.
+    public var unsafelyTrustsStoreOwners: Bool {
+        get { trust.withLock { $0 } == .trusted }
+        set { trust.withLock { $0 = newValue ? .trusted : .refused } }
+    }
+
     private let storage = Lock(StorageType.sqlite)
+    private let trust = Lock(OtherOwners.refused)
     /// Where ``backgroundTell(databaseNamed:_:onFailure:)`` does what it is told.
     let background = DispatchQueue(label: "coffer.background", qos: .utility)
     let fileSystem: any FileSystem
+    var otherOwners: OtherOwners { trust.withLock { $0 } }
     let passwordCost: PasswordCost
     private let attachmentBatchCount: Int
     private let adjustDigest: @Sendable (ContentDigest) -> ContentDigest
@@ -84,7 +101,8 @@ public final class Manager: Sendable {
     ///   - name: lower-case ASCII letters, digits and `_$()+-/`, the first a letter; shorter than 240 bytes.
     ///   - options: see there. Without any, a database that must exist is opened, unencrypted.
     /// - Throws: `invalidDatabaseName` and `invalidKey` (400); `wrongKey`, `keyRequired` and `notEncrypted` (401);
-    ///   `databaseNotFound` and `notAStore` (404); `storageTypeUnavailable` (406); `damaged` (500);
+    ///   `notOwner` (403) for another user's store, see ``unsafelyTrustsStoreOwners`` too; `databaseNotFound` and
+    ///   `notAStore` (404); `storageTypeUnavailable` (406); `damaged` (500);
     ///   `encryptionUnavailable` and `unsupportedFormat` (501); `busy` (503) while another process has it open.
     public func openDatabase(named name: String, options: DatabaseOptions = DatabaseOptions()) throws(CofferError)
         -> Database
@@ -153,7 +171,7 @@ public final class Manager: Sendable {
             let opener = StoreOpener(
                 path: path, subject: Self.subject(name), options: options,
                 settings: StorageSettings(
-                    options, passwordCost: passwordCost, fileSystem: fileSystem,
+                    options, passwordCost: passwordCost, otherOwners: otherOwners, fileSystem: fileSystem,
                     attachmentBatchCount: attachmentBatchCount, adjustDigest: adjustDigest))
             while true {
                 if let identity = try orNilWhenMissing({ () throws(CofferError) in try StoreIdentity(path: path) }) {

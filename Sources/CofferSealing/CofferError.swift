@@ -96,7 +96,7 @@ extension CofferError {
         public static let readOnly = Code(.readOnly)
         /// A validation function refused the revision. Status 403.
         public static let rejected = Code(.rejected)
-        /// The store belongs to another user of the machine. Status 403.
+        /// The store belongs to another user of the machine; root, too, is refused that unless told otherwise. Status 403.
         public static let notOwner = Code(.notOwner)
         /// There is no database of that name. Status 404.
         public static let databaseNotFound = Code(.databaseNotFound)

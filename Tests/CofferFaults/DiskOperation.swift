@@ -19,7 +19,7 @@ package enum DiskOperation: Sendable, Equatable {
     case exchange(Place, with: Place)
     case unlink(Place)
     case removeDirectory(Place)
-    case setOwner(Place)
+    case setOwner(Int)
     case setPermissions(Int)
 
     /// A file that the database library writes has this content since, or is gone: no step, but seen between two of them.

@@ -248,10 +248,17 @@ package final class RecordingFileSystem: FileSystem {
         }
     }
 
-    package func setOwner(_ owner: FileOwner, of name: String, in directory: Directory) throws(CofferError) {
-        try step("chown \(name)") { () throws(CofferError) in
-            try system.setOwner(owner, of: name, in: directory)
-            return ((), .setOwner(try place(name, directory)))
+    package func setOwner(_ owner: FileOwner, of file: File) throws(CofferError) {
+        try step("chown of a file") { () throws(CofferError) in
+            try system.setOwner(owner, of: file)
+            return ((), .setOwner(node(try system.status(of: file).identity)))
+        }
+    }
+
+    package func setOwner(_ owner: FileOwner, of directory: Directory) throws(CofferError) {
+        try step("chown of a directory") { () throws(CofferError) in
+            try system.setOwner(owner, of: directory)
+            return ((), .setOwner(node(try system.status(of: directory).identity)))
         }
     }
 

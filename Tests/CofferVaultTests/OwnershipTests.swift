@@ -43,18 +43,18 @@ struct OwnershipTests {
         }
     }
 
-    @Test("stays the owner of everything when root recovers it")
+    @Test("stays the owner of everything when a root that trusts them recovers it")
     func recoveredByRoot() throws {
         let generation = try "\(scratch.store)/\(Manifest.read(path: scratch.store).generationName)"
         try FileManager.default.removeItem(atPath: generation + "/attachments")
-        #expect(try openStore(at: scratch.store))
+        #expect(try openStore(at: scratch.store, otherOwners: .trusted))
         #expect(try isTidy(scratch.store))
         #expect(try owners == [[user, group]])
     }
 
     @Test("goes on using it after root did")
     func usedByTheOwner() async throws {
-        #expect(try openStore(at: scratch.store))
+        #expect(try openStore(at: scratch.store, otherOwners: .trusted))
         await #expect(processExitsWith: .success) { [path = scratch.store as String] in
             try act(as: user)
             try #require(try !openStore(at: path))
@@ -108,6 +108,58 @@ struct OwnershipTests {
         }
         #expect(scratch.names == ["new.coffer", "people.coffer"])
         #expect(try owners == [[user, group]])
+    }
+
+    // MARK: Root
+
+    @Test("keeps root out of it unless root trusts them: 403, and no byte is changed")
+    func root() throws {
+        let before = scratch.snapshot
+        for access in [LockedStore.Access.readOnly, .readWrite, .restoring] {
+            #expect(throws: CofferError(.notOwner)) { try LockedStore.open(path: scratch.store, access: access) }
+        }
+        #expect(scratch.snapshot == before)
+        #expect(try Manifest.read(path: scratch.store).isEncrypted)
+        for access in [LockedStore.Access.readOnly, .readWrite, .restoring] {
+            try LockedStore.open(path: scratch.store, access: access, otherOwners: .trusted).close()
+        }
+    }
+
+    @Test("is whoever has any of MANIFEST, the store's directory and the generation's", arguments: 0..<3)
+    func parts(part: Int) throws {
+        let generation = try Manifest.read(path: scratch.store).generationName
+        for name in [""] + (try FileManager.default.subpathsOfDirectory(atPath: scratch.store)) {
+            #expect(lchown("\(scratch.store)/\(name)", 0, 0) == 0)
+        }
+        #expect(lchown("\(scratch.store)/" + ["MANIFEST", "", generation][part], user, group) == 0)
+        #expect(throws: CofferError(.notOwner)) { try openStore(at: scratch.store) }
+        #expect(try openStore(at: scratch.store, otherOwners: .trusted))
+    }
+
+    @Test("of a directory keeps root from making a store in it: 403, and nothing is there")
+    func folder() throws {
+        let folder = scratch.path + "/theirs"
+        #expect(mkdir(folder, 0o755) == 0 && lchown(folder, user, group) == 0)
+        #expect(throws: CofferError(.notOwner)) { try makeStore(at: folder + "/new.coffer") }
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder).isEmpty)
+        try makeStore(at: folder + "/new.coffer", otherOwners: .trusted)
+        #expect(try !openStore(at: folder + "/new.coffer"))
+    }
+
+    @Test("gets the file that was made for them, whatever has its name by then, and no file with a second name")
+    func handing() throws {
+        let system = SystemFileSystem()
+        let directory = try system.openDirectory(path: scratch.path)
+        let made = try system.createFile("made", in: directory)
+        let other = try system.createFile("other", in: directory)
+        #expect(rename("\(scratch.path)/other", "\(scratch.path)/made") == 0)
+        try system.hand(made, to: FileOwner(user: user, group: group))
+        #expect(try system.status(of: made).owner == FileOwner(user: user, group: group))
+        #expect(try system.status(of: other).owner == FileOwner(user: 0, group: 0))
+
+        #expect(link("\(scratch.path)/made", "\(scratch.path)/second") == 0)
+        #expect(throws: CofferError(.notOwner)) { try system.hand(other, to: FileOwner(user: user, group: group)) }
+        #expect(try system.status(of: other).owner == FileOwner(user: 0, group: 0))
     }
 }
 

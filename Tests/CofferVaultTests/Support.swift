@@ -59,19 +59,23 @@ func readBinding(at path: String) -> UInt64? {
 
 /// Makes a store and closes it.
 func makeStore(
-    at path: String, key: SymmetricKey? = rawKey(), fileSystem: any FileSystem = SystemFileSystem()
+    at path: String, key: SymmetricKey? = rawKey(), otherOwners: OtherOwners = .refused,
+    fileSystem: any FileSystem = SystemFileSystem()
 ) throws(CofferError) {
     try LockedStore.create(
-        path: path, key: key, passwordCost: cheap, fileSystem: fileSystem, buildDatabase: buildStandIn
+        path: path, key: key, passwordCost: cheap, otherOwners: otherOwners, fileSystem: fileSystem,
+        buildDatabase: buildStandIn
     ).store.close()
 }
 
 /// Opens a store as the database layer does, recovery included, and closes it. Returns whether it had to recover.
 @discardableResult
 func openStore(
-    at path: String, key: SymmetricKey? = rawKey(), fileSystem: any FileSystem = SystemFileSystem()
+    at path: String, key: SymmetricKey? = rawKey(), otherOwners: OtherOwners = .refused,
+    fileSystem: any FileSystem = SystemFileSystem()
 ) throws(CofferError) -> Bool {
-    let store = try LockedStore.open(path: path, access: .readWrite, fileSystem: fileSystem)
+    let store = try LockedStore.open(
+        path: path, access: .readWrite, otherOwners: otherOwners, fileSystem: fileSystem)
     defer { store.close() }
     let unlocked = try store.readManifest().unlock(with: key)
     let database = try store.generation(of: unlocked).databasePath

@@ -28,7 +28,7 @@ struct Backup {
         let (store, _) = try LockedStore.create(
             path: path, key: key, passwordCost: storage.settings.passwordCost,
             attachmentNames: key == nil ? .sha1 : storage.manifest.manifest.attachmentNames,
-            fileSystem: storage.settings.fileSystem
+            otherOwners: storage.settings.otherOwners, fileSystem: storage.settings.fileSystem
         ) { (new) throws(CofferError) in
             result = try fill(new)
             try monitor.checkCancelled()

@@ -26,9 +26,10 @@ extension Database {
     ///   - url: where the copy shall be; its directory must exist. A manager finds it if its name ends in `.coffer`.
     ///   - encryptionKey: the key that opens the copy. It has no default: nil makes a copy that is **not encrypted**.
     /// - Throws: `invalidKey` (400) for an empty password; `invalidArgument` (400) inside a transaction and for what is no
-    ///   file URL; `readOnly` (403); `notAStore` (404) when something else is at `url`; `databaseExists` (412); `damaged`
-    ///   (500), naming it, for a document or attachment that is not what was written; `ioFailed`, `closed` (500); `busy`
-    ///   (503); `noSpace` (507). Nothing is left at `url` then.
+    ///   file URL; `readOnly` (403); `notOwner` (403) for root in another user's directory, see
+    ///   ``Manager/unsafelyTrustsStoreOwners``; `notAStore` (404) when something else is at `url`; `databaseExists` (412);
+    ///   `damaged` (500), naming it, for a document or attachment that is not what was written; `ioFailed`, `closed` (500);
+    ///   `busy` (503); `noSpace` (507). Nothing is left at `url` then.
     @discardableResult
     public func backup(to url: URL, encryptionKey: SymmetricKey?) throws(CofferError) -> BackupResult {
         let backup = try Backup(storage, to: url, encryptionKey, CopyMonitor())

@@ -20,8 +20,8 @@ extension Manager {
     ///     writing.
     ///   - encryptionKey: the key that opens it; nil for a store that is not encrypted.
     /// - Throws: `invalidDatabaseName` and `invalidArgument` (400); `wrongKey`, `keyRequired`, `notEncrypted` (401);
-    ///   `notOwner` (403); `databaseNotFound` and `notAStore` (404) for what is at `url`, and `notAStore` for something
-    ///   else under the name; `databaseOpen` (412); `damaged` (500), naming it, for anything in the store that is not what
+    ///   `notOwner` (403) for another user's database, whoever has the one at `url`; `databaseNotFound` and `notAStore`
+    ///   (404) for what is at `url`, and `notAStore` for something else under the name; `databaseOpen` (412); `damaged` (500), naming it, for anything in the store that is not what
     ///   was written; `unsupportedFormat` (501), also where the file system can't exchange two names; `busy` (503);
     ///   `noSpace` (507). The database that was there is as it was then.
     public func replaceDatabase(
@@ -49,8 +49,9 @@ extension Manager {
         try makeDirectory()
         try withClosedDatabase(name) { (path) throws(CofferError) in
             do throws(CofferError) {
-                try LockedStore.replace(path: path, withCopyOf: source, fileSystem: fileSystem) {
-                    (manifest) throws(CofferError) in
+                try LockedStore.replace(
+                    path: path, withCopyOf: source, otherOwners: otherOwners, fileSystem: fileSystem
+                ) { (manifest) throws(CofferError) in
                     try manifest.unlock(with: key)
                 } prepare: { (copy, manifest) throws(CofferError) in
                     try InstalledCopy(copy, manifest, subject: "the store to be installed").prepare()

@@ -82,7 +82,8 @@ extension Manager {
     private func restore(
         _ backup: UnlockedManifest, inStoreAt path: String, _ subject: String
     ) throws(CofferError) -> UnlockedManifest {
-        let store = try LockedStore.open(path: path, access: .restoring, fileSystem: fileSystem)
+        let store = try LockedStore.open(
+            path: path, access: .restoring, otherOwners: otherOwners, fileSystem: fileSystem)
         defer { store.close() }
         let sequence = try store.checkMayRestore(backup)
         let files = try store.generation(of: backup)

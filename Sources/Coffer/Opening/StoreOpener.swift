@@ -18,7 +18,7 @@ struct StoreOpener {
     func open() throws(CofferError) -> Storage {
         let store = try LockedStore.open(
             path: path, access: options.readOnly ? .readOnly : .readWrite, timeout: options.lockTimeout,
-            fileSystem: settings.fileSystem)
+            otherOwners: settings.otherOwners, fileSystem: settings.fileSystem)
         do throws(CofferError) {
             let manifest = try store.readManifest().unlock(with: options.encryptionKey)
             return try open(store, manifest)
@@ -35,7 +35,8 @@ struct StoreOpener {
         do throws(CofferError) {
             (store, manifest) = try LockedStore.create(
                 path: path, key: options.encryptionKey, passwordCost: settings.passwordCost,
-                attachmentNames: options.keyedNames ? .keyed : .sha1, fileSystem: settings.fileSystem
+                attachmentNames: options.keyedNames ? .keyed : .sha1, otherOwners: settings.otherOwners,
+                fileSystem: settings.fileSystem
             ) { (new) throws(CofferError) in
                 try Schema.build(at: new.databasePath, subject: subject, key: new.databaseKey, new.manifest)
             }

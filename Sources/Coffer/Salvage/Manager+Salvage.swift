@@ -27,7 +27,7 @@ extension Manager {
     ///   - newKey: what opens the new store. Default: nil, the same key.
     /// - Returns: what is in the new store, and what was lost: see ``Salvage/losses``.
     /// - Throws: `invalidDatabaseName`, `invalidKey` and `invalidArgument` (400); `wrongKey`, `keyRequired`, `notEncrypted`
-    ///   (401); `databaseNotFound` and `notAStore` (404), the latter also when something else is at `url`; `databaseExists` and
+    ///   (401); `notOwner` (403); `databaseNotFound` and `notAStore` (404), the latter also when something else is at `url`; `databaseExists` and
     ///   `databaseOpen` (412); `damaged` (500) for a MANIFEST that is damaged, for a store without the directory that it names,
     ///   and for another store's database file; `encryptionUnavailable` and `unsupportedFormat` (501); `busy` (503); `noSpace`
     ///   (507). Nothing is left at `url` then.
@@ -65,7 +65,8 @@ extension Manager {
         let target = url.path(percentEncoded: false)
         return try withClosedDatabase(name) { (path) throws(CofferError) in
             do throws(CofferError) {
-                let store = try LockedStore.open(path: path, access: .readOnly, fileSystem: fileSystem)
+                let store = try LockedStore.open(
+                    path: path, access: .readOnly, otherOwners: otherOwners, fileSystem: fileSystem)
                 defer { store.close() }
                 return try salvage(store, store.readManifest().unlock(with: key), target, newKey, monitor)
             } catch {
@@ -87,7 +88,8 @@ extension Manager {
         var result: Salvage?
         let (new, _) = try LockedStore.create(
             path: target, key: key, passwordCost: passwordCost,
-            attachmentNames: key == nil ? .sha1 : manifest.manifest.attachmentNames, fileSystem: fileSystem
+            attachmentNames: key == nil ? .sha1 : manifest.manifest.attachmentNames, otherOwners: otherOwners,
+            fileSystem: fileSystem
         ) { (new) throws(CofferError) in
             result = try salvager.fill(new)
             try monitor.checkCancelled()

@@ -16,13 +16,14 @@ struct StorageSettings: Sendable {
     /// Readers' connections that are kept when nobody reads.
     var idleReaderLimit: Int
     var passwordCost: PasswordCost
+    let otherOwners: OtherOwners
     var fileSystem: any FileSystem
     var attachmentBatchCount: Int
     var adjustDigest: @Sendable (ContentDigest) -> ContentDigest
 
     init(
-        _ options: DatabaseOptions, passwordCost: PasswordCost, fileSystem: any FileSystem, attachmentBatchCount: Int,
-        adjustDigest: @escaping @Sendable (ContentDigest) -> ContentDigest
+        _ options: DatabaseOptions, passwordCost: PasswordCost, otherOwners: OtherOwners, fileSystem: any FileSystem,
+        attachmentBatchCount: Int, adjustDigest: @escaping @Sendable (ContentDigest) -> ContentDigest
     ) {
         durability = options.durability
         busyTimeout = options.busyTimeout
@@ -31,6 +32,7 @@ struct StorageSettings: Sendable {
         checkpointFrameCount = options.checkpointFrameCount
         idleReaderLimit = options.idleReaderLimit
         self.passwordCost = passwordCost
+        self.otherOwners = otherOwners
         self.fileSystem = fileSystem
         self.attachmentBatchCount = attachmentBatchCount
         self.adjustDigest = adjustDigest

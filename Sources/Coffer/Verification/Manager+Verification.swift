@@ -13,8 +13,8 @@ extension Manager {
     ///   - name: see ``openDatabase(named:options:)``.
     ///   - encryptionKey: a key that opens it; nil where it is not encrypted.
     ///   - level: how much is looked at. ``VerificationLevel/everything`` reads every byte of the store.
-    /// - Throws: `invalidDatabaseName` (400); `wrongKey`, `keyRequired`, `notEncrypted` (401); `databaseNotFound` and
-    ///   `notAStore` (404); `encryptionUnavailable` and `unsupportedFormat` (501); `busy` (503) while another process has it open
+    /// - Throws: `invalidDatabaseName` (400); `wrongKey`, `keyRequired`, `notEncrypted` (401); `notOwner` (403);
+    ///   `databaseNotFound` and `notAStore` (404); `encryptionUnavailable` and `unsupportedFormat` (501); `busy` (503) while another process has it open
     ///   for writing. A MANIFEST that is damaged is a finding: nothing else of the store can be looked at then.
     public func verifyDatabase(
         named name: String, encryptionKey: SymmetricKey? = nil, level: VerificationLevel = .everything
@@ -47,7 +47,8 @@ extension Manager {
             return try database.verify(level, monitor)
         }
         do throws(CofferError) {
-            let store = try LockedStore.open(path: path, access: .readOnly, fileSystem: fileSystem)
+            let store = try LockedStore.open(
+                path: path, access: .readOnly, otherOwners: otherOwners, fileSystem: fileSystem)
             defer { store.close() }
             return try verify(store, key, level, monitor, subject: Self.subject(name))
         } catch {

@@ -55,7 +55,7 @@ extension AttachmentStore {
 
     private func createAnnouncement(_ name: String, in incoming: Directory) throws(CofferError) -> File {
         let file = try fileSystem.createFile(name, in: incoming)
-        try fileSystem.hand(file, called: name, in: incoming, to: owner)
+        try fileSystem.hand(file, to: owner)
         return file
     }
 }

@@ -40,7 +40,7 @@ extension AttachmentStore {
             throw error
         }
         do throws(CofferError) {
-            try fileSystem.hand(file, called: name, in: incoming, to: owner)
+            try fileSystem.hand(file, to: owner)
         } catch {
             try? fileSystem.unlink(name, in: incoming)
             throw error

@@ -72,7 +72,7 @@ extension StagedAttachment {
     ) throws(CofferError) {
         state.stage = .placing(bytes, as: name, announcement)
         let file = try store.createFile(replacing: name, in: attachments)
-        try store.fileSystem.hand(file, called: name, in: attachments, to: store.owner)
+        try store.fileSystem.hand(file, to: store.owner)
         try store.write(bytes, to: file)
         state.stage = .installed(as: name, announcement)
         keepOpen(file, &state)

@@ -28,7 +28,9 @@ package struct FileOwner: Sendable, Hashable {
     /// The user that this process acts as.
     package static var currentUser: UInt32 { geteuid() }
 
-    package static var isRoot: Bool { currentUser == 0 }
+    static let root: UInt32 = 0
+
+    package static var isRoot: Bool { currentUser == root }
 }
 
 /// What a name in a directory is.
@@ -43,6 +45,8 @@ package struct FileStatus: Sendable, Equatable {
     package let owner: FileOwner
     /// The lower 12 bits of the mode.
     package let permissions: UInt16
+    /// How many names it has; of a directory, whatever the file system counts.
+    package let linkCount: Int
 
     init(_ status: stat) {
         kind =
@@ -57,6 +61,7 @@ package struct FileStatus: Sendable, Equatable {
         byteCount = Int(status.st_size)
         owner = FileOwner(user: status.st_uid, group: status.st_gid)
         permissions = UInt16(truncatingIfNeeded: status.st_mode & 0o7777)
+        linkCount = Int(clamping: status.st_nlink)
     }
 }
 

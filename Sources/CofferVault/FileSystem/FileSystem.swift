@@ -52,8 +52,11 @@ package protocol FileSystem: Sendable {
     /// Removes an empty directory.
     func removeDirectory(_ name: FileName, in parent: Directory) throws(CofferError)
 
-    /// Gives a file or directory to another user, which only root can.
-    func setOwner(_ owner: FileOwner, of name: String, in directory: Directory) throws(CofferError)
+    /// Gives a file to another user, which only root can.
+    func setOwner(_ owner: FileOwner, of file: File) throws(CofferError)
+
+    /// Gives a directory to another user, which only root can.
+    func setOwner(_ owner: FileOwner, of directory: Directory) throws(CofferError)
 
     /// Sets the file's permission bits.
     func setPermissions(_ permissions: UInt16, of file: File) throws(CofferError)
@@ -121,19 +124,38 @@ extension FileSystem {
         }
     }
 
-    /// Gives `name` to `owner` when this process is root and it isn't theirs yet, so that what an operator does as root
-    /// doesn't lock the app out.
-    package func hand(_ name: String, in directory: Directory, to owner: FileOwner) throws(CofferError) {
-        guard FileOwner.isRoot, let status = try status(of: name, in: directory), status.owner != owner else { return }
-        try setOwner(owner, of: name, in: directory)
+    /// Gives a file that was just made to `owner` when this process is root and it isn't theirs yet, so that what an operator
+    /// does as root doesn't lock the app out.
+    ///
+    /// Never by its name, which may mean another file by now, and never a file of somebody else's or one with a second name.
+    package func hand(_ file: File, to owner: FileOwner) throws(CofferError) {
+        guard FileOwner.isRoot else { return }
+        let status = try status(of: file)
+        guard status.owner != owner else { return }
+        guard status.kind == .file, status.linkCount <= 1, status.owner.user == FileOwner.root else {
+            throw CofferError(.notOwner, of: file.path, "it is not the file that was made, and is not given away")
+        }
+        try setOwner(owner, of: file)
     }
 
-    /// The same for a file that is open already, whose name need not be looked up then.
-    func hand(
-        _ file: File, called name: String, in directory: Directory, to owner: FileOwner
-    ) throws(CofferError) {
-        guard FileOwner.isRoot, try status(of: file).owner != owner else { return }
-        try setOwner(owner, of: name, in: directory)
+    /// The same for a directory that was just made.
+    func hand(_ directory: Directory, to owner: FileOwner) throws(CofferError) {
+        guard FileOwner.isRoot else { return }
+        let status = try status(of: directory)
+        guard status.owner != owner else { return }
+        guard status.owner.user == FileOwner.root else {
+            throw CofferError(
+                .notOwner, of: directory.path, "it is not the directory that was made, and is not given away")
+        }
+        try setOwner(owner, of: directory)
+    }
+
+    /// Makes a directory for `owner`, and opens it.
+    func makeDirectory(_ name: String, in parent: Directory, for owner: FileOwner) throws(CofferError) -> Directory {
+        try makeDirectory(name, in: parent)
+        let directory = try openDirectory(name, in: parent)
+        try hand(directory, to: owner)
+        return directory
     }
 }
 

@@ -82,10 +82,12 @@ package struct SystemFileSystem: FileSystem {
         }
     }
 
-    package func setOwner(_ owner: FileOwner, of name: String, in directory: Directory) throws(CofferError) {
-        try attempt("chown", directory.path(of: name)) {
-            unsafe fchownat(directory.descriptor, name, owner.user, owner.group, AT_SYMLINK_NOFOLLOW)
-        }
+    package func setOwner(_ owner: FileOwner, of file: File) throws(CofferError) {
+        try attempt("chown", file.path) { fchown(file.descriptor, owner.user, owner.group) }
+    }
+
+    package func setOwner(_ owner: FileOwner, of directory: Directory) throws(CofferError) {
+        try attempt("chown", directory.path) { fchown(directory.descriptor, owner.user, owner.group) }
     }
 
     package func setPermissions(_ permissions: UInt16, of file: File) throws(CofferError) {

@@ -37,7 +37,7 @@ extension LockedStore {
     /// Returns the store, locked for writing, and its manifest. Costs one derivation.
     ///
     /// Throws `databaseExists` (412) when there is a store, `notAStore` (404) when there is something else, which is left
-    /// alone, `invalidKey` (400) for an empty password, `invalidArgument` (400) for a cost out of bounds or keyed names
+    /// alone, `notOwner` (403) for root in a directory of another user unless these are trusted, `invalidKey` (400) for an empty password, `invalidArgument` (400) for a cost out of bounds or keyed names
     /// without a key, `unsupportedFormat` (501) on a file system that can't do it, `ioFailed` (500) when the directory it
     /// shall be in is missing, and what `buildDatabase` throws. Nothing is left behind then.
     package static func create(
@@ -45,11 +45,11 @@ extension LockedStore {
         key: SymmetricKey?,
         passwordCost: PasswordCost = .standard,
         attachmentNames: Manifest.AttachmentNames = .sha1,
+        otherOwners: OtherOwners = .refused,
         fileSystem: any FileSystem = SystemFileSystem(),
         buildDatabase: (NewStore) throws(CofferError) -> Void
     ) throws(CofferError) -> (store: LockedStore, manifest: UnlockedManifest) {
-        let location = try locationForCreating(path, fileSystem)
-        try refuseNetwork(location.parent, fileSystem)
+        let location = try locationForCreating(path, otherOwners, fileSystem)
         try requireFree(location)
         let unlocked = try UnlockedManifest.new(
             key: key, cost: passwordCost, attachmentNames: attachmentNames, at: UInt64(max(0, time(nil))))
@@ -58,7 +58,8 @@ extension LockedStore {
         let (lock, sibling) = try Sibling.make(beside: location)
         var place = sibling
         do {
-            try unlocked.build(in: LockedStore(lock, at: sibling, access: .readWrite), buildDatabase)
+            let store = LockedStore(lock, at: sibling, access: .readWrite, otherOwners: otherOwners)
+            try unlocked.build(in: store, buildDatabase)
             try place.move(to: location)
             try fileSystem.synchronize(location.parent)
         } catch {
@@ -66,18 +67,24 @@ extension LockedStore {
             lock.unlock()
             throw error
         }
-        return (LockedStore(lock, at: location, access: .readWrite), unlocked)
+        return (LockedStore(lock, at: location, access: .readWrite, otherOwners: otherOwners), unlocked)
     }
 
+    /// A place where a store may be made.
     static func locationForCreating(
-        _ path: String, _ fileSystem: any FileSystem
+        _ path: String, _ otherOwners: OtherOwners, _ fileSystem: any FileSystem
     ) throws(CofferError) -> StoreLocation {
+        let location: StoreLocation
         do {
-            return try StoreLocation(path: path, fileSystem: fileSystem)
+            location = try StoreLocation(path: path, fileSystem: fileSystem)
         } catch {
             guard error.code == .databaseNotFound else { throw error }
             throw CofferError(.ioFailed, of: path, "the directory that it shall be in is missing", cause: error.cause)
         }
+        try refuseNetwork(location.parent, fileSystem)
+        // Its owner can put something else in the place of what is being made.
+        try otherOwners.admit(fileSystem.status(of: location.parent).owner, of: location.parent.path)
+        return location
     }
 
     /// Throws when the name is taken, and says by what.

@@ -50,7 +50,8 @@ extension LockedStore {
     /// `attachments/` and `incoming/` may be missing, since some tools that copy a store leave out empty directories;
     /// recovery makes them again.
     ///
-    /// Throws `damaged` (500), naming the part, for any other.
+    /// Throws `damaged` (500), naming the part, for any other; `notOwner` (403) for root where the directory is another user's,
+    /// unless these are trusted.
     package func generation(of unlocked: UnlockedManifest) throws(CofferError) -> Generation {
         try checkOpen()
         let generation = Generation(directory: try openPart(unlocked.manifest.generationName))
@@ -73,7 +74,7 @@ extension LockedStore {
     /// The generation that `unlocked` names, whatever of its parts is missing or not what it must be: for who takes from a
     /// damaged store what is left.
     ///
-    /// Throws `damaged` (500) when there is no such directory.
+    /// Throws `damaged` (500) when there is no such directory, `notOwner` (403) as ``generation(of:)``.
     package func remains(of unlocked: UnlockedManifest) throws(CofferError) -> Generation {
         try checkOpen()
         return Generation(directory: try openPart(unlocked.manifest.generationName))
@@ -81,7 +82,9 @@ extension LockedStore {
 
     private func openPart(_ name: String) throws(CofferError) -> Directory {
         do {
-            return try fileSystem.openDirectory(name, in: directory)
+            let part = try fileSystem.openDirectory(name, in: directory)
+            try otherOwners.admit(fileSystem.status(of: part).owner, of: part.path)
+            return part
         } catch {
             let path = directory.path(of: name)
             switch error.systemErrorNumber {

@@ -58,17 +58,11 @@ package final class GenerationBuilder: Sendable {
         self.owner = owner
         let name = manifest.manifest.generationName
         do throws(CofferError) {
-            try fileSystem.makeDirectory(name, in: store.directory)
-            try fileSystem.hand(name, in: store.directory, to: owner)
-            generation = Generation(directory: try fileSystem.openDirectory(name, in: store.directory))
-            for name in [Generation.attachmentsName, Generation.incomingName] {
-                try fileSystem.makeDirectory(name, in: generation.directory)
-                try fileSystem.hand(name, in: generation.directory, to: owner)
-            }
-            _ = try fileSystem.createFile(Generation.databaseName, in: generation.directory)
-            try fileSystem.hand(Generation.databaseName, in: generation.directory, to: owner)
-            contents = try fileSystem.openDirectory(Generation.attachmentsName, in: generation.directory)
-            incoming = try fileSystem.openDirectory(Generation.incomingName, in: generation.directory)
+            let directory = try fileSystem.makeDirectory(name, in: store.directory, for: owner)
+            generation = Generation(directory: directory)
+            contents = try fileSystem.makeDirectory(Generation.attachmentsName, in: directory, for: owner)
+            incoming = try fileSystem.makeDirectory(Generation.incomingName, in: directory, for: owner)
+            try fileSystem.hand(fileSystem.createFile(Generation.databaseName, in: directory), to: owner)
             synchronizesAtOnce = try fileSystem.reportsFailedWrites(contents)
             attachments = try AttachmentStore(store, manifest, generation, owner: owner) { $0 }
         } catch {
@@ -91,7 +85,7 @@ package final class GenerationBuilder: Sendable {
         let name = try attachments.naming.name(of: reader.content.sha1)
         let file = try fileSystem.createFile(name, in: contents)
         do throws(CofferError) {
-            try fileSystem.hand(name, in: contents, to: owner)
+            try fileSystem.hand(file, to: owner)
             let encryptor = try attachments.encryption.map { (encryption) throws(CofferError) in
                 try CobblestoneEncryptor(key: encryption.key, context: encryption.context)
             }

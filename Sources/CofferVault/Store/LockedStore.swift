@@ -3,7 +3,7 @@ internal import Synchronization
 
 /// A store that nobody else writes while this value lives: the directory, open and locked.
 ///
-/// Opening goes step by step, and none is skipped by the types: ``open(path:access:timeout:fileSystem:)`` →
+/// Opening goes step by step, and none is skipped by the types: ``open(path:access:timeout:otherOwners:fileSystem:)`` →
 /// ``readManifest()`` → ``Manifest/unlock(with:)`` → ``generation(of:)``; then the layer above proves the database
 /// itself and, where ``isStale(_:bindingSequence:)`` says so, ``recover(_:attachmentHasRow:updatingBindingRow:)`` finishes what a killed
 /// process left. Nothing on the disk changes before that last step.
@@ -21,6 +21,8 @@ package final class LockedStore: Sendable {
     }
 
     package let access: Access
+    /// What was said about them when it was opened.
+    let otherOwners: OtherOwners
     let location: StoreLocation
     let directory: Directory
     let lock: StoreLock
@@ -33,12 +35,13 @@ package final class LockedStore: Sendable {
     /// What is known of generations that are not the store's, by their names.
     let notes = Lock<[String: Note]>([:])
 
-    init(_ lock: StoreLock, at location: StoreLocation, access: Access) {
+    init(_ lock: StoreLock, at location: StoreLocation, access: Access, otherOwners: OtherOwners) {
         self.lock = lock
         // A store that was just made was opened under another name.
         directory = lock.directory.renamed(to: location.path)
         self.location = location
         self.access = access
+        self.otherOwners = otherOwners
     }
 
     /// Locks the store at `path`.
@@ -46,10 +49,11 @@ package final class LockedStore: Sendable {
     /// Tries until `timeout` has passed, at least once; the calling thread waits meanwhile. The key is not needed yet.
     ///
     /// Throws `databaseNotFound` (404) when there is nothing of that name, `notAStore` (404) for anything but a directory
-    /// with a MANIFEST, `notOwner` (403) for a store of another user that is to be written or can't be entered,
-    /// `unsupportedFormat` (501) on a network file system, where no lock can be trusted, and `busy` (503) when others hold it.
+    /// with a MANIFEST, `notOwner` (403) for a store of another user that is to be written or can't be entered, and for root
+    /// for any store of another user unless these are trusted, `unsupportedFormat` (501) on a network file system, where no lock can be trusted, and `busy` (503) when others hold it.
     package static func open(
-        path: String, access: Access, timeout: Duration = .zero, fileSystem: any FileSystem = SystemFileSystem()
+        path: String, access: Access, timeout: Duration = .zero, otherOwners: OtherOwners = .refused,
+        fileSystem: any FileSystem = SystemFileSystem()
     ) throws(CofferError) -> LockedStore {
         let location = try StoreLocation(path: path, fileSystem: fileSystem)
         var waiting = Waiting(timeout: timeout)
@@ -62,9 +66,13 @@ package final class LockedStore: Sendable {
             guard access == .readOnly || FileOwner.isRoot || owner.user == FileOwner.currentUser else {
                 throw CofferError(.notOwner, of: path, "it belongs to user \(owner.user)")
             }
+            // MANIFEST can be a second name of a file of root's, where the directory is somebody else's.
+            try otherOwners.admit(owner, of: path)
+            try otherOwners.admit(fileSystem.status(of: directory).owner, of: path)
             let use: LockUse = access == .readOnly ? .reading : .writing
             switch try StoreLock.attempt(directory, at: location, for: use) {
-            case .locked(let lock): return LockedStore(lock, at: location, access: access)
+            case .locked(let lock):
+                return LockedStore(lock, at: location, access: access, otherOwners: otherOwners)
             case .moved: continue
             case .held:
                 guard waiting.again() else {

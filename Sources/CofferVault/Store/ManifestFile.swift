@@ -123,7 +123,7 @@ extension UnlockedManifest {
             throw error.askingForRemoval(of: store.path(of: Self.temporaryFileName), "is in the way of a new manifest")
         }
         let file = try fileSystem.createFile(Self.temporaryFileName, in: store)
-        try fileSystem.hand(Self.temporaryFileName, in: store, to: owner)
+        try fileSystem.hand(file, to: owner)
         try unsafe fileSystem.write(manifest.bytes.span.bytes, to: file)
         try fileSystem.synchronize(file)
     }

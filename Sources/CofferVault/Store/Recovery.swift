@@ -115,8 +115,7 @@ extension LockedStore {
         var isChanged = false
         for name in [Generation.attachmentsName, Generation.incomingName]
         where try fileSystem.status(of: name, in: generation.directory) == nil {
-            try fileSystem.makeDirectory(name, in: generation.directory)
-            try fileSystem.hand(name, in: generation.directory, to: owner)
+            _ = try fileSystem.makeDirectory(name, in: generation.directory, for: owner)
             isChanged = true
         }
         if isChanged { try fileSystem.synchronize(generation.directory) }

@@ -16,28 +16,29 @@ extension LockedStore {
     /// whatever happens, a power cut included, there is the one or the other at `path`, whole.
     ///
     /// Throws `databaseNotFound` and `notAStore` (404) of what is at `source`, or for something else at `path`, `busy` (503)
-    /// when another process has one of the two open, `notOwner` (403), `noSpace` (507), `ioFailed` (500),
+    /// when another process has one of the two open, `notOwner` (403) as creating and opening at `path` do, `noSpace` (507), `ioFailed` (500),
     /// `unsupportedFormat` (501) where the file system can't exchange two names, and what `check` and `prepare` throw.
     /// What was at `path` is there as it was then.
     package static func replace(
-        path: String, withCopyOf source: String, fileSystem: any FileSystem = SystemFileSystem(),
+        path: String, withCopyOf source: String, otherOwners: OtherOwners = .refused,
+        fileSystem: any FileSystem = SystemFileSystem(),
         check: (Manifest) throws(CofferError) -> UnlockedManifest,
         prepare: (LockedStore, UnlockedManifest) throws(CofferError) -> Void
     ) throws(CofferError) {
-        let original = try open(path: source, access: .readOnly, fileSystem: fileSystem)
+        // Whoever it belongs to: it is copied by descriptors, and SQLite is given the path of the copy.
+        let original = try open(path: source, access: .readOnly, otherOwners: .trusted, fileSystem: fileSystem)
         defer { original.close() }
         let manifest = try check(original.readManifest())
         let generation = try original.generation(of: manifest)
 
-        let location = try locationForCreating(path, fileSystem)
-        try refuseNetwork(location.parent, fileSystem)
-        let replaced = try existingStore(at: location)
+        let location = try locationForCreating(path, otherOwners, fileSystem)
+        let replaced = try existingStore(at: location, otherOwners)
         defer { replaced?.close() }
         Sibling.removeLeftovers(beside: location)
         let (lock, sibling) = try Sibling.make(beside: location)
         var isUndone = true
         do {
-            let copy = LockedStore(lock, at: sibling, access: .readWrite)
+            let copy = LockedStore(lock, at: sibling, access: .readWrite, otherOwners: otherOwners)
             try original.copy(generation, of: manifest.manifest, to: copy)
             try prepare(copy, manifest)
             try copy.synchronizeAll()
@@ -56,9 +57,12 @@ extension LockedStore {
     }
 
     /// The store that is to be replaced, locked; nil when the name is free.
-    private static func existingStore(at location: StoreLocation) throws(CofferError) -> LockedStore? {
+    private static func existingStore(
+        at location: StoreLocation, _ otherOwners: OtherOwners
+    ) throws(CofferError) -> LockedStore? {
         guard try location.status() != nil else { return nil }
-        return try open(path: location.path, access: .readWrite, fileSystem: location.fileSystem)
+        return try open(
+            path: location.path, access: .readWrite, otherOwners: otherOwners, fileSystem: location.fileSystem)
     }
 
     /// Copies what belongs to the store: MANIFEST, the database with its log, and contents.

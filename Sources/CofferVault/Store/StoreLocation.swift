@@ -83,7 +83,7 @@ package struct StoreIdentity: Sendable, Hashable {
 
     /// The identity of the directory at `path`, learned without locking it or opening anything in it.
     ///
-    /// Throws as ``LockedStore/open(path:access:timeout:fileSystem:)`` does when there is no store. A directory is not
+    /// Throws as ``LockedStore/open(path:access:timeout:otherOwners:fileSystem:)`` does when there is no store. A directory is not
     /// looked into, so having an identity doesn't make it a store.
     package init(path: String, fileSystem: any FileSystem = SystemFileSystem()) throws(CofferError) {
         let location = try StoreLocation(path: path, fileSystem: fileSystem)

@@ -120,7 +120,8 @@ struct AttachmentCostTests {
             for name in [""] + (try FileManager.default.subpathsOfDirectory(atPath: scratch.store)) {
                 #expect(lchown("\(scratch.store)/\(name)", 54321, 54322) == 0)
             }
-            let (store, attachments) = try openAttachments(at: scratch.store, key: isEncrypted ? rawKey() : nil)
+            let (store, attachments) = try openAttachments(
+                at: scratch.store, key: isEncrypted ? rawKey() : nil, otherOwners: .trusted)
             defer { store.close() }
             // Also what is only on its way, or was left there by a kill.
             let writer = try attachments.beginStaging()

@@ -108,9 +108,10 @@ func fill(_ buffer: inout [UInt8], _ reading: WholeRead) throws(CofferError) -> 
 /// Opens an existing store and its attachment files. Whoever calls it closes the store.
 func openAttachments(
     at path: String, access: LockedStore.Access = .readWrite, key: SymmetricKey? = rawKey(),
-    fileSystem: any FileSystem = SystemFileSystem(), batchCount: Int = Installation.batchCount
+    otherOwners: OtherOwners = .refused, fileSystem: any FileSystem = SystemFileSystem(),
+    batchCount: Int = Installation.batchCount
 ) throws(CofferError) -> (LockedStore, AttachmentStore) {
-    let store = try LockedStore.open(path: path, access: access, fileSystem: fileSystem)
+    let store = try LockedStore.open(path: path, access: access, otherOwners: otherOwners, fileSystem: fileSystem)
     do throws(CofferError) {
         let manifest = try store.readManifest().unlock(with: key)
         return (store, try AttachmentStore(store, manifest, batchCount: batchCount) { $0 })
