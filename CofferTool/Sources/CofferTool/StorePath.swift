@@ -17,6 +17,9 @@ struct StorePath: Equatable {
     /// The name of the store on the disk.
     let fileName: String
 
+    /// The store's own path.
+    var path: String { folder.appending(path: fileName, directoryHint: .notDirectory).path(percentEncoded: false) }
+
     private static let suffix = ".coffer"
 
     init(_ argument: String) throws(Failure) {

@@ -26,6 +26,12 @@ struct BackupCommand: StoreCommand {
     @Flag(help: "Tell how far it is on standard error, also where that is no terminal.")
     var progress = false
 
+    var stores: [String] { [arguments.store, copy] }
+
+    var keySources: [KeySource] {
+        get throws(Failure) { try [arguments.keySource(), newKey.namedSource()].compactMap(\.self) }
+    }
+
     func run(_ console: Console) throws {
         guard !unencrypted || newKey.newKey == nil else {
             throw Failure.usage("--unencrypted and --new-key exclude each other")

@@ -36,6 +36,7 @@ struct DoctorCommand: ParsableCommand {
         // Without a library there are no stores to look at.
         if !findings.contains(where: { $0.verdict == .problem }) {
             let place = folder ?? FileManager.default.temporaryDirectory.path(percentEncoded: false)
+            try Owner.act(asOneOf: Owner.others(ofFolderAt: place))
             let checks = try StoreChecks(in: place)
             for check in [
                 ("encryption", checks.encryption), ("password", checks.password), ("replacing", checks.replacement),

@@ -24,6 +24,12 @@ struct SalvageCommand: StoreCommand {
     @Flag(help: "Tell how far it is on standard error, also where that is no terminal.")
     var progress = false
 
+    var stores: [String] { [arguments.store, target] }
+
+    var keySources: [KeySource] {
+        get throws(Failure) { try [arguments.keySource(), newKey.namedSource()].compactMap(\.self) }
+    }
+
     func run(_ console: Console) throws {
         let path = try arguments.path()
         let targetPath = try StorePath(target)

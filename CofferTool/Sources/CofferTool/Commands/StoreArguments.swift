@@ -95,13 +95,34 @@ extension StorePath {
 protocol StoreCommand: ParsableCommand {
     var arguments: StoreArguments { get }
 
+    /// The stores that it works on, or makes.
+    var stores: [String] { get }
+
+    /// Where its keys come from, as far as its arguments say that.
+    var keySources: [KeySource] { get throws(Failure) }
+
+    /// Where its other secrets come from, as far as its arguments say that.
+    var textSources: [KeySource] { get throws(Failure) }
+
     /// Does the work, and writes results to `console`.
     func run(_ console: Console) throws
 }
 
 extension StoreCommand {
+    var stores: [String] { [arguments.store] }
+
+    var keySources: [KeySource] {
+        get throws(Failure) { try [arguments.keySource()].compactMap(\.self) }
+    }
+
+    var textSources: [KeySource] {
+        get throws(Failure) { [] }
+    }
+
     func run() throws {
         let console = Console(isJSON: arguments.json)
+        try Owner.act(
+            asOneOf: stores.flatMap(Owner.others(ofStoreAt:)), keys: try keySources, texts: try textSources)
         try run(console)
         try console.flush()
     }

@@ -10,6 +10,7 @@ internal import Darwin
 extension KeySource {
     /// Reads the key. `purpose` is what a prompt asks for, such as `Key of people.coffer`; a new key is asked for twice.
     func key(for purpose: String, isNew: Bool = false) throws(Failure) -> SymmetricKey {
+        if let key = EarlySecrets.key(from: self) { return key }
         let first = try key(from: contents(for: purpose, "key"))
         guard isNew, origin == .prompt else { return first }
         guard try key(from: contents(for: "The same again", "key")) == first else {
@@ -23,6 +24,7 @@ extension KeySource {
         guard encoding == .password else {
             throw Failure.usage("a \(noun) is text: hex+, base64+ and raw+ are for keys")
         }
+        if let text = EarlySecrets.text(from: self) { return text }
         return try text(from: contents(for: purpose, noun), noun)
     }
 

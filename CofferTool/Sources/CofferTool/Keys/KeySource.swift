@@ -2,9 +2,9 @@
 /// `hex+`, `base64+` or `raw+` before it when it is 32 bytes and not a password.
 ///
 /// A secret is never an argument itself. One that was given as an argument all the same is not repeated in messages.
-struct KeySource: Equatable {
+struct KeySource: Hashable {
     /// What the source holds.
-    enum Encoding: Equatable, CaseIterable {
+    enum Encoding: Hashable, CaseIterable {
         /// A password as it stands; one line end after it does not count.
         case password
         /// 64 hexadecimal digits.
@@ -16,7 +16,7 @@ struct KeySource: Equatable {
     }
 
     /// What is read.
-    enum Origin: Equatable {
+    enum Origin: Hashable {
         case prompt
         case file(String)
         case environment(String)

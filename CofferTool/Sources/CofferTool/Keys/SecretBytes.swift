@@ -68,6 +68,22 @@ internal import Darwin
         }
     }
 
+    /// Appends the next `count` bytes of `descriptor`. `name` is what messages call it.
+    mutating func append(_ count: Int, of descriptor: Int32, named name: String) throws(Failure) {
+        try Self.check(byteCount: byteCount + count)
+        let end = byteCount + count
+        while byteCount < end {
+            let rest = unsafe UnsafeMutableRawBufferPointer(rebasing: storage[byteCount..<end])
+            let count = unsafe read(descriptor, rest.baseAddress, rest.count)
+            guard count != 0 else { throw Failure.keyUnavailable("\(name) ends too early") }
+            if count > 0 {
+                byteCount += count
+            } else if errno != EINTR {
+                throw Failure.keyUnavailable(Failure.system(errno, name).message)
+            }
+        }
+    }
+
     private static func check(byteCount: Int) throws(Failure) {
         guard byteCount <= maximumByteCount else {
             throw Failure.unusableKey("a key has at most \(maximumByteCount) bytes")

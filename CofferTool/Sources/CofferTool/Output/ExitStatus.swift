@@ -5,7 +5,7 @@ internal import Darwin
 #endif
 
 /// How the command ends, as scripts see it. These numbers do not change between versions.
-enum ExitStatus: Int32 {
+enum ExitStatus: Int32, Codable {
     case ok = 0
     /// What was asked for did not happen, for a reason that has no number of its own; a missing document is one.
     case failed = 1

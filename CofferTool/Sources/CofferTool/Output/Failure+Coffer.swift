@@ -37,6 +37,7 @@ extension Failure {
         case .otherKeysExist: "--keep-key SOURCE keeps one of them, --drop-other-keys drops them"
         case .busy: "another process has the store open: try again when it is done"
         case .encryptionUnavailable: "install SQLCipher's library: libsqlcipher-dev has it on Debian and Ubuntu"
+        case .notOwner, .ioFailed: Owner.hint
         case .unsupportedFormat: "a newer coffer may open it"
         default: nil
         }

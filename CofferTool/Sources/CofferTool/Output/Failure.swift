@@ -9,7 +9,7 @@ internal import Darwin
 /// Why the command did not do what was asked for: what is printed of it, and the status that the process ends with.
 ///
 /// Nothing here holds the content of a document, a password or the bytes of a key, and no argument that may be one.
-struct Failure: Error {
+struct Failure: Error, Codable {
     /// What happened, to which thing.
     let message: String
 
@@ -28,7 +28,7 @@ struct Failure: Error {
     /// The file that was being read, and the line in it, where the failure is in one.
     var place: Place?
 
-    struct Place: Equatable {
+    struct Place: Equatable, Codable {
         let file: String
         let line: Int
     }
@@ -62,8 +62,8 @@ extension Failure {
         let reason = unsafe strerror(number).map { unsafe String(cString: $0) } ?? "error \(number)"
         let isFull = number == ENOSPC || number == EDQUOT
         return Failure(
-            message: "\(subject): \(reason)", code: isFull ? "noSpace" : "ioFailed", status: isFull ? 507 : 500,
-            exit: isFull ? .noSpace : .failed)
+            message: "\(subject): \(reason)", hint: [EACCES, EPERM].contains(number) ? Owner.hint : nil,
+            code: isFull ? "noSpace" : "ioFailed", status: isFull ? 507 : 500, exit: isFull ? .noSpace : .failed)
     }
 
     /// Somebody pressed ^C, or ended the process in another orderly way.

@@ -7,6 +7,8 @@ struct RotationRun: Sendable {
     let jobCount: Int
     /// Whether the others are still done after one has failed.
     let goesOn: Bool
+    /// Whether receipts are JSON.
+    let isJSON: Bool
 
     /// What came of all stores together.
     struct Summary: Sendable {
@@ -26,22 +28,22 @@ struct RotationRun: Sendable {
             storeCount - rotatedCount - wasRotatedCount - differingCount - dueCount - failures.count
         }
 
-        mutating func add(_ receipt: RotationReceipt) {
-            if receipt.oldGenerationLeft != nil { leftCount += 1 }
-            switch receipt.outcome {
+        mutating func add(_ report: RotationReport) {
+            if report.hasOldGeneration { leftCount += 1 }
+            switch report.kind {
             case .rotated: rotatedCount += 1
-            case .wasRotated(let differences, _):
-                if differences.isEmpty { wasRotatedCount += 1 } else { differingCount += 1 }
+            case .wasRotated: wasRotatedCount += 1
+            case .differs: differingCount += 1
             case .due: dueCount += 1
-            case .failed(let failure) where failure.exit == .cancelled: isCancelled = true
-            case .failed(let failure): failures.append(failure)
+            case .cancelled: isCancelled = true
+            case .failed: if let failure = report.failure { failures.append(failure) }
             }
         }
     }
 
     /// Does it, and hands out each receipt as soon as there is one. Cancelled, it ends with the stores under way, each of
     /// which is as it was or has the new key.
-    func run(_ report: (RotationReceipt) throws -> Void) async throws -> Summary {
+    func run(_ report: (RotationReport) throws -> Void) async throws -> Summary {
         var summary = Summary(storeCount: paths.count)
         try await withThrowingTaskGroup(of: RotationReceipt.self) { group in
             var rest = paths[...]
@@ -51,9 +53,10 @@ struct RotationRun: Sendable {
             }
             for _ in 0..<jobCount { begin() }
             while let receipt = try await group.next() {
-                summary.add(receipt)
+                let result = RotationReport(receipt, isJSON: isJSON)
+                summary.add(result)
                 do {
-                    try report(receipt)
+                    try report(result)
                 } catch {
                     group.cancelAll()
                     throw error

@@ -4,6 +4,7 @@
 
 #include <spawn.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 // Opens a pseudo-terminal. Returns the descriptor of its master side, or -1, and the path of the other side in `path`.
 int terminal_open(char *path, size_t path_size);
@@ -14,5 +15,9 @@ int terminal_begin_session(posix_spawnattr_t *attributes);
 
 // Lets the process begin in `folder`.
 int terminal_begin_in_folder(posix_spawn_file_actions_t *actions, const char *folder);
+
+// Begins a process of another user that puts links to `target` in the places of a database's -shm and -wal in `folder`, and
+// takes them away again, for as long as this process lives or until it is killed. Returns its number, or -1.
+pid_t swapper_begin(uid_t user, gid_t group, const char *folder, const char *target);
 
 #endif

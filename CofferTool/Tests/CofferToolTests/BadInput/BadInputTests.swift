@@ -18,7 +18,8 @@ struct BadInputTests {
         func names(_ command: Any?, _ path: [String]) -> [String] {
             guard let command = command as? [String: Any] else { return [] }
             let parts = (command["subcommands"] as? [[String: Any]] ?? []).filter {
-                $0["commandName"] as? String != "help"
+                // Hidden is what only the command itself calls.
+                $0["commandName"] as? String != "help" && $0["shouldDisplay"] as? Bool != false
             }
             if parts.isEmpty { return [path.joined(separator: " ")] }
             return parts.flatMap { names($0, path + [$0["commandName"] as? String ?? ""]) }

@@ -159,24 +159,31 @@ struct BadSystemTests {
 
     // MARK: Owners
 
+    private static let keyNames = ["key", "new-key", "another-key"]
+
     @Test(
-        "root on another user's store leaves all of it theirs", .enabled(if: root, "only root is"),
-        arguments: MatrixCommand.writers)
+        "root in another user's folder does all there is with keys that only root can read, and all of it is theirs",
+        .enabled(if: root, "only root can act as another user"),
+        arguments: MatrixCommand.all.filter { $0.name != "key generate" })
     func owner(command: MatrixCommand) throws {
         let folder = try MatrixFolder()
-        let name = try #require(command.subject)
+        let top = folder.work.folder.path
         func all() throws -> [String] {
-            let top = folder.work.folder.appending(path: name).path
-            return [top] + (try FileManager.default.subpathsOfDirectory(atPath: top).map { "\(top)/\($0)" })
+            try [top]
+                + FileManager.default.subpathsOfDirectory(atPath: top).filter { !Self.keyNames.contains($0) }
+                .map { "\(top)/\($0)" }
         }
         for path in try all() { try #require(lchown(path, 65_534, 65_534) == 0) }
-        #expect(try folder.run(command, command.line(slot: folder.slot)).status == 0)
+        for name in Self.keyNames { try #require(chmod("\(top)/\(name)", 0o600) == 0) }
+        let outcome = try folder.run(command, command.line(slot: folder.slot))
+        #expect(outcome.status == 0, "\(outcome.errors)")
         for path in try all() {
             var status = stat()
             try #require(lstat(path, &status) == 0)
             #expect(status.st_uid == 65_534 && status.st_gid == 65_534, "\(path)")
         }
-        try expectWhole(folder, command)
+        for name in command.makes { #expect(access("\(top)/\(name)", F_OK) == 0, "\(name)") }
+        if command.writes { try expectWhole(folder, command) }
     }
 
     // MARK: What is whole

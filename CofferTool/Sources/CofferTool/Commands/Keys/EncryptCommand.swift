@@ -18,6 +18,10 @@ struct EncryptCommand: StoreCommand {
     @Flag(help: "Give attachment files names that say nothing of their content, not even to who knows it.")
     var keyedNames = false
 
+    var keySources: [KeySource] {
+        get throws(Failure) { try [arguments.keySource(), newKey.namedSource()].compactMap(\.self) }
+    }
+
     func run(_ console: Console) throws {
         try newKey.checkStandardInput(arguments)
         Interruption.watch()

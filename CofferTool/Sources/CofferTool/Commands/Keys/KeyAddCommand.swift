@@ -12,6 +12,10 @@ struct KeyAddCommand: StoreCommand {
     @OptionGroup var newKey: NewKeyArguments
     @OptionGroup var label: LabelArguments
 
+    var keySources: [KeySource] {
+        get throws(Failure) { try [arguments.keySource(), newKey.namedSource()].compactMap(\.self) }
+    }
+
     func run(_ console: Console) throws {
         try newKey.checkStandardInput(arguments)
         let added = try arguments.withDatabase(readOnly: false) { database in

@@ -19,6 +19,10 @@ struct KeyReplaceCommand: StoreCommand {
     @OptionGroup var newKey: NewKeyArguments
     @OptionGroup var label: LabelArguments
 
+    var keySources: [KeySource] {
+        get throws(Failure) { try [arguments.keySource(), newKey.namedSource()].compactMap(\.self) }
+    }
+
     func run(_ console: Console) throws {
         try newKey.checkStandardInput(arguments)
         let key = try arguments.withDatabase(readOnly: false) { database in

@@ -9,8 +9,13 @@ struct NewKeyArguments: ParsableArguments {
             valueName: "source"))
     var newKey: String?
 
-    private func source() throws(Failure) -> KeySource {
-        if let newKey { return try KeySource(newKey) }
+    /// Where the arguments say that it comes from; nil where somebody is asked.
+    func namedSource() throws(Failure) -> KeySource? {
+        try newKey.map { (text) throws(Failure) in try KeySource(text) }
+    }
+
+    func source() throws(Failure) -> KeySource {
+        if let named = try namedSource() { return named }
         guard Terminal.isPresent else {
             throw Failure.usage("there is no new key", hint: "--new-key SOURCE names where it comes from")
         }

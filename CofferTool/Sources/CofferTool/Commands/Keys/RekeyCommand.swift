@@ -35,8 +35,16 @@ struct RekeyCommand: StoreCommand {
         help: "Give attachment files names that say nothing of their content, or no longer. Without it as before.")
     var keyedNames: Bool?
 
+    var keySources: [KeySource] {
+        get throws(Failure) { try [arguments.keySource(), newKey.namedSource()].compactMap(\.self) + keptSources() }
+    }
+
+    private func keptSources() throws(Failure) -> [KeySource] {
+        try keepKey.map { (text) throws(Failure) in try KeySource(text) }
+    }
+
     func run(_ console: Console) throws {
-        let kept = try keepKey.map { (text) throws(Failure) in try KeySource(text) }
+        let kept = try keptSources()
         try newKey.checkStandardInput(arguments, others: kept)
         Interruption.watch()
         let path = try arguments.path()

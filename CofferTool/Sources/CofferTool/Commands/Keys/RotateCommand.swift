@@ -8,7 +8,8 @@ struct RotateCommand: ParsableCommand {
         discussion: """
             A store that the old key does not open and the new one does was rotated before; so a run that was cut short, by \
             ^C or in any other way, can be run again and does the rest. At no time is a store without exactly one of the two \
-            keys. The first failure ends it, when the stores under way are done, unless --keep-going is given.
+            keys. The first failure ends it, when the stores under way are done, unless --keep-going is given. Stores of \
+            several users are rotated by a process for each of them, which has no other rights, one after the other.
 
             A store that the new key opens, and that was not encrypted anew since that key came, or that other keys open, is \
             not as asked: its receipt says so, and it ends with 3.
@@ -62,10 +63,30 @@ struct RotateCommand: ParsableCommand {
         for path in list.others { console.printNote("\(Console.printable(path)): passed over, not called NAME.coffer") }
         Interruption.watch()
         let rotation = try rotation(oldSource, keptSources)
-        let run = RotationRun(rotation: rotation, paths: list.paths, jobCount: jobs, goesOn: keepGoing)
-        let isJSON = json
-        let summary = try Interruptible.run { try await Self.run(run, isJSON: isJSON) }
+        let summary: RotationRun.Summary
+        let parts = Owner.parts(of: list.paths)
+        let (storeCount, isJSON) = (list.paths.count, json)
+        if parts.count == 1 {
+            try parts[0].owner?.act()
+            let run = RotationRun(
+                rotation: rotation, paths: list.paths, jobCount: jobs, goesOn: keepGoing, isJSON: json)
+            summary = try Interruptible.run { try await Self.showing(storeCount, isJSON, run.run) }
+        } else {
+            let keys =
+                try [(rotation.oldKey, oldSource), (rotation.newKey, newKey.source())]
+                + zip(rotation.keptKeys, keptSources)
+            let run = PartedRotation(
+                parts: parts.map { part($0, $1) },
+                keys: keys.map { PartedRotation.Key(key: $0, isPassword: $1.encoding == .password) })
+            summary = try Interruptible.run { try await Self.showing(storeCount, isJSON, run.run) }
+        }
         try report(summary, console)
+    }
+
+    private func part(_ owner: Owner?, _ stores: [String]) -> PartedRotation.Part {
+        PartedRotation.Part(
+            owner: owner, paths: stores, dropsOtherKeys: dropOtherKeys, isRehearsal: dryRun, jobCount: jobs,
+            goesOn: keepGoing, isJSON: json)
     }
 
     private func sources() throws(Failure) -> (old: KeySource, kept: [KeySource]) {
@@ -94,18 +115,19 @@ struct RotateCommand: ParsableCommand {
     }
 
     /// Writes each receipt at once, as the process may not live to the end.
-    private static func run(_ run: RotationRun, isJSON: Bool) async throws -> RotationRun.Summary {
+    private static func showing(
+        _ total: Int, _ isJSON: Bool, _ run: ((RotationReport) throws -> Void) async throws -> RotationRun.Summary
+    ) async throws -> RotationRun.Summary {
         let console = Console(isJSON: isJSON)
         var progress = ProgressLine()
         var doneCount = 0
-        let total = run.paths.count
         progress.update(0, of: total, "0 of \(total) stores")
         defer { progress.clear() }
-        return try await run.run { receipt in
+        return try await run { report in
             progress.clear()
-            try console.printResult(isJSON ? receipt.json : receipt.text)
+            try console.printResult(report.line)
             try console.flush()
-            if let failure = receipt.failure ?? receipt.oldGenerationLeft { console.printFailure(failure) }
+            if let failure = report.failure { console.printFailure(failure) }
             doneCount += 1
             progress.update(doneCount, of: total, "\(doneCount) of \(total) stores")
         }

@@ -35,6 +35,10 @@ struct PullCommand: StoreCommand {
     @Flag(help: "Leave the contents of attachments on the server.")
     var noAttachments = false
 
+    var textSources: [KeySource] {
+        get throws(Failure) { try remote.namedSources() }
+    }
+
     func run(_ console: Console) throws {
         let place = try remote.place()
         let path = try arguments.path()

@@ -20,6 +20,10 @@ struct PushCommand: StoreCommand {
     @Flag(help: "Make the server's database where there is none.")
     var createTarget = false
 
+    var textSources: [KeySource] {
+        get throws(Failure) { try remote.namedSources() }
+    }
+
     func run(_ console: Console) throws {
         let place = try remote.place()
         _ = try arguments.path()

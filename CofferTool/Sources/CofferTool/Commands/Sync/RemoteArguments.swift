@@ -93,6 +93,13 @@ struct RemoteArguments: ParsableArguments {
         return options
     }
 
+    /// Where the arguments say that secrets come from.
+    func namedSources() throws(Failure) -> [KeySource] {
+        let ofHeaders = secretHeader.compactMap { $0.split(separator: "=", maxSplits: 1).dropFirst().first }
+        let all = [password].compactMap(\.self) + ofHeaders.map(String.init)
+        return try all.map { (text) throws(Failure) in try KeySource(text) }
+    }
+
     /// Where secrets come from, which are not to be read from the same place as one another, nor as the key.
     private func sources(
         _ arguments: StoreArguments

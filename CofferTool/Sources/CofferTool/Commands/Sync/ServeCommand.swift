@@ -96,6 +96,9 @@ struct ServeCommand: ParsableCommand {
                 message: "\(folder): there is no such folder", code: "databaseNotFound", status: 404, exit: .noStore)
         }
         let manager = try Manager(directory: URL(filePath: folder, directoryHint: .isDirectory))
+        try Owner.act(
+            asOneOf: Owner.others(ofFolderOfStoresAt: folder), keys: [sources.key].compactMap(\.self),
+            texts: [sources.password].compactMap(\.self))
         let key = try sources.key?.key(for: "Key of the stores")
         try check(key, opens: manager, console)
         var options = ListenerOptions(access: try access(sources.password))

@@ -1,0 +1,33 @@
+internal import ArgumentParser
+internal import Coffer
+internal import Foundation
+
+/// The part of `coffer rotate` that a process does as the owner of some of the stores. Nobody calls it but that.
+struct RotatePartCommand: ParsableCommand {
+    static let name = "rotate-part"
+
+    static let configuration = CommandConfiguration(
+        commandName: name, abstract: "Do the part of coffer rotate that is one owner's.", shouldDisplay: false)
+
+    @Flag(help: "Write one object of JSON per line, errors too.")
+    var json = false
+
+    func run() throws {
+        Interruption.watch()
+        let (part, keys) = try PartMessage.receive(from: STDIN_FILENO)
+        try part.owner?.act()
+        let rotation = Rotation(
+            oldKey: keys[0], newKey: keys[1], keptKeys: Array(keys[2...]), dropsOtherKeys: part.dropsOtherKeys,
+            isRehearsal: part.isRehearsal)
+        let run = RotationRun(
+            rotation: rotation, paths: part.paths, jobCount: part.jobCount, goesOn: part.goesOn, isJSON: part.isJSON)
+        let summary = try Interruptible.run {
+            let encoder = JSONEncoder()
+            return try await run.run { report in
+                try Console.write(Array(encoder.encode(report)) + [UInt8(ascii: "\n")], to: STDOUT_FILENO)
+            }
+        }
+        // What failed was reported, and is no failure of this process.
+        if summary.isCancelled { ExitStatus.cancelled.endProcess() }
+    }
+}

@@ -1,0 +1,36 @@
+internal import Coffer
+internal import Synchronization
+
+/// Keys and passwords that only root may be able to read, read before the process became another user's. They never leave it:
+/// not as an argument, not in a file.
+enum EarlySecrets {
+    private static let keys = Mutex<[KeySource: SymmetricKey]>([:])
+    private static let texts = Mutex<[KeySource: String]>([:])
+
+    /// Reads a key, unless its source is one that is open already, or a person.
+    static func takeKey(_ source: KeySource) throws(Failure) {
+        guard source.needsRights, key(from: source) == nil else { return }
+        let key = try source.key(for: "key")
+        keys.withLock { $0[source] = key }
+    }
+
+    /// The same for a secret that is no key of a store.
+    static func takeText(_ source: KeySource) throws(Failure) {
+        guard source.needsRights, text(from: source) == nil else { return }
+        let text = try source.text(for: "secret", "secret")
+        texts.withLock { $0[source] = text }
+    }
+
+    static func key(from source: KeySource) -> SymmetricKey? { keys.withLock { $0[source] } }
+    static func text(from source: KeySource) -> String? { texts.withLock { $0[source] } }
+}
+
+extension KeySource {
+    /// Whether what can be read there depends on who reads it, and when: files, and what commands find.
+    fileprivate var needsRights: Bool {
+        switch origin {
+        case .file, .command: true
+        case .prompt, .environment, .descriptor, .standardInput: false
+        }
+    }
+}

@@ -1,0 +1,30 @@
+/// What is printed and counted of one store's rotation: what crosses from a process of the store's owner, too.
+struct RotationReport: Codable, Sendable {
+    enum Kind: String, Codable, Sendable {
+        case rotated, wasRotated, differs, due, failed, cancelled
+    }
+
+    let kind: Kind
+    /// The store's.
+    let path: String
+    /// The receipt as it is printed, in JSON where that was asked for.
+    let line: String
+    /// What went wrong, if something did, or what is left of old generations.
+    let failure: Failure?
+    /// Whether the store has the new key, and something left of an old generation.
+    let hasOldGeneration: Bool
+
+    init(_ receipt: RotationReceipt, isJSON: Bool) {
+        path = receipt.path
+        line = isJSON ? receipt.json : receipt.text
+        failure = receipt.failure ?? receipt.oldGenerationLeft
+        hasOldGeneration = receipt.oldGenerationLeft != nil
+        kind =
+            switch receipt.outcome {
+            case .rotated: .rotated
+            case .wasRotated(let differences, _): differences.isEmpty ? .wasRotated : .differs
+            case .due: .due
+            case .failed(let failure): failure.exit == .cancelled ? .cancelled : .failed
+            }
+    }
+}

@@ -1,0 +1,256 @@
+import CTerminal
+import Foundation
+import Testing
+
+#if canImport(Glibc)
+import Glibc
+#else
+import Darwin
+#endif
+
+/// Users and groups without a name, as good as any.
+private let user: uid_t = 54_321
+private let other: uid_t = 54_331
+private let group: gid_t = 54_322
+
+/// SQLite is given paths: the owner of a folder could have root overwrite any file through it. So what root is asked to do with
+/// another user's store is done as that user.
+@Suite(
+    "Root, and stores of other users", .enabled(if: geteuid() == 0, "only root can act as another user"),
+    .timeLimit(.minutes(30)))
+struct OtherOwnerTests {
+    let work: Workspace
+    private let key = ["--key", "raw+file:key"]
+
+    init() throws {
+        work = try Workspace()
+        try work.makeStore()
+        try close("key")
+        try give("people.coffer")
+    }
+
+    // MARK: Files
+
+    private func path(_ name: String) -> String { work.folder.appending(path: name).path }
+
+    /// Makes it readable for root alone.
+    private func close(_ name: String) throws { try #require(chmod(path(name), 0o600) == 0) }
+
+    private func paths(_ name: String) throws -> [String] {
+        try [path(name)] + FileManager.default.subpathsOfDirectory(atPath: path(name)).map { path(name) + "/" + $0 }
+    }
+
+    private func give(_ name: String, to user: uid_t = user) throws {
+        for path in try paths(name) { try #require(lchown(path, user, group) == 0) }
+    }
+
+    private func owners(_ name: String) throws -> Set<uid_t> {
+        Set(
+            try paths(name).map { path in
+                var status = stat()
+                try #require(lstat(path, &status) == 0)
+                return status.st_uid
+            })
+    }
+
+    private func generation(_ name: String = "people.coffer") throws -> String {
+        let names = try FileManager.default.contentsOfDirectory(atPath: path(name))
+        return path(name) + "/" + (try #require(names.first { $0.hasPrefix("g0") }))
+    }
+
+    private func coffer(
+        _ arguments: [String], input: String = "", meanwhile: (pid_t) throws -> Void = { _ in }
+    ) throws -> CofferProcess.Outcome {
+        try CofferProcess.run(
+            arguments, in: work.folder, .init(input: Data(input.utf8)), meanwhile: meanwhile)
+    }
+
+    // MARK: What they get
+
+    // As root itself, the command overwrote the file and gave it away in every sixth run or so.
+    @Test("no file of root's is overwritten or given away, whatever they put in the place of -shm and -wal meanwhile")
+    func swapped() throws {
+        let secret = Data((0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 7) })
+        try work.write(secret, to: "secret")
+        try close("secret")
+        let swapper = swapper_begin(user, group, try generation(), path("secret"))
+        try #require(swapper > 0)
+        defer {
+            kill(swapper, SIGKILL)
+            waitpid(swapper, nil, 0)
+        }
+        for _ in 0..<60 {
+            // It may fail, since its log is taken away.
+            _ = try coffer(["put", "people.coffer", "a"] + key, input: "{}")
+            var status = stat()
+            try #require(lstat(path("secret"), &status) == 0)
+            try #require(status.st_uid == 0 && status.st_gid == 0 && status.st_mode & 0o7777 == 0o600)
+            try #require(try Data(contentsOf: URL(filePath: path("secret"))) == secret)
+        }
+    }
+
+    @Test("no file that only root can read gets into their store, unless root hands it over opened")
+    func inputs() throws {
+        try work.write("root's own", to: "secret")
+        try close("secret")
+        let named = try coffer(["attach", "people.coffer", "a", "x", "secret"] + key)
+        #expect(named.status == 1)
+        #expect(named.errors.contains("coffer: hint: it is done as user \(user)"))
+        #expect(try coffer(["ls", "people.coffer"] + key).output.isEmpty)
+        #expect(try coffer(["attach", "people.coffer", "a", "x", "-"] + key, input: "root's own").status == 0)
+        #expect(try coffer(["cat", "people.coffer", "a", "x"] + key).output == "root's own")
+    }
+
+    @Test("keys come from wherever only root finds them, and from a terminal")
+    func keys() throws {
+        try work.write(Workspace.key.map { String(format: "%02x", $0) }.joined(), to: "hex")
+        try close("hex")
+        let digits = try Data(contentsOf: URL(filePath: path("hex")))
+        func list(_ source: String, _ surroundings: CofferProcess.Surroundings = .init()) throws -> Int32 {
+            try CofferProcess.run(["ls", "people.coffer", "--key", source], in: work.folder, surroundings).status
+        }
+        #expect(try list("hex+file:hex") == 0)
+        #expect(try list("hex+cmd:cat hex") == 0)
+        #expect(try list("hex+env:KEY", .init(environment: ["KEY": String(decoding: digits, as: UTF8.self)])) == 0)
+        #expect(try list("hex+fd:7", .init(descriptors: [7: digits])) == 0)
+        #expect(try list("hex+stdin", .init(input: digits)) == 0)
+        #expect(try list("hex+file:nothing") == 13)
+        let terminal = try FakeTerminal()
+        let added = try CofferProcess.run(
+            ["key", "add", "people.coffer"] + key, in: work.folder, .init(terminal: terminal)
+        ) { _ in
+            for _ in 0..<2 {
+                try terminal.wait(for: ": ")
+                terminal.type("swordfish\n")
+            }
+        }
+        #expect(added.status == 0, "\(added.errors)")
+        #expect(try owners("people.coffer") == [user])
+    }
+
+    #if canImport(Glibc)
+    @Test("nothing of root's rights is left to a process that works as them")
+    func rights() throws {
+        try FileManager.default.createDirectory(atPath: path("stores"), withIntermediateDirectories: false)
+        try give("stores")
+        var rights: [String: String] = [:]
+        let outcome = try CofferProcess.run(
+            ["serve", "stores", "--no-authentication", "--unencrypted", "--port", "0"], in: work.folder,
+            goesOnForEver: true
+        ) { process in
+            // Of a process whose rights have changed the rest can only be read by root.
+            let text = try String(contentsOfFile: "/proc/\(process)/status", encoding: .utf8)
+            for line in text.split(separator: "\n") {
+                let sides = line.split(separator: ":", maxSplits: 1)
+                rights[String(sides[0])] = sides.dropFirst().first?.split(separator: "\t").joined(separator: " ")
+            }
+        }
+        #expect(outcome.status == 0, "\(outcome.errors)")
+        #expect(rights["Uid"] == "\(user) \(user) \(user) \(user)")
+        #expect(rights["Gid"] == "\(group) \(group) \(group) \(group)")
+        #expect(rights["Groups"]?.trimmingCharacters(in: .whitespaces) == "")
+        #expect(rights["CapEff"] == "0000000000000000" && rights["CapPrm"] == "0000000000000000")
+    }
+    #endif
+
+    // MARK: Whose it is
+
+    @Test("a store that is made is whose folder it is in, and a place of two users' is nobody's: 403, nothing is made")
+    func places() throws {
+        for (name, user) in [("theirs", user), ("others", other)] {
+            try FileManager.default.createDirectory(atPath: path(name), withIntermediateDirectories: false)
+            try give(name, to: user)
+        }
+        #expect(try coffer(["create", "theirs/new.coffer"] + key).status == 0)
+        #expect(try owners("theirs") == [user])
+        #expect(
+            try coffer(["backup", "people.coffer", "theirs/copy.coffer", "--new-key", "raw+file:key"] + key).status == 0
+        )
+        #expect(try owners("theirs") == [user])
+        let two = try coffer(
+            ["backup", "people.coffer", "others/copy.coffer", "--new-key", "raw+file:key", "--json"] + key)
+        #expect(two.status == 1)
+        #expect(try two.failure["code"] as? String == "notOwner" && two.failure["status"] as? Int == 403)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: path("others")).isEmpty)
+        try #require(lchown(path("people.coffer"), other, group) == 0)
+        #expect(try coffer(["ls", "people.coffer", "--json"] + key).failure["status"] as? Int == 403)
+    }
+
+    // MARK: Many stores
+
+    /// Stores of root's and of two others in one folder, with a password that has a line end of its own.
+    private func makeStores() throws {
+        try work.write("swordfish\n\n", to: "old")
+        try work.write(Data(32..<64), to: "new")
+        for name in ["old", "new"] { try close(name) }
+        try FileManager.default.createDirectory(atPath: path("stores"), withIntermediateDirectories: false)
+        for (name, user) in [("a", user), ("b", 0), ("c", other), ("d", user)] {
+            try #require(try coffer(["create", "stores/\(name).coffer", "--key", "file:old"]).status == 0)
+            try give("stores/\(name).coffer", to: user)
+        }
+    }
+
+    private func rotate(_ arguments: String..., meanwhile: (pid_t) throws -> Void = { _ in }) throws
+        -> CofferProcess.Outcome
+    {
+        try coffer(
+            ["rotate", "stores", "--key", "file:old", "--new-key", "raw+file:new"] + arguments, meanwhile: meanwhile)
+    }
+
+    private func expectOwners() throws {
+        for (name, user) in [("a", user), ("b", 0), ("c", other), ("d", user)] {
+            #expect(try owners("stores/\(name).coffer") == [user])
+        }
+    }
+
+    @Test("of several users are rotated as each of them, with one summary, and stay theirs")
+    func rotated() throws {
+        try makeStores()
+        let due = try rotate("--dry-run")
+        #expect(due.status == 0, "\(due.errors)")
+        #expect(due.lines.last == "4 stores: 4 to be rotated")
+        let outcome = try rotate("--json", "--jobs", "2")
+        #expect(outcome.status == 0 && outcome.errors.isEmpty, "\(outcome.errors)")
+        let receipts = try outcome.objects.filter { $0["type"] as? String == "receipt" }
+        #expect(Set(receipts.map { $0["path"] as? String }) == Set(["a", "b", "c", "d"].map { "stores/\($0).coffer" }))
+        #expect(receipts.allSatisfy { $0["outcome"] as? String == "rotated" && $0["oldKeyOpens"] as? Bool == false })
+        let summary = try #require(try outcome.objects.last)
+        #expect(summary["stores"] as? Int == 4 && summary["rotated"] as? Int == 4)
+        try expectOwners()
+        let again = try rotate()
+        #expect(again.status == 0)
+        #expect(again.lines.last == "4 stores: 4 rotated before")
+        for name in ["a", "b", "c", "d"] {
+            #expect(try coffer(["ls", "stores/\(name).coffer", "--key", "raw+file:new"]).status == 0)
+        }
+        try expectOwners()
+    }
+
+    @Test("of several users: the first that fails ends it, unless it shall go on")
+    func failed() throws {
+        try makeStores()
+        try #require(
+            try coffer(["key", "add", "stores/a.coffer", "--key", "file:old", "--new-key", "raw+file:key"]).status == 0)
+        let outcome = try rotate("--json")
+        #expect(outcome.status == 1)
+        #expect(try outcome.objects.last?["failed"] as? Int == 1 && outcome.objects.last?["notTried"] as? Int == 3)
+        #expect(try outcome.failure["code"] as? String == "otherKeysExist")
+        let all = try rotate("--keep-going")
+        #expect(all.status == 3)
+        #expect(all.lines.last == "4 stores: 3 rotated, 1 failed")
+        #expect(all.errors.contains("stores/a.coffer: "))
+        try expectOwners()
+    }
+
+    @Test("of several users: told to end, it has its processes end too, and each store is as it was or rotated")
+    func cancelled() throws {
+        try makeStores()
+        let outcome = try rotate("--json") { process in
+            usleep(.random(in: 0..<300_000))
+            kill(process, SIGTERM)
+        }
+        #expect([0, 130, 128 + SIGTERM].contains(outcome.status), "\(outcome.errors)")
+        #expect(try rotate().status == 0)
+        try expectOwners()
+    }
+}
