@@ -159,7 +159,7 @@ extension Writer {
         for use in uses {
             let stored = try tables.revision(sequence: use.sequence, of: DocumentID(use.documentID))
             guard let bytes = stored.body else { continue }
-            var body = try DocumentBody(json: bytes).body
+            var body = try DocumentBody(json: bytes, valueLimit: JSONLimits.storedValueCount).body
             if let renamed = try body.renamingContents({ isOld($0.digest) ? name : nil }) {
                 body = renamed
                 try update.bind(1, use.sequence)

@@ -78,6 +78,6 @@ extension CanonicalBody {
         }
         guard isChanged else { return nil }
         object["_attachments"] = .object(attachments)
-        return try DocumentBody(object).body
+        return try DocumentBody(object, valueLimit: JSONLimits.storedValueCount).body
     }
 }

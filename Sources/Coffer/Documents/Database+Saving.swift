@@ -46,7 +46,8 @@ extension Database {
     ///     neither, there must be no such document.
     /// - Returns: the revision that it became.
     /// - Throws: `invalidJSON` (400) where it is no JSON, with the offset in bytes; where a number does not fit 64 bits or a
-    ///   double, a key comes twice in an object, the nesting is deeper than 512 or the text longer than 64 MiB. And as
+    ///   double, a key comes twice in an object, the nesting is deeper than 512, the text longer than 64 MiB, or where
+    ///   it has more than 1,048,576 values, elements, members and containers each counted once. And as
     ///   ``saveDocument(_:concurrencyControl:)``.
     @discardableResult
     public func save(

@@ -169,7 +169,8 @@ struct ContentSalvage {
                     contentType: nil, digest: digest, byteCount: content.byteCount, changedInGeneration: 1
                 ).json
         }
-        let body = try DocumentBody(["_attachments": .object(attachments)] as JSONObject).body
+        let object: JSONObject = ["_attachments": .object(attachments)]
+        let body = try DocumentBody(object, valueLimit: JSONLimits.storedValueCount).body
         let sequence = try max(tables.documents.lastSequence(), tables.lastNotedSequence()) + 1
         var (id, count) = ("salvaged-attachments", 1)
         while try tables.documents.document(DocumentID(id)) != nil {

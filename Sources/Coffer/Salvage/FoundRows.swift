@@ -126,7 +126,7 @@ struct FoundRevision {
         body = record.blob(8)
         isIntact =
             body.map { body in
-                BodyDigest.matches(digest, of: body) && (try? DocumentBody(json: body))?.body.bytes == body
+                BodyDigest.matches(digest, of: body) && CanonicalBody.isStored(body)
             } ?? (record.isNull(8) && record.isNull(6))
     }
 }
@@ -152,7 +152,7 @@ struct FoundLocalDocument {
         self.body = body
         let digest = record.blob(2)
         hasDigest = digest != nil
-        let parsed = try? DocumentBody(json: body)
+        let parsed = try? DocumentBody(json: body, valueLimit: JSONLimits.storedValueCount)
         isIntact = BodyDigest.matches(digest, of: body) && parsed?.body.bytes == body && parsed?.attachments == nil
     }
 }

@@ -28,7 +28,7 @@ struct RevisionCheck {
             return try tables.refuse(revision.sequence, revision.documentID, objection)
         }
         guard let bytes = revision.body else { return }
-        let body = try DocumentBody(json: bytes).body
+        let body = try DocumentBody(json: bytes, valueLimit: JSONLimits.storedValueCount).body
         let parent = try parent(of: revision)
         let made = try RevisionID.make(
             parent: parent, isDeletion: revision.flags.contains(.isDeletion), body: body)

@@ -140,7 +140,7 @@ struct DocumentVerification {
         let digest = row.isNull(1) ? nil : row.bytes(1)
         let isIntact =
             body.map { body in
-                BodyDigest.matches(digest, of: body) && (try? DocumentBody(json: body))?.body.bytes == body
+                BodyDigest.matches(digest, of: body) && CanonicalBody.isStored(body)
             } ?? (digest == nil)
         return Row(id: row.text(0), isIntact: isIntact, byteCount: body?.count ?? 0)
     }

@@ -14,6 +14,11 @@ package struct CanonicalBody: Sendable, Hashable {
         self.bytes = bytes
     }
 
+    /// Whether these bytes can be a stored document's: canonical JSON of nothing but content, of however many values.
+    package static func isStored(_ bytes: [UInt8]) -> Bool {
+        (try? DocumentBody(json: bytes, valueLimit: JSONLimits.storedValueCount))?.body.bytes == bytes
+    }
+
     private init(empty: ()) { bytes = Array("{}".utf8) }
 
     /// An object without members: the body of a bare deletion.
@@ -78,12 +83,16 @@ package struct DocumentBody: Sendable {
     ///
     /// - Throws: 400 (invalidJSON) with the offset of the byte where it is not JSON as RFC 8259 has it, or more than that:
     ///   no object, two members with the same key, a number out of range, a lone surrogate, deeper than
-    ///   ``JSONLimits/depth``, larger than ``JSONLimits/byteCount``; for another key that starts with `_`, and for one of
-    ///   those above with a value of another type.
+    ///   ``JSONLimits/depth``, larger than ``JSONLimits/byteCount``, more values than `valueLimit`; for another key that
+    ///   starts with `_`, and for one of those above with a value of another type.
     ///
-    /// - Parameter isForeign: whether another database says it: then it may have `_revisions`, which isn't content.
-    package init(json: [UInt8], isForeign: Bool = false) throws(CofferError) {
-        var canonicalizer = Canonicalizer(isForeign ? .foreignDocument : .document)
+    /// - Parameters:
+    ///   - isForeign: whether another database says it: then it may have `_revisions`, which isn't content.
+    ///   - valueLimit: ``JSONLimits/storedValueCount`` for what is stored already.
+    package init(
+        json: [UInt8], isForeign: Bool = false, valueLimit: Int = JSONLimits.valueCount
+    ) throws(CofferError) {
+        var canonicalizer = Canonicalizer(isForeign ? .foreignDocument : .document, valueLimit: valueLimit)
         try canonicalizer.scan(json.span)
         let isCanonical = canonicalizer.hasChangedNothing
         body = try CanonicalBody(canonical: isCanonical ? json : canonicalizer.canonical(json.span))
@@ -97,17 +106,21 @@ package struct DocumentBody: Sendable {
     /// The document that `properties` say.
     ///
     /// - Throws: 400 (invalidJSON) for a number that is not finite, for more depth than ``JSONLimits/depth``, for more
-    ///   bytes than ``JSONLimits/byteCount``, and for keys that start with `_` as in JSON.
+    ///   bytes than ``JSONLimits/byteCount``, for more values than `valueLimit`, and for keys that start with `_` as in JSON.
     ///
-    /// - Parameter isForeign: as in JSON.
-    package init(_ properties: JSONObject, isForeign: Bool = false) throws(CofferError) {
-        let (text, reserved) = try Self.parts(of: properties, isForeign: isForeign)
+    /// - Parameters:
+    ///   - isForeign: as in JSON.
+    ///   - valueLimit: as in JSON.
+    package init(
+        _ properties: JSONObject, isForeign: Bool = false, valueLimit: Int = JSONLimits.valueCount
+    ) throws(CofferError) {
+        let (text, reserved) = try Self.parts(of: properties, isForeign: isForeign, valueLimit: valueLimit)
         try self.init(body: CanonicalBody(canonical: text), reserved: reserved)
     }
 
     /// The canonical JSON of an object's content, and its reserved members.
     static func parts(
-        of properties: JSONObject, isForeign: Bool = false
+        of properties: JSONObject, isForeign: Bool = false, valueLimit: Int = JSONLimits.valueCount
     ) throws(CofferError) -> (text: [UInt8], reserved: [(key: ReservedKey, value: JSONValue)]) {
         var content = properties
         var reserved: [(key: ReservedKey, value: JSONValue)] = []
@@ -116,7 +129,7 @@ package struct DocumentBody: Sendable {
             reserved.append((key, member.value))
             if !key.isContent { content[member.key] = nil }
         }
-        return (try CanonicalWriter.text(of: .object(content)), reserved)
+        return (try CanonicalWriter.text(of: .object(content), valueLimit: valueLimit), reserved)
     }
 
     init(body: CanonicalBody, reserved: [(key: ReservedKey, value: JSONValue)]) throws(CofferError) {

@@ -17,6 +17,10 @@ struct CanonicalReader {
     /// The innermost container that is open, and the ones around it.
     private var current: Container?
     private var outer: [Container] = []
+    private var containerCount = 0
+
+    /// So many containers get room for some members at once, which saves time. Beyond that, memory counts for more.
+    private static let roomyContainerCount = 4096
 
     /// The value that `text` says.
     static func value(_ text: Span<UInt8>) throws(CofferError) -> JSONValue {
@@ -82,7 +86,8 @@ struct CanonicalReader {
         }
         current = Container(isObject: isObject)
         if isObject {
-            current?.members.reserveCapacity(8)
+            containerCount += 1
+            if containerCount <= Self.roomyContainerCount { current?.members.reserveCapacity(8) }
             try readKey(text)
         }
         return nil

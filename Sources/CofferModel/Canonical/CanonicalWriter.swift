@@ -14,6 +14,14 @@ enum CanonicalWriter {
             case object(JSONObject)
         }
 
+        /// How many elements or members it has.
+        var count: Int {
+            switch content {
+            case .array(let elements): elements.count
+            case .object(let object): object.count
+            }
+        }
+
         init(_ elements: [JSONValue]) {
             content = .array(elements)
             order = nil
@@ -26,25 +34,36 @@ enum CanonicalWriter {
     }
 
     /// The canonical JSON of `value`.
-    static func text(of value: JSONValue) throws(CofferError) -> [UInt8] {
+    ///
+    /// - Parameter valueLimit: more values are refused. Default: as many as there are, for what is given out.
+    static func text(of value: JSONValue, valueLimit: Int = .max) throws(CofferError) -> [UInt8] {
         var text: [UInt8] = []
         text.reserveCapacity(512)
-        try append(value, to: &text, depth: 1)
+        try append(value, to: &text, depth: 1, valueLimit: valueLimit)
         return text
     }
 
     /// Appends `value`, which is at that depth if it is a container.
-    static func append(_ value: JSONValue, to text: inout [UInt8], depth: Int) throws(CofferError) {
+    ///
+    /// - Returns: How many values it is, itself included.
+    @discardableResult
+    static func append(
+        _ value: JSONValue, to text: inout [UInt8], depth: Int, valueLimit: Int = .max
+    ) throws(CofferError) -> Int {
         var open: [Container] = []
         var value = value
+        var valueCount = 1
         while true {
             if let container = try start(value, &text) {
                 guard depth + open.count <= JSONLimits.depth else { throw .tooDeep }
+                // All of it, before any of it is written.
+                valueCount += container.count
+                guard valueCount <= valueLimit else { throw .tooManyValues }
                 open.append(container)
             }
             // The next element or member of the innermost container that has one left.
             while true {
-                guard !open.isEmpty else { return }
+                guard !open.isEmpty else { return valueCount }
                 if let next = step(&open[open.count - 1], &text) {
                     value = next
                     break

@@ -17,6 +17,11 @@ extension Canonicalizer {
         while true {
             // A value starts here.
             guard at < input.count else { throw .invalidJSON("the end instead of a value", at: at) }
+            guard valueCount < valueLimit else {
+                isOverLimit = true
+                throw .tooManyValues
+            }
+            valueCount &+= 1
             switch input[at] {
             case UInt8(ascii: "\""):
                 at = try scanString(input, at)

@@ -34,6 +34,13 @@ struct Canonicalizer {
 
     let mode: Mode
 
+    /// More values than that are refused.
+    let valueLimit: Int
+    /// How many values have begun, containers included.
+    var valueCount = 0
+    /// Whether there are more than the limit.
+    var isOverLimit = false
+
     /// What has been written; the input from `runStart` on isn't yet, and follows as it is.
     var output: [UInt8] = []
     var runStart = 0
@@ -52,8 +59,9 @@ struct Canonicalizer {
     var reorderedMembers: [ObjectMember] = []
     var reserved: [ReservedMember] = []
 
-    init(_ mode: Mode) {
+    init(_ mode: Mode, valueLimit: Int = JSONLimits.valueCount) {
         self.mode = mode
+        self.valueLimit = valueLimit
         members.reserveCapacity(32)
     }
 
@@ -61,6 +69,9 @@ struct Canonicalizer {
 
     /// Whether the input, which was scanned, is canonical.
     var hasChangedNothing: Bool { runStart == 0 && reordered.isEmpty }
+
+    /// Whether the input, which was scanned, is what ``normalized(_:)`` gives.
+    var isNormalized: Bool { runStart == 0 }
 
     /// Canonical JSON of `input`, which was scanned.
     mutating func canonical(_ input: Span<UInt8>) -> [UInt8] {

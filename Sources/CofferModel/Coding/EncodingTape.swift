@@ -65,6 +65,12 @@ struct EncodingTape {
     /// What went wrong where nothing could be thrown.
     private(set) var failure: CofferError?
 
+    /// How many values there are within those that were added as a whole.
+    private var nestedValueCount = 0
+
+    /// How many values have been noted. The root is no entry.
+    var valueCount: Int { entries.count &+ nestedValueCount &+ 1 }
+
     init() {
         // Each somewhat less than 1 KiB, enough for most documents: what malloc has at hand.
         bytes.reserveCapacity(960)
@@ -150,11 +156,15 @@ struct EncodingTape {
         write(&bytes)
         link(Entry(key: key, text: start..<bytes.count, node: -1), to: parent)
         // Positions are kept in 32 bits.
-        if bytes.count > JSONLimits.byteCount {
-            bytes.removeAll()
-            unescapedKeys.removeAll()
-            failure = failure ?? .tooLarge
-        }
+        if bytes.count > JSONLimits.byteCount { fail(.tooLarge) }
+        if valueCount > JSONLimits.valueCount { fail(.tooManyValues) }
+    }
+
+    /// Lets go of what there is, which is of no use any more.
+    private mutating func fail(_ error: CofferError) {
+        bytes.removeAll()
+        unescapedKeys.removeAll()
+        failure = failure ?? error
     }
 
     mutating func append(_ value: String, to parent: Int, key: String?) {
@@ -177,14 +187,18 @@ struct EncodingTape {
     mutating func append(_ value: JSONValue, to parent: Int, key: String?) throws(CofferError) {
         // Written before the key is noted: a value that is refused leaves nothing behind.
         var text: [UInt8] = []
-        try CanonicalWriter.append(value, to: &text, depth: nodes[parent].depth + 2)
+        let count = try CanonicalWriter.append(
+            value, to: &text, depth: nodes[parent].depth + 2, valueLimit: JSONLimits.valueCount)
+        nestedValueCount += count - 1
         append(to: parent, key: key) { $0.append(contentsOf: text) }
     }
 
     /// Gives a node its text.
     mutating func set(_ node: Int, _ value: JSONValue) throws(CofferError) {
         var text: [UInt8] = []
-        try CanonicalWriter.append(value, to: &text, depth: nodes[node].depth + 1)
+        let count = try CanonicalWriter.append(
+            value, to: &text, depth: nodes[node].depth + 1, valueLimit: JSONLimits.valueCount)
+        nestedValueCount += count - 1
         become(.text, node)
         nodes[node].text = bytes.count..<bytes.count + text.count
         bytes.append(contentsOf: text)

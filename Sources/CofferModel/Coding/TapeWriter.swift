@@ -18,6 +18,7 @@ struct TapeWriter {
         on tape: consuming EncodingTape
     ) throws(CofferError) -> (text: [UInt8], reserved: [(key: ReservedKey, value: JSONValue)]) {
         if let failure = tape.failure { throw failure }
+        guard tape.valueCount <= JSONLimits.valueCount else { throw .tooManyValues }
         let root = tape.nodes[EncodingTape.root]
         switch root.kind {
         case .object:

@@ -3,12 +3,10 @@ package import CofferSealing
 extension JSONValue {
     /// The value that `json` says, in UTF-8.
     ///
-    /// - Throws: `invalidJSON` (400), as for a document.
+    /// - Throws: `invalidJSON` (400), as for a document: for more values than ``JSONLimits/valueCount``, too.
     package init(json: some Sequence<UInt8>) throws(CofferError) {
-        let json = Array(json)
-        var canonicalizer = Canonicalizer(.value)
-        try canonicalizer.scan(json.span)
-        self = try CanonicalReader.value(canonicalizer.normalized(json.span).span)
+        guard let text = try CheckedJSON(Array(json), valueLimit: JSONLimits.valueCount) else { throw .tooManyValues }
+        self = try text.value()
     }
 
     /// The value that ``canonicalJSON()`` wrote.
@@ -21,4 +19,31 @@ extension JSONValue {
     /// - Throws: `invalidJSON` (400) for a number that is not finite, and for more depth than JSON may have;
     ///   `invalidAttachment` (400) for a blob that was not saved.
     package func canonicalJSON() throws(CofferError) -> [UInt8] { try CanonicalWriter.text(of: self) }
+}
+
+/// Text that is JSON, and how many values it holds: what it costs to read them is known before any memory is taken for them.
+package struct CheckedJSON: Sendable {
+    private let text: [UInt8]
+
+    /// How many values there are, containers included.
+    package let valueCount: Int
+
+    /// Nil for more than `valueLimit` values, as soon as so many have been met.
+    ///
+    /// - Throws: `invalidJSON` (400) for what is no JSON, or has too many bytes or too much depth.
+    package init?(_ json: [UInt8], valueLimit: Int) throws(CofferError) {
+        var canonicalizer = Canonicalizer(.value, valueLimit: valueLimit)
+        do throws(CofferError) {
+            try canonicalizer.scan(json.span)
+        } catch {
+            if canonicalizer.isOverLimit { return nil }
+            throw error
+        }
+        valueCount = canonicalizer.valueCount
+        // Without a copy, where nothing needs to be put in another form for those who read it.
+        text = canonicalizer.isNormalized ? json : canonicalizer.normalized(json.span)
+    }
+
+    /// The value that it says.
+    package func value() throws(CofferError) -> JSONValue { try CanonicalReader.value(text.span) }
 }
