@@ -7,6 +7,8 @@ package struct HTTPRequest: Sendable {
     package var body: HTTPBody
     /// The address that a request came from; nil where there is none.
     package var address: String?
+    /// What a listener has set aside of its memory for this request; nil for one that is sent.
+    package var memory: MemoryPart?
 
     package init(_ method: String, _ target: String, fields: HTTPFields = [:], body: HTTPBody = .none) {
         self.method = method
@@ -46,6 +48,8 @@ package struct HTTPResponse: Sendable {
     package var status: Int
     package var fields: HTTPFields
     package var body: HTTPBody
+    /// What is set aside of a listener's memory until the body has been read to its end.
+    package var memory: MemoryPart?
 
     package init(_ status: Int, fields: HTTPFields = [:], body: HTTPBody = .none) {
         self.status = status

@@ -6,15 +6,32 @@ extension DatabaseService {
     func revisionsDifference(_ request: HTTPRequest) async throws -> HTTPResponse {
         try request.expect("POST")
         let question = try RevisionsQuestion(try await request.json(upTo: service.options.documentByteLimit))
-        var answer: JSONObject = [:]
-        for (id, revisions) in question.documents {
-            let missing = try database.missingRevisions(of: revisions, ofDocumentWithID: id)
-            guard let newest = missing.map(\.generation).max() else { continue }
-            let ancestors = try database.document(withID: id).leafRevisions.map(\.revisionID)
-                .filter { $0.generation < newest }
-            answer[id] = RevisionsDifference(missing: missing, possibleAncestors: ancestors).json
-        }
-        return try .json(200, .object(answer))
+        try RequestLimits.check(question.documents.reduce(0) { $0 + max(1, $1.revisions.count) }, "revisions")
+        // What is no document's id is told before the answer begins.
+        for (id, _) in question.documents { _ = try DocumentID(id) }
+        var rest = question.documents[...]
+        let rows = RowWriter(head: [UInt8(ascii: "{")], tail: Array("}\n".utf8))
+        return .json(
+            200,
+            stream: rows.streamTexts { [database] () throws -> [UInt8]? in
+                while let (id, revisions) = rest.popFirst() {
+                    guard let difference = try Self.difference(revisions, of: id, in: database) else { continue }
+                    return try JSONValue.string(id).canonicalJSON() + [UInt8(ascii: ":")]
+                        + difference.json.canonicalJSON()
+                }
+                return nil
+            })
+    }
+
+    /// Nil where none of the revisions is missing.
+    private static func difference(
+        _ revisions: [RevisionID], of id: String, in database: Database
+    ) throws -> RevisionsDifference? {
+        let missing = try database.missingRevisions(of: revisions, ofDocumentWithID: id)
+        guard let newest = missing.map(\.generation).max() else { return nil }
+        let ancestors = try database.document(withID: id).leafRevisions.map(\.revisionID)
+            .filter { $0.generation < newest }
+        return RevisionsDifference(missing: missing, possibleAncestors: ancestors)
     }
 
     /// Answers `_bulk_docs`. Each document is saved by itself: one that is refused keeps no other from being saved.
@@ -22,11 +39,20 @@ extension DatabaseService {
         try request.expect("POST")
         let question = try await request.json(upTo: service.options.documentByteLimit)
         guard let documents = question["docs"]?.arrayValue else { throw SyncError(400, "there are no docs") }
+        try RequestLimits.check(documents.count, "documents")
         let isReplicated = question["new_edits"] == false
-        let results = try await database.inTransaction {
-            try documents.compactMap { try saveOne($0, isReplicated: isReplicated) }
+        let results = try await database.inTransactionUntilCancelled { cancellation in
+            // As text, which takes a tenth of what values do.
+            var results = [UInt8(ascii: "[")]
+            for document in documents {
+                try cancellation.check()
+                guard let result = try saveOne(document, isReplicated: isReplicated) else { continue }
+                if results.count > 1 { results.append(UInt8(ascii: ",")) }
+                results += try result.canonicalJSON()
+            }
+            return results + Array("]\n".utf8)
         }
-        return try .json(201, .array(results))
+        return .json(201, results)
     }
 
     /// Saves one of many documents; says what became of it, which is nothing where another database's was taken over.
@@ -58,6 +84,7 @@ extension DatabaseService {
     func bulkGet(_ request: HTTPRequest, _ target: RequestTarget) async throws -> HTTPResponse {
         try request.expect("POST")
         let requests = try RevisionRequest.all(in: try await request.json(upTo: service.options.documentByteLimit))
+        try RequestLimits.check(requests.count, "revisions")
         let wantsParts = request.accepts("multipart/mixed") || request.accepts("multipart/related")
         let query = RevisionQuery(target)
         if wantsParts {
@@ -76,17 +103,31 @@ extension DatabaseService {
             }
         }
         let rows = RowWriter(head: Array("{\"results\":[\n".utf8), tail: Array("\n]}\n".utf8))
-        var place = 0
+        var rest = requests[...]
+        var answered: (request: RevisionRequest, answers: ArraySlice<RevisionOrMissing>)?
+        var (isFirstRow, isFirstDocument) = (true, true)
+        // One revision at a time, though a row may have many.
         return .json(
             200,
-            stream: rows.stream { [self] () throws -> JSONValue? in
-                guard place < requests.count else { return nil }
-                defer { place += 1 }
+            stream: rows.streamPieces { [self] () throws -> [UInt8]? in
+                guard let (request, answers) = answered else {
+                    guard let next = rest.popFirst() else { return nil }
+                    answered = (next, try self.answers(to: next, query)[...])
+                    isFirstDocument = true
+                    defer { isFirstRow = false }
+                    return Array((isFirstRow ? "{\"docs\":[" : ",\n{\"docs\":[").utf8)
+                }
+                guard let answer = answers.first else {
+                    answered = nil
+                    return Array("],\"id\":".utf8) + (try JSONValue.string(request.id).canonicalJSON())
+                        + [UInt8(ascii: "}")]
+                }
+                answered = (request, answers.dropFirst())
                 var query = query
-                let request = requests[place]
                 if !request.attachmentsSince.isEmpty { query.attachmentsSince = request.attachmentsSince }
-                let documents = try answers(to: request, query).map { try json($0, query, errorsInDetail: request.id) }
-                return ["id": .string(request.id), "docs": .array(documents)]
+                let text = try json(answer, query, errorsInDetail: request.id).canonicalJSON()
+                defer { isFirstDocument = false }
+                return isFirstDocument ? text : [UInt8(ascii: ",")] + text
             })
     }
 
@@ -104,10 +145,12 @@ extension DatabaseService {
             }
             lists.append((id, revisions.compactMap(\.self)))
         }
+        try RequestLimits.check(lists.reduce(0) { $0 + max(1, $1.revisions.count) }, "revisions")
         let (database, asked) = (database, lists)
-        let purged = try await database.inTransaction {
+        let purged = try await database.inTransactionUntilCancelled { cancellation in
             var purged: JSONObject = [:]
             for (id, revisions) in asked {
+                try cancellation.check()
                 var gone: [RevisionID] = []
                 do {
                     gone = try database.document(withID: id).purge(revisions)

@@ -7,8 +7,7 @@ extension DatabaseService {
         try request.expect("GET", "HEAD", "POST")
         var question: JSONObject = [:]
         if request.method == "POST" {
-            let body = try await request.unpackedBody().collect(upTo: service.options.documentByteLimit)
-            if !body.isEmpty { question = try JSONValue(json: body).objectValue ?? [:] }
+            question = try await request.json(upTo: service.options.documentByteLimit, default: [:]).objectValue ?? [:]
         }
         let feed = try ChangesFeed(database, target, question)
         switch target["feed"] ?? "normal" {
@@ -80,6 +79,7 @@ actor ChangesFeed {
                 options.filterParameters[key] = .string(value)
             }
         }
+        try RequestLimits.check(documentIDs?.count ?? 0, "ids")
         self.documentIDs = documentIDs.map { Set($0.compactMap(\.stringValue).map(ByteKey.init)) }
         self.options = options
         let milliseconds = target["timeout"].flatMap(Int64.init).map { min(max(0, $0), 3_600_000) } ?? 60_000
@@ -132,6 +132,7 @@ actor ChangesFeed {
         batchOptions.limit = min(remainingCount, 256)
         // Few ids out of many documents: those that don't belong here are read in batches, and passed over.
         while bytes.isEmpty, remainingCount > 0 {
+            try Task.checkCancellation()
             var reader = try FeedReader(
                 database, since: position, batchOptions, passesOverFailedFilters: true)
             let changed = try reader.nextBatch()

@@ -82,7 +82,21 @@ extension DatabaseService {
                 try rest.popFirst().map { try part($0, query, errorsInDetail: nil) }
             }
         }
-        return try .json(200, .array(try answers.map { try json($0, query, errorsInDetail: nil) }))
+        return try .json(200, list(of: answers, query))
+    }
+
+    /// Revisions as one text: the values of one at a time are in memory.
+    private func list(of answers: [RevisionOrMissing], _ query: RevisionQuery) throws -> [UInt8] {
+        var text = [UInt8(ascii: "[")]
+        for (place, answer) in answers.enumerated() {
+            try Task.checkCancellation()
+            if place > 0 { text.append(UInt8(ascii: ",")) }
+            text += try json(answer, query, errorsInDetail: nil).canonicalJSON()
+            guard text.count <= service.options.documentByteLimit || answers.count == 1 else {
+                throw SyncError(413, "the revisions are too large to stand in JSON: they are to be had as multipart")
+            }
+        }
+        return text + Array("]\n".utf8)
     }
 
     // MARK: Writing
@@ -148,8 +162,8 @@ extension DatabaseService {
         }
         let reader = try MultipartReader(try request.unpackedBody(), fields: request.fields)
         guard let first = try await reader.nextPart() else { throw SyncError(400, "a message without a document") }
-        let text = try await first.body.collect(upTo: service.options.documentByteLimit)
-        guard let json = try JSONValue(json: text).objectValue else { throw SyncError(400, "a document is an object") }
+        let message = try await request.json(of: first.body, upTo: service.options.documentByteLimit)
+        guard let json = message.objectValue else { throw SyncError(400, "a document is an object") }
         let contents = try await RelatedContents(json).receive(
             from: reader, into: database, upTo: service.options.attachmentByteLimit, subject: "document \(id)")
         return (json, contents)

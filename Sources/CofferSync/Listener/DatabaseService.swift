@@ -112,6 +112,7 @@ struct DatabaseService {
         } else if let text = target["keys"] {
             keys = try JSONValue(json: Array(text.utf8)).arrayValue
         }
+        try RequestLimits.check(keys?.count ?? 0, "keys")
         let includesDocuments = target.isTrue("include_docs")
         let total: JSONValue = .number(JSONNumber(Int64(try database.documentCount)))
         let head = Array("{\"total_rows\":\(total),\"offset\":0,\"rows\":[\n".utf8)

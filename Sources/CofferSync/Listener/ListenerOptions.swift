@@ -58,8 +58,17 @@ public struct ListenerOptions: Sendable {
     /// One that the app has open for writing stays as it is. It can't be opened for writing, a 503, once the listener has it.
     public var isReadOnly = false
 
-    /// Bodies that are JSON may have at most that many bytes; more is a 413. Default: 64 MiB, as many as a document may have.
+    /// Bodies that are JSON may have at most that many bytes, unpacked; more is a 413. Default: 64 MiB, as many as a document may
+    /// have. Nor may they have more than 1,048,576 values, or 100,000 documents, keys or revisions in a list.
     public var documentByteLimit = 64 << 20
+
+    /// All requests under way take at most that many bytes together, for their bodies and what is made of them. A request that
+    /// needs more than is left waits, up to 30 seconds, then it is a 503; one that could never have enough is a 413. Default:
+    /// 384 MiB, what the largest body takes that ``documentByteLimit`` allows by default, three times its bytes and 160 for
+    /// each of its values.
+    ///
+    /// Page caches of databases and contents of attachments, which are written to the disk as they come, don't count.
+    public var memoryByteLimit = 384 << 20
 
     /// A content may have at most that many bytes; more is a 413. Default: nil, as many as fit on the disk.
     public var attachmentByteLimit: Int?

@@ -7,41 +7,54 @@ struct RowWriter {
 
     /// - Parameter next: the next row; nil after the last one.
     func stream(_ next: sending @escaping () throws -> JSONValue?) -> ByteStream {
-        let rows = RowSource(head: head, tail: tail, next)
-        return ByteStream { try await rows.next() }
+        streamTexts { try next()?.canonicalJSON() }
+    }
+
+    /// - Parameter next: the next row as text; nil after the last one.
+    func streamTexts(_ next: sending @escaping () throws -> [UInt8]?) -> ByteStream {
+        var isFirst = true
+        return streamPieces {
+            guard let row = try next() else { return nil }
+            defer { isFirst = false }
+            return isFirst ? row : [UInt8(ascii: ","), UInt8(ascii: "\n")] + row
+        }
+    }
+
+    /// - Parameter next: the next piece of the text between head and tail; nil after the last one.
+    func streamPieces(_ next: sending @escaping () throws -> [UInt8]?) -> ByteStream {
+        let source = PieceSource(head: head, tail: tail, next)
+        return ByteStream { try await source.next() }
     }
 }
 
-private actor RowSource {
-    /// Rows are gathered into pieces of about that many bytes.
+private actor PieceSource {
+    /// What is small is gathered into pieces of about that many bytes.
     private static let pieceByteCount = 64 << 10
 
-    private let nextRow: () throws -> JSONValue?
+    private let nextPiece: () throws -> [UInt8]?
     private var head: [UInt8]
     private let tail: [UInt8]
-    private var rowCount = 0
     private var isOver = false
 
-    init(head: [UInt8], tail: [UInt8], _ next: sending @escaping () throws -> JSONValue?) {
+    init(head: [UInt8], tail: [UInt8], _ next: sending @escaping () throws -> [UInt8]?) {
         self.head = head
         self.tail = tail
-        nextRow = next
+        nextPiece = next
     }
 
     func next() throws -> [UInt8]? {
         guard !isOver else { return nil }
-        var piece = head
+        var gathered = head
         head = []
-        while piece.count < Self.pieceByteCount {
-            guard let row = try nextRow() else {
+        while gathered.count < Self.pieceByteCount {
+            try Task.checkCancellation()
+            guard let piece = try nextPiece() else {
                 isOver = true
-                return piece + tail
+                return gathered + tail
             }
-            if rowCount > 0 { piece += [UInt8(ascii: ","), UInt8(ascii: "\n")] }
-            rowCount += 1
-            piece += try row.canonicalJSON()
+            gathered += piece
         }
-        return piece
+        return gathered
     }
 }
 

@@ -10,6 +10,7 @@ package final class Service: Sendable {
     let options: ListenerOptions
     let sessions = Sessions()
     let attempts = Lock(PasswordAttempts())
+    package let memory: MemoryBudget
     let now: @Sendable () -> ContinuousClock.Instant
     private let state = Lock(State())
 
@@ -29,6 +30,7 @@ package final class Service: Sendable {
         self.manager = manager
         self.now = now
         self.options = options
+        memory = MemoryBudget(byteLimit: options.memoryByteLimit)
     }
 
     /// Feeds end from here on, and requests that come later are a 503. Databases stay open for those under way.
@@ -62,8 +64,17 @@ package final class Service: Sendable {
 
     // MARK: Requests
 
-    /// Answers a request. Never fails: what goes wrong is an answer.
+    /// Answers a request. Never fails: what goes wrong is an answer. What the request takes of the memory is given back when
+    /// nobody holds the answer any more.
     package func respond(to request: HTTPRequest) async -> HTTPResponse {
+        var request = request
+        request.memory = memory.part()
+        var response = await answer(request)
+        response.memory = request.memory
+        return response
+    }
+
+    private func answer(_ request: HTTPRequest) async -> HTTPResponse {
         do {
             guard !isStopping else { throw SyncError(503, "the server stops") }
             try checkSender(request)
@@ -191,31 +202,6 @@ package final class Service: Sendable {
     func forget(_ database: Database) {
         _ = state.withLock { state in
             state.databases[database.name] === database ? state.databases.removeValue(forKey: database.name) : nil
-        }
-    }
-}
-
-extension HTTPRequest {
-    /// - Throws: ``SyncError`` 405 for another method.
-    func expect(_ methods: String...) throws(SyncError) {
-        guard methods.contains(method) else { throw SyncError(405, "only \(methods.joined(separator: ", "))") }
-    }
-
-    /// The body as JSON.
-    ///
-    /// - Throws: ``SyncError`` 413 for one that is too large; `invalidJSON` (400).
-    func json(upTo limit: Int) async throws -> JSONValue {
-        try JSONValue(json: try await unpackedBody().collect(upTo: limit))
-    }
-
-    /// The body, unpacked where it is packed.
-    ///
-    /// - Throws: ``SyncError`` 415 for packed in a way that is not known.
-    func unpackedBody() throws(SyncError) -> ByteStream {
-        switch fields["Content-Encoding"]?.lowercased() {
-        case nil, "identity": body.stream
-        case "gzip": body.stream.gunzipped()
-        default: throw SyncError(415, "a Content-Encoding that is not known")
         }
     }
 }

@@ -20,6 +20,7 @@ final class NetworkServer: Sendable {
 
     private let listening: NIOAsyncChannel<Connection, Never>
     private let limits: Limits
+    private let threads = RequestThreads()
     private let respond: @Sendable (HTTPRequest) async -> HTTPResponse
     private let state = Lock(State())
     private let task = Lock<Task<Void, Never>?>(nil)
@@ -92,7 +93,7 @@ final class NetworkServer: Sendable {
                     let place = takePlace()
                     group.addTask {
                         // A feed that waits hears only so that nobody listens any more.
-                        let serving = Task { await self.serve(connection, place) }
+                        let serving = Task(executorPreference: self.threads) { await self.serve(connection, place) }
                         connection.channel.closeFuture.whenComplete { _ in serving.cancel() }
                         await withTaskCancellationHandler {
                             await serving.value
@@ -208,6 +209,8 @@ final class NetworkServer: Sendable {
             body: length == 0 ? .none : .stream(stream, length: length))
         request.address = address
         let response = await respond(request)
+        // Its part of the memory is given back when all of the answer has been written.
+        defer { withExtendedLifetime(response) {} }
         // A body that nobody wanted is read to its end if that is near, and else ends the connection.
         let limit = expectsContinue && !hasAsked.withLock({ $0 }) ? 0 : 1 << 20
         let wasRead = try await inTime(connection) { try await requests.skip(upTo: limit) }
@@ -237,6 +240,7 @@ final class NetworkServer: Sendable {
             let stream = response.body.stream
             // An error ends the connection before the body's end: the client sees that something is missing.
             while let piece = try await stream.next() {
+                try Task.checkCancellation()
                 try await outbound.write(.body(.byteBuffer(ByteBuffer(bytes: piece))))
             }
         }
