@@ -52,7 +52,10 @@ final class NetworkServer: Sendable {
                         let pipeline = channel.pipeline.syncOperations
                         try pipeline.addHandler(IdleStateHandler(allTimeout: TimeAmount(limits.idleTimeout)))
                         if let tls { try pipeline.addHandler(NIOSSLServerHandler(context: tls)) }
+                        let progress = ChunkLimit.Progress()
+                        try pipeline.addHandler(ChunkLimit.bytes(progress))
                         try pipeline.configureHTTPServerPipeline(withErrorHandling: true)
+                        try pipeline.addHandler(ChunkLimit.parts(progress))
                         try pipeline.addHandler(ClosesWhenIdle())
                         return try Connection(wrappingChannelSynchronously: channel)
                     }
