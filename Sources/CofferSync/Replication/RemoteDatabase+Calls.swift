@@ -88,9 +88,8 @@ extension RemoteDatabase {
             if response.fields["Content-Type"].flatMap(MediaType.init)?.name == "multipart/mixed" {
                 return try await Self.revisions(inPartsOf: response)
             }
-            let body = try await response.body.stream.collect(upTo: Self.answerByteLimit)
-            guard let json = try? JSONValue(json: body) else { throw SyncError.garbage("an answer that is no JSON") }
-            return (try RevisionAnswer.all(inBulkAnswer: json), body.count)
+            let (json, byteCount) = try await Self.sizedJSON(response)
+            return (try RevisionAnswer.all(inBulkAnswer: json), byteCount)
         }
     }
 
@@ -113,12 +112,12 @@ extension RemoteDatabase {
     ) async throws -> (answers: [RevisionAnswer], byteCount: Int) {
         let reader = try MultipartReader(response.body.stream, fields: response.fields)
         var answers: [RevisionAnswer] = []
-        var byteCount = 0
+        var (byteCount, valueCount) = (0, 0)
         while let part = try await reader.nextPart() {
             let text = try await part.body.collect(upTo: answerByteLimit - byteCount)
             byteCount += text.count
             // What can't be read answers nothing, which shows in the end.
-            guard let json = (try? JSONValue(json: text))?.objectValue else { continue }
+            guard let json = try Self.json(text, &valueCount)?.objectValue else { continue }
             let isFailure = part.fields["Content-Type"].flatMap(MediaType.init)?.parameters["error"] == "true"
             answers.append(isFailure ? .failure(json) : .revision(json))
         }
@@ -161,7 +160,8 @@ extension RemoteDatabase {
                 throw SyncError.garbage("a revision without JSON", of: subject)
             }
             let text = try await first.body.collect(upTo: Self.answerByteLimit)
-            guard let json = (try? JSONValue(json: text))?.objectValue else {
+            var valueCount = 0
+            guard let json = try Self.json(text, &valueCount)?.objectValue else {
                 throw SyncError.garbage("a revision that is no object", of: subject)
             }
             let contents = try await RelatedContents(json).receive(

@@ -22,7 +22,7 @@ package final class RemoteDatabase: Sendable {
     /// CouchDB's sessions last that long unless it says something else.
     private static let usualSessionLength = Duration.seconds(600)
 
-    /// An answer that is read whole has at most that many bytes.
+    /// An answer that is read whole has at most that many bytes, and ``JSONLimits/valueCount`` values.
     static let answerByteLimit = 64 << 20
 
     /// - Parameter sleep: waits between attempts.
@@ -106,14 +106,31 @@ package final class RemoteDatabase: Sendable {
         }
     }
 
-    /// - Throws: ``SyncError`` 502 for what is no JSON.
-    static func json(_ response: HTTPResponse) async throws -> JSONValue {
+    /// - Throws: ``SyncError`` 502 for what is no JSON, 413 for what is too large.
+    static func json(_ response: HTTPResponse) async throws -> JSONValue { try await sizedJSON(response).json }
+
+    /// The same, and how many bytes it has.
+    static func sizedJSON(_ response: HTTPResponse) async throws -> (json: JSONValue, byteCount: Int) {
         let body = try await response.body.stream.collect(upTo: answerByteLimit)
-        do {
-            return try JSONValue(json: body)
+        var valueCount = 0
+        guard let json = try json(body, &valueCount) else { throw SyncError.garbage("an answer that is no JSON") }
+        return (json, body.count)
+    }
+
+    /// The value that a part of an answer says; nil for what is no JSON.
+    ///
+    /// - Parameter valueCount: how many values the answer has had so far.
+    /// - Throws: ``SyncError`` 413 where it has too many.
+    static func json(_ text: [UInt8], _ valueCount: inout Int) throws(SyncError) -> JSONValue? {
+        let checked: CheckedJSON?
+        do throws(CofferError) {
+            checked = try CheckedJSON(text, valueLimit: JSONLimits.valueCount - valueCount)
         } catch {
-            throw SyncError.garbage("an answer that is no JSON")
+            return nil
         }
+        guard let checked else { throw SyncError(413, "an answer with more than \(JSONLimits.valueCount) values") }
+        valueCount += checked.valueCount
+        return try? checked.value()
     }
 
     /// Waits as long as is usual after so many failures.
