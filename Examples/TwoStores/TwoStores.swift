@@ -26,7 +26,7 @@ extension TwoStores {
         let laptop = try await store("laptop", in: folder)
 
         // The server keeps its copy in an encrypted store, too. Here it is in the same process; `coffer serve` is another.
-        let serverKey = SymmetricKey()
+        let serverKey = try SymmetricKey()
         var options = ListenerOptions(access: .passwords(["robin": "s3cret"]))
         options.encryptionKey = { _ in serverKey }
         let listener = try await Listener(Manager(directory: folder.appending(path: "server")), options: options)
@@ -77,7 +77,7 @@ extension TwoStores {
 
     private static func store(_ name: String, in folder: URL) async throws -> Database {
         try await Manager(directory: folder.appending(path: name)).database(
-            named: "notes", encryptionKey: SymmetricKey())
+            named: "notes", encryptionKey: try SymmetricKey())
     }
 
     /// Sends what is new here, and fetches what is new there.

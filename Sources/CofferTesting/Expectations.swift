@@ -31,7 +31,7 @@ public func expectUnauthorized(
 ) throws {
     let refusal: CofferError.Code = key == nil ? .notEncrypted : .wrongKey
     let attempts =
-        WrongKey.matrix(insteadOf: key)
+        try WrongKey.matrix(insteadOf: key)
         + formerKeys.enumerated().map { WrongKey(name: "former key \($0 + 1)", key: $1, code: refusal) }
     let before = try StoreSnapshot(of: store)
     var complaints: [String] = []

@@ -63,6 +63,6 @@ extension StoreSnapshot.Entry {
         self.init(
             kind: type.rawValue, permissions: (attributes[.posixPermissions] as? NSNumber)?.intValue ?? 0,
             owner: (attributes[.ownerAccountID] as? NSNumber)?.intValue ?? 0, byteCount: content.count,
-            digest: unsafe content.withUnsafeBytes { unsafe Digest.sha256(of: $0.bytes) })
+            digest: try unsafe content.withUnsafeBytes { try unsafe Digest.sha256(of: $0.bytes) })
     }
 }

@@ -13,19 +13,19 @@ struct WrongKey: Sendable {
     /// What people and programs try in the place of `key`: guesses, slips, other encodings, single bits.
     ///
     /// Without a key the store isn't encrypted, and every key is a wrong one.
-    static func matrix(insteadOf key: SymmetricKey?) -> [WrongKey] {
+    static func matrix(insteadOf key: SymmetricKey?) throws(CofferError) -> [WrongKey] {
         let strangers: [(String, SymmetricKey)] = [
             ("another password", SymmetricKey(password: "Not the password, \(UUID())")),
-            ("32 other bytes", SymmetricKey()),
+            ("32 other bytes", try SymmetricKey()),
         ]
         guard let key else { return strangers.map { WrongKey(name: $0.0, key: $0.1, code: .notEncrypted) } }
-        let near = key.isPassword ? slips(of: key) : neighbors(of: key)
+        let near = try key.isPassword ? slips(of: key) : neighbors(of: key)
         return [WrongKey(name: "no key", key: nil, code: .keyRequired)]
             + (strangers + near).filter { $0.1 != key }.map { WrongKey(name: $0.0, key: $0.1, code: .wrongKey) }
     }
 
     /// What comes of typing a password almost right, and of taking it for bytes.
-    private static func slips(of key: SymmetricKey) -> [(String, SymmetricKey)] {
+    private static func slips(of key: SymmetricKey) throws(CofferError) -> [(String, SymmetricKey)] {
         let password = unsafe key.withBytes { unsafe String(decoding: $0, as: UTF8.self) }
         let bytes = Array(password.utf8)
         var slips = [
@@ -46,12 +46,12 @@ struct WrongKey: Sendable {
         return slips.map { ($0.0, SymmetricKey(password: $0.1)) }
             + keys([
                 ("the password's bytes, filled up with zeros", Array(padded)),
-                ("the password's SHA-256", Digest.sha256(of: bytes)),
+                ("the password's SHA-256", try Digest.sha256(of: bytes)),
             ])
     }
 
     /// The keys next to one of 32 bytes, and the same bytes taken for a password.
-    private static func neighbors(of key: SymmetricKey) -> [(String, SymmetricKey)] {
+    private static func neighbors(of key: SymmetricKey) throws(CofferError) -> [(String, SymmetricKey)] {
         let bytes = unsafe key.withBytes { unsafe Array($0) }
         let flipped = [0, 1, 127, 128, 254, 255].map { bit in
             var changed = bytes
@@ -61,7 +61,7 @@ struct WrongKey: Sendable {
         return keys(
             flipped + [
                 ("the key backwards", bytes.reversed()), ("32 zeros", [UInt8](repeating: 0, count: 32)),
-                ("the key's SHA-256", Digest.sha256(of: bytes)),
+                ("the key's SHA-256", try Digest.sha256(of: bytes)),
             ])
             + [
                 ("the key in hex, as a password", SymmetricKey(password: hexadecimal(bytes))),

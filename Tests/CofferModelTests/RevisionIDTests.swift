@@ -19,7 +19,7 @@ import Testing
         #expect(RevisionID(vector.revision) == id)
 
         // A digest that is used again gives the same.
-        var digest = StreamingDigest(.sha256)
+        var digest = try StreamingDigest(.sha256)
         for _ in 0..<2 {
             #expect(
                 try RevisionID.make(parent: parent, isDeletion: vector.isDeletion, body: body, digest: &digest) == id)

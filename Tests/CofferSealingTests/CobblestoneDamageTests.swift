@@ -6,7 +6,7 @@ import Testing
 /// Whatever happens to a message's bytes: it is noticed where it is, and what opened before is what was sealed.
 @Suite("A changed message")
 struct CobblestoneDamageTests {
-    let key = SymmetricKey()
+    let key: SymmetricKey
     let context = Array("coffer/v1/attachment\0".utf8)
     let plaintext = CobblestoneMessage.pattern(2 * 16384 + 37)
     let message: [UInt8]
@@ -15,6 +15,7 @@ struct CobblestoneDamageTests {
     static let isExhaustive = ProcessInfo.processInfo.environment["COFFER_EXHAUSTIVE"] == "1"
 
     init() throws {
+        key = try SymmetricKey()
         message = try CobblestoneMessage.seal(plaintext, key: key, context: context)
     }
 

@@ -4,8 +4,10 @@ import Testing
 
 @Suite("Cobblestone-256")
 struct CobblestoneTests {
-    let key = SymmetricKey()
+    let key: SymmetricKey
     let context = Array("coffer/v1/attachment\0".utf8)
+
+    init() throws { key = try SymmetricKey() }
 
     static let sizes = [
         0, 1, 15, 16, 16383, 16384, 16385, 2 * 16384 - 1, 2 * 16384, 2 * 16384 + 1, 5 * 16384, 5 * 16384 + 7,
@@ -179,7 +181,7 @@ struct CobblestoneTests {
             _ = try? encryptor.seal([1], isLast: true)
         }
         await #expect(processExitsWith: .failure, "an index that no message has") {
-            let key = SymmetricKey()
+            let key = try SymmetricKey()
             let header = try CobblestoneEncryptor(key: key, context: []).header
             guard var decryptor = try CobblestoneDecryptor(key: key, context: [], header: header) else { return }
             _ = try? decryptor.open([UInt8](repeating: 0, count: 16), index: 1 << 38)

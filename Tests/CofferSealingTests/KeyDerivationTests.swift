@@ -124,7 +124,7 @@ struct KeyDerivationTests {
 
     @Test("takes passwords for scrypt and PBKDF2 alone, and bytes for HKDF alone")
     func kinds() throws {
-        let key = SymmetricKey()
+        let key = try SymmetricKey()
         for derivation in [Self.scrypt(10, 8, 1), .pbkdf2SHA512(iterations: 100_000, salt: Self.salt)] {
             #expect(throws: CofferError(.invalidArgument)) { try key.derivedKey(by: derivation) }
         }

@@ -4,8 +4,9 @@ import Testing
 
 @Suite("A key's uses")
 struct KeyUseTests {
-    let kek = SymmetricKey()
-    let key = SymmetricKey()
+    let kek, key: SymmetricKey
+
+    init() throws { (kek, key) = (try SymmetricKey(), try SymmetricKey()) }
 
     @Test("wrapping gives 40 bytes, the same each time, that only the same key unwraps")
     func wrapping() throws {

@@ -9,8 +9,10 @@ import Testing
     .enabled(if: Python.hasCobblestone, "no Python with cryptography 50 or later; COFFER_PYTHON may name one"))
 struct OtherImplementationTests {
     static let sizes = [0, 1, 16383, 16384, 16385, 2 * 16384, 2 * 16384 + 1, 1_000_003]
-    let key = SymmetricKey()
+    let key: SymmetricKey
     let context = Array("coffer/v1/attachment\0".utf8)
+
+    init() throws { key = try SymmetricKey() }
 
     @Test("opens what is sealed here", arguments: sizes)
     func opensOurs(count: Int) throws {

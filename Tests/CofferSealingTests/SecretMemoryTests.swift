@@ -11,7 +11,7 @@ struct SecretMemoryTests {
     @Test("a random key is there once, after use too, and nowhere once its life ends")
     func randomKey() async {
         await #expect(processExitsWith: .success) {
-            var key: SymmetricKey? = SymmetricKey()
+            var key: SymmetricKey? = try SymmetricKey()
             let needle = Needle(key)
             guard needle.occurrences() == 1 else { throw Miscount(needle.occurrences(), "after it was made") }
             try SecretMemoryTests.use(key)
@@ -50,7 +50,7 @@ struct SecretMemoryTests {
     @Test("a derived and an unwrapped key are there once, and nowhere once their lives end")
     func derivedKey() async {
         await #expect(processExitsWith: .success) {
-            let master = SymmetricKey()
+            let master = try SymmetricKey()
             for _ in 0..<2 {
                 let wrapped = try master.wrap(SymmetricKey())
                 for make in [
@@ -78,7 +78,7 @@ struct SecretMemoryTests {
     @Test("a message's key is nowhere once the message is sealed or opened, or refused")
     func messageKey() async {
         await #expect(processExitsWith: .success) {
-            let key = SymmetricKey(), salt = [UInt8](repeating: 3, count: 24)
+            let key = try SymmetricKey(), salt = [UInt8](repeating: 3, count: 24)
             let label = Array("c2sp.org/chunked-encryption@v1+AEAD_AES_256_GCM\0".utf8)
             let needle = Needle(try key.derivedKey(by: .hkdfExpandSHA512(info: label + salt)))
             guard needle.occurrences() == 0 else { throw Miscount(needle.occurrences(), "before any message") }
@@ -125,7 +125,7 @@ struct SecretMemoryTests {
     @Test("the search finds a copy that somebody left, until it is overwritten")
     func control() async {
         await #expect(processExitsWith: .success) {
-            let key: SymmetricKey? = SymmetricKey()
+            let key: SymmetricKey? = try SymmetricKey()
             let needle = Needle(key)
             var copy = key?.withBytes { Array($0) } ?? []
             guard needle.occurrences() == 2 else { throw Miscount(needle.occurrences(), "with a copy") }
@@ -141,7 +141,7 @@ struct SecretMemoryTests {
         _ = try SymmetricKey().unwrap(wrapped)
         _ = try key.authenticationCode(for: [1, 2, 3])
         _ = try key.derivedKey(by: .hkdfExpandSHA256(info: [1]))
-        _ = key == SymmetricKey()
+        _ = try key == SymmetricKey()
         _ = "\(key)"
     }
 }

@@ -49,7 +49,7 @@ struct ExpectationTests {
     @Test("a former key is one of them once the key was changed, and a failure before")
     func formerKeys() throws {
         let database = try store(Self.password)
-        let next = SymmetricKey()
+        let next = try SymmetricKey()
         try database.addKey(next)
         let failure = failure { try expectUnauthorized(at: url, key: next, formerKeys: [Self.password]) }
         #expect(

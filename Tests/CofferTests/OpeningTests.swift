@@ -9,7 +9,7 @@ struct OpeningTests {
 
     @Test("one that was created with a key opens with it and keeps its documents", arguments: [true, false])
     func roundTrip(isPassword: Bool) throws {
-        let key = isPassword ? SymmetricKey(password: "password123456") : SymmetricKey()
+        let key = try isPassword ? SymmetricKey(password: "password123456") : SymmetricKey()
         var database: Database? = try stores.open(key: key)
         try database?.save(json: Data(#"{"name":"Robin"}"#.utf8), withID: "r")
         #expect(database?.isEncrypted == true)

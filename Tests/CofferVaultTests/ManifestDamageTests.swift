@@ -14,9 +14,9 @@ private func outcome(_ bytes: [UInt8], _ key: SymmetricKey?) -> CofferError.Code
 }
 
 /// The same bytes with a checksum that fits, as someone who can write the disk would make it.
-private func withChecksum(_ bytes: [UInt8]) -> [UInt8] {
+private func withChecksum(_ bytes: [UInt8]) throws -> [UInt8] {
     var bytes = bytes
-    bytes.replaceSubrange(960..<992, with: Digest.sha256(of: Array(bytes[..<960])))
+    bytes.replaceSubrange(960..<992, with: try Digest.sha256(of: Array(bytes[..<960])))
     return bytes
 }
 
@@ -66,7 +66,7 @@ struct ManifestDamageTests {
     /// The vector has its key's slot at 5 and a password's at 7. Only salt and wrapped key of the slot that the key is
     /// tried on, and the UUID in its derivation, can make it look like another key.
     @Test("with any one bit flipped and its checksum made to fit is told by its field")
-    func flipsWithChecksum() {
+    func flipsWithChecksum() throws {
         let slot5 = 64 + 5 * 112
         let slot7 = 64 + 7 * 112
         var counts: [String: Int] = [:]
@@ -81,7 +81,7 @@ struct ManifestDamageTests {
                 case slot7 + 1 where bit % 8 == 6: .unsupportedFormat
                 default: .damaged
                 }
-            let actual = outcome(withChecksum(flipping(bit, in: encrypted)), key)
+            let actual = outcome(try withChecksum(flipping(bit, in: encrypted)), key)
             if actual != expected { Issue.record("bit \(bit % 8) of byte \(byte)") }
             counts[actual?.description ?? "opened", default: 0] += 1
         }
@@ -107,7 +107,7 @@ struct ManifestDamageTests {
                 default: .damaged
                 }
             if expected == .cancelled { continue }
-            let bytes = withChecksum(flipping(bit, in: vector.bytes))
+            let bytes = try withChecksum(flipping(bit, in: vector.bytes))
             #expect(try outcome(bytes, vector.symmetricKey) == expected, "bit \(bit % 8) of byte \(bit / 8 - 64)")
             tried += 1
         }
@@ -119,7 +119,7 @@ struct ManifestDamageTests {
     func unencryptedFlips() throws {
         let original = try Manifest(bytes: unencrypted)
         for bit in 0..<960 * 8 {
-            let bytes = withChecksum(flipping(bit, in: unencrypted))
+            let bytes = try withChecksum(flipping(bit, in: unencrypted))
             switch bit / 8 {
             case 8, 9:
                 #expect(outcome(bytes, nil) == .unsupportedFormat, "bit \(bit)")

@@ -81,7 +81,7 @@ struct ManifestVectorTests {
         let unlocked = try vector.unlock()
         let manifest = unlocked.manifest
         #expect(vector.result == "opens")
-        #expect(manifest.bytes == vector.bytes)
+        #expect(try manifest.bytes == vector.bytes)
         #expect(hex(manifest.storeUUID.bytes) == opened.storeUUID)
         #expect(manifest.generation == opened.generation)
         #expect(manifest.sequence == opened.sequence)

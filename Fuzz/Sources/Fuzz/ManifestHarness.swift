@@ -13,12 +13,12 @@ enum ManifestHarness {
         else {
             fatalError("no manifest could be made")
         }
-        return manifest.manifest.bytes
+        return try manifest.manifest.bytes
     }()
 
     @Sendable static func run(_ input: [UInt8]) throws {
         try check(input)
-        if input.count == Manifest.byteCount { try check(withChecksum(input)) }
+        if input.count == Manifest.byteCount { try check(try withChecksum(input)) }
 
         // Changes of one that opens.
         var choices = Choices(input[...])
@@ -30,13 +30,13 @@ enum ManifestHarness {
             changed = Array(changed.prefix(Manifest.byteCount))
         }
         try check(changed)
-        try check(withChecksum(changed))
+        try check(try withChecksum(changed))
     }
 
-    private static func withChecksum(_ bytes: [UInt8]) -> [UInt8] {
+    private static func withChecksum(_ bytes: [UInt8]) throws -> [UInt8] {
         guard bytes.count == Manifest.byteCount else { return bytes }
         var bytes = bytes
-        bytes.replaceSubrange(960..<992, with: Digest.sha256(of: Array(bytes[..<960])))
+        bytes.replaceSubrange(960..<992, with: try Digest.sha256(of: Array(bytes[..<960])))
         return bytes
     }
 
@@ -48,7 +48,7 @@ enum ManifestHarness {
             expect(error.code == .damaged || error.code == .unsupportedFormat, "a manifest is \(error)")
             return
         }
-        expect(manifest.bytes == bytes, "a manifest is written otherwise than it was read")
+        expect(try manifest.bytes == bytes, "a manifest is written otherwise than it was read")
         expect(manifest.isEncrypted != manifest.slots.isEmpty, "slots without encryption, or none with it")
         do throws(CofferError) {
             let unlocked = try manifest.unlock(with: key)

@@ -66,7 +66,7 @@ final class Content: BlobContent {
     var digest: String? {
         state.withLock { state in
             if state.digest == nil, case .memory(let data) = state.place {
-                state.digest = SHA1Digest.text(of: Digest.sha1(of: Array(data)))
+                state.digest = (try? Digest.sha1(of: Array(data))).map { SHA1Digest.text(of: $0) }
             }
             return state.digest
         }

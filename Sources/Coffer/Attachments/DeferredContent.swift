@@ -163,7 +163,11 @@ extension Writer {
             if let renamed = try body.renamingContents({ isOld($0.digest) ? name : nil }) {
                 body = renamed
                 try update.bind(1, use.sequence)
-                if let check = BodyDigest.of(body.bytes) { try update.bind(2, check) } else { try update.bindNull(2) }
+                if let check = try BodyDigest.of(body.bytes) {
+                    try update.bind(2, check)
+                } else {
+                    try update.bindNull(2)
+                }
                 try update.bind(3, body.bytes)
                 try update.bind(4, RevisionFlags.isForeign.rawValue)
                 try update.run()

@@ -6,7 +6,7 @@ extension Content {
     /// The content's MD5; nil where the content is not here, or can be read only once.
     fileprivate func md5(subject: String) throws(CofferError) -> Data? {
         guard let chunks = try AttachmentChunks(self, subject: subject) else { return nil }
-        var digest = StreamingDigest(.md5)
+        var digest = try StreamingDigest(.md5)
         var cursor = chunks.cursor()
         while let chunk = try cursor.next() { digest.update(chunk.bytes) }
         return Data(digest.finalize())

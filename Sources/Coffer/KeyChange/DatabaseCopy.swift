@@ -254,7 +254,7 @@ struct DatabaseCopy: Sendable {
         while try bodies.step() {
             count += 1
             guard !bodies.isNull(1) else { continue }
-            guard BodyDigest.matches(bodies.isNull(0) ? nil : bodies.bytes(0), of: bodies.bytes(1)) else {
+            guard try BodyDigest.matches(bodies.isNull(0) ? nil : bodies.bytes(0), of: bodies.bytes(1)) else {
                 throw CofferError(
                     .damaged, of: "document \(bodies.text(2)) of \(target.subject)", "its body is not what was written")
             }

@@ -25,7 +25,7 @@ extension Manager {
         do throws(CofferError) {
             let manifest = try Manifest.read(path: storePath(name), fileSystem: fileSystem)
             if let encryptionKey { _ = try manifest.unlock(with: encryptionKey) }
-            return Data(manifest.bytes)
+            return try Data(manifest.bytes)
         } catch {
             throw error.about(Self.subject(name))
         }

@@ -32,21 +32,21 @@ enum FoundRow {
 
     /// - Parameter rowID: of a table's row; nil for an entry of an index or of a table without rowid.
     /// - Returns: nil for what none of them holds.
-    init?(_ record: Record, rowID: Int64?) {
-        let found = rowID.map { Self.tableRow(record, $0) } ?? Self.entry(record)
+    init?(_ record: Record, rowID: Int64?) throws(CofferError) {
+        let found = if let rowID { try Self.tableRow(record, rowID) } else { Self.entry(record) }
         guard let found else { return nil }
         self = found
     }
 
-    private static func tableRow(_ record: Record, _ rowID: Int64) -> FoundRow? {
+    private static func tableRow(_ record: Record, _ rowID: Int64) throws(CofferError) -> FoundRow? {
         switch record.values.count {
         case 9:
-            return FoundRevision(record, sequence: rowID).map { .revision($0) }
+            return try FoundRevision(record, sequence: rowID).map { .revision($0) }
         case 8:
             return FoundIndex(record).map { .index($0) }
         case 5:
             if record.isNull(0) {
-                return FoundLocalDocument(record, number: rowID).map { .localDocument($0) }
+                return try FoundLocalDocument(record, number: rowID).map { .localDocument($0) }
                     ?? AttachmentRow(record, number: rowID).map { .attachment($0) }
             }
             guard let page = record.integer(3), let name = record.text(1) else { return nil }
@@ -108,7 +108,7 @@ struct FoundRevision {
     /// Whether the body, if there is one, is what its digest says, and one that Coffer writes.
     var isIntact: Bool
 
-    init?(_ record: Record, sequence: Int64) {
+    init?(_ record: Record, sequence: Int64) throws(CofferError) {
         guard record.isNull(0), sequence > 0, Schema.counts.contains(sequence), let document = record.integer(1),
             (1...sequence).contains(document),
             let flags = record.integer(3), (0...7).contains(flags), let id = record.revisionID(4),
@@ -125,9 +125,11 @@ struct FoundRevision {
         hasDigest = digest != nil
         body = record.blob(8)
         isIntact =
-            body.map { body in
-                BodyDigest.matches(digest, of: body) && CanonicalBody.isStored(body)
-            } ?? (record.isNull(8) && record.isNull(6))
+            if let body {
+                try BodyDigest.matches(digest, of: body) && CanonicalBody.isStored(body)
+            } else {
+                record.isNull(8) && record.isNull(6)
+            }
     }
 }
 
@@ -141,7 +143,7 @@ struct FoundLocalDocument {
     var hasDigest: Bool
     var isIntact: Bool
 
-    init?(_ record: Record, number: Int64) {
+    init?(_ record: Record, number: Int64) throws(CofferError) {
         guard let generation = record.integer(1), generation > 0, Schema.counts.contains(generation),
             let name = record.text(3),
             let id = try? DocumentID(name), id.isLocal, let body = record.blob(4)
@@ -153,7 +155,7 @@ struct FoundLocalDocument {
         let digest = record.blob(2)
         hasDigest = digest != nil
         let parsed = try? DocumentBody(json: body, valueLimit: JSONLimits.storedValueCount)
-        isIntact = BodyDigest.matches(digest, of: body) && parsed?.body.bytes == body && parsed?.attachments == nil
+        isIntact = try BodyDigest.matches(digest, of: body) && parsed?.body.bytes == body && parsed?.attachments == nil
     }
 }
 

@@ -74,7 +74,7 @@ struct PageScan {
         for cell in tree.cells {
             switch try reader.row(cell, in: page) {
             case .whole(let record):
-                guard let row = FoundRow(record, rowID: tree.kind.isTable ? cell.rowID : nil) else { continue }
+                guard let row = try FoundRow(record, rowID: tree.kind.isTable ? cell.rowID : nil) else { continue }
                 if try !add(row, isNewest) { entries.append(row) }
             case .torn(let record):
                 guard isNewest, tree.kind == .tableLeaf else { continue }

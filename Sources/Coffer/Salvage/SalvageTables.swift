@@ -149,7 +149,8 @@ final class SalvageTables {
         try insertRevision.bind(4, revision.flags.rawValue)
         try insertRevision.bind(5, Int64(revision.id.generation))
         try insertRevision.bind(6, revision.id.suffix)
-        try bind(7, revision.body.flatMap(BodyDigest.of), to: insertRevision)
+        try bind(
+            7, try revision.body.flatMap { (body) throws(CofferError) in try BodyDigest.of(body) }, to: insertRevision)
         try insertRevision.bind(8, revision.documentID)
         try bind(9, revision.body, to: insertRevision)
         try insertRevision.run()
@@ -188,7 +189,7 @@ final class SalvageTables {
     func add(_ document: FoundLocalDocument) throws(CofferError) {
         try insertLocalDocument.bind(1, document.number)
         try insertLocalDocument.bind(2, document.generation)
-        try bind(3, BodyDigest.of(document.body), to: insertLocalDocument)
+        try bind(3, try BodyDigest.of(document.body), to: insertLocalDocument)
         try insertLocalDocument.bind(4, document.id)
         try insertLocalDocument.bind(5, document.body)
         try insertLocalDocument.run()

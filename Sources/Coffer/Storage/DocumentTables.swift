@@ -262,7 +262,7 @@ struct DocumentTables: ~Copyable {
         let body = statement.bytesIfAny(bodyColumns.body)
         if let body {
             let digest = statement.isNull(bodyColumns.digest) ? nil : statement.bytes(bodyColumns.digest)
-            guard BodyDigest.matches(digest, of: body) else {
+            guard try BodyDigest.matches(digest, of: body) else {
                 throw CofferError(
                     .damaged, of: connection.subject,
                     "the body of revision \(statement.integer(0)) is not what was written")
@@ -279,10 +279,10 @@ struct DocumentTables: ~Copyable {
 /// The check of a body in its row: see ``Schema``.
 enum BodyDigest {
     /// What the row carries: the first 16 bytes of the body's SHA-256, or nil for a body that cannot overflow.
-    static func of(_ body: [UInt8]) -> [UInt8]? {
+    static func of(_ body: [UInt8]) throws(CofferError) -> [UInt8]? {
         guard body.count > Schema.longestBodyWithoutDigest else { return nil }
-        return Digest.sha256Value(of: body).first16
+        return try Digest.sha256Value(of: body).first16
     }
 
-    static func matches(_ digest: [UInt8]?, of body: [UInt8]) -> Bool { of(body) == digest }
+    static func matches(_ digest: [UInt8]?, of body: [UInt8]) throws(CofferError) -> Bool { try of(body) == digest }
 }

@@ -127,7 +127,7 @@ struct IndexChanges: ~Copyable {
         try insertEntry.bind(1, index)
         try insertEntry.bind(2, document)
         try insertEntry.bind(3, sequence)
-        try bind(4, EntryDigest.of(key ?? SplitBytes([]), id, value))
+        try bind(4, try EntryDigest.of(key ?? SplitBytes([]), id, value))
         try bind(5, key?.start)
         try insertEntry.bind(6, id.start)
         try bind(7, key?.rest)

@@ -277,7 +277,7 @@ struct IndexTables: ~Copyable {
         _ statement: Statement, _ key: SplitBytes, _ id: SplitBytes
     ) throws(CofferError) -> IndexEntry {
         let value = statement.isNull(4) ? nil : statement.bytes(4)
-        guard (statement.isNull(5) ? nil : statement.bytes(5)) == EntryDigest.of(key, id, value) else {
+        guard try (statement.isNull(5) ? nil : statement.bytes(5)) == EntryDigest.of(key, id, value) else {
             throw CofferError(
                 .damaged, of: subject, "entry \(statement.integer(0)) of an index is not what was written")
         }
@@ -328,7 +328,7 @@ extension EntryPosition: Comparable {
 /// The check of an entry in its row: see ``IndexSchema``.
 enum EntryDigest {
     /// What the row carries: the first 16 bytes of the SHA-256 of what may overflow, or nil where nothing can.
-    static func of(_ key: SplitBytes, _ id: SplitBytes, _ value: [UInt8]?) -> [UInt8]? {
+    static func of(_ key: SplitBytes, _ id: SplitBytes, _ value: [UInt8]?) throws(CofferError) -> [UInt8]? {
         let count = (key.rest?.count ?? 0) + (id.rest?.count ?? 0) + (value?.count ?? 0)
         guard count > Schema.longestBodyWithoutDigest else { return nil }
         var bytes: [UInt8] = []
@@ -337,6 +337,6 @@ enum EntryDigest {
             unsafe withUnsafeBytes(of: UInt64(part?.count ?? 0).bigEndian) { unsafe bytes.append(contentsOf: $0) }
             bytes += part ?? []
         }
-        return Digest.sha256Value(of: bytes + (value ?? [])).first16
+        return try Digest.sha256Value(of: bytes + (value ?? [])).first16
     }
 }

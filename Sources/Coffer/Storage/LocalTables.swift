@@ -21,7 +21,7 @@ struct LocalTables: ~Copyable {
         guard let number = try number(of: id) else { return nil }
         return try withRow(number, of: id) { (row) throws(CofferError) in
             let body = row.bytes(2)
-            guard BodyDigest.matches(row.isNull(1) ? nil : row.bytes(1), of: body) else {
+            guard try BodyDigest.matches(row.isNull(1) ? nil : row.bytes(1), of: body) else {
                 throw CofferError(.damaged, of: "document \(id.text)", "its body is not what was written")
             }
             return (Int(try generation(row.integer(0), of: id)), body)
@@ -76,7 +76,7 @@ struct LocalTables: ~Copyable {
             try insert.bind(1, try newNumber())
             try insert.bind(2, id.text)
         }
-        if let digest = BodyDigest.of(body.bytes) {
+        if let digest = try BodyDigest.of(body.bytes) {
             try statement.bind(3, digest)
         } else {
             try statement.bindNull(3)

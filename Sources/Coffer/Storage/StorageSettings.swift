@@ -60,6 +60,6 @@ extension OpenGeneration {
         _ tables: consuming sending DocumentTables, _ counts: WriterCounts, _ settings: StorageSettings
     ) throws(CofferError) -> sending Writer {
         if settings.durability == .relaxed { try tables.connection.execute("PRAGMA synchronous = NORMAL") }
-        return Writer(tables, counts, attachments: attachments)
+        return try Writer(tables, counts, attachments: attachments)
     }
 }

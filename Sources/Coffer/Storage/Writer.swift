@@ -29,7 +29,8 @@ struct Writer: ~Copyable {
     /// The content files that the transaction under way will install.
     let installation: Installation
 
-    init(_ tables: consuming DocumentTables, _ counts: WriterCounts, attachments: AttachmentStore) {
+    init(_ tables: consuming DocumentTables, _ counts: WriterCounts, attachments: AttachmentStore) throws(CofferError) {
+        state = try WriterState(counts)
         beginning = Statement(tables.connection, "BEGIN IMMEDIATE")
         committing = Statement(tables.connection, "COMMIT")
         rollingBack = Statement(tables.connection, "ROLLBACK")
@@ -59,7 +60,6 @@ struct Writer: ~Copyable {
         indexing = IndexChanges(tables.connection)
         numbering = RowNumbers(tables.connection)
         compacting = CompactionChanges(tables.connection)
-        state = WriterState(counts)
         self.attachments = attachments
         installation = Installation(attachments)
         self.tables = tables
@@ -255,7 +255,7 @@ struct Writer: ~Copyable {
         try insertRevision.bind(5, Int64(revision.id.generation))
         try insertRevision.bind(6, revision.id.suffix)
         if let body = revision.content?.body.bytes {
-            if let digest = BodyDigest.of(body) {
+            if let digest = try BodyDigest.of(body) {
                 try insertRevision.bind(7, digest)
             } else {
                 try insertRevision.bindNull(7)
@@ -323,9 +323,10 @@ final class WriterState {
     fileprivate var undoingCounts: [Int] = []
 
     /// Reused for each revision's id: setting a digest up costs more than a short message.
-    var digest = StreamingDigest(.sha256)
+    var digest: StreamingDigest
 
-    init(_ counts: WriterCounts) {
+    init(_ counts: WriterCounts) throws(CofferError) {
+        digest = try StreamingDigest(.sha256)
         lastSequence = counts.lastSequence
         reclaimableByteCount = counts.reclaimableByteCount
         notedReclaimableByteCount = counts.notedReclaimableByteCount

@@ -115,8 +115,8 @@ struct DocumentVerification {
 
     private func checkRevisions(_ result: inout Result) throws(CofferError) {
         var lastDamaged: String?
-        let unreadable = try Self.revisions.run(monitor, in: snapshots) {
-            Self.row($0)
+        let unreadable = try Self.revisions.run(monitor, in: snapshots) { (row) throws(CofferError) in
+            try Self.row(row)
         } take: { (row) throws(CofferError) in
             result.revisionCount += 1
             monitor.advance(byteCount: row.byteCount)
@@ -135,13 +135,15 @@ struct DocumentVerification {
         if !unreadable.isEmpty { try name(unreadable, &result) }
     }
 
-    private static func row(_ row: Statement) -> Row {
+    private static func row(_ row: Statement) throws(CofferError) -> Row {
         let body = row.isNull(2) ? nil : row.bytes(2)
         let digest = row.isNull(1) ? nil : row.bytes(1)
         let isIntact =
-            body.map { body in
-                BodyDigest.matches(digest, of: body) && CanonicalBody.isStored(body)
-            } ?? (digest == nil)
+            if let body {
+                try BodyDigest.matches(digest, of: body) && CanonicalBody.isStored(body)
+            } else {
+                digest == nil
+            }
         return Row(id: row.text(0), isIntact: isIntact, byteCount: body?.count ?? 0)
     }
 
@@ -236,8 +238,8 @@ struct DocumentVerification {
         last: "SELECT max(number) FROM local_documents")
 
     private func checkLocalDocuments(_ result: inout Result) throws(CofferError) {
-        let unreadable = try Self.localDocuments.run(monitor, in: snapshots) {
-            Self.row($0)
+        let unreadable = try Self.localDocuments.run(monitor, in: snapshots) { (row) throws(CofferError) in
+            try Self.row(row)
         } take: { (row) throws(CofferError) in
             if !row.isIntact {
                 result.findings.append(

@@ -29,11 +29,11 @@ extension RevisionID {
 
     /// The id of the revision that follows `parent` with this content.
     ///
-    /// - Throws: 400 (invalidArgument) where the parent's generation is the last there is.
+    /// - Throws: 400 (invalidArgument) where the parent's generation is the last there is; `encryptionUnavailable` (501).
     package static func make(
         parent: RevisionID?, isDeletion: Bool, body: CanonicalBody
     ) throws(CofferError) -> RevisionID {
-        var digest = StreamingDigest(.sha256)
+        var digest = try StreamingDigest(.sha256)
         return try make(parent: parent, isDeletion: isDeletion, body: body, digest: &digest)
     }
 

@@ -18,24 +18,30 @@ package enum DigestAlgorithm: Sendable {
 }
 
 /// Digests of bytes that are all there already. For bytes in pieces, and where many are made, see ``StreamingDigest``.
+///
+/// All throw `encryptionUnavailable` (501) where this system's OpenSSL lacks the digest.
 package enum Digest {
-    package static func sha1(of bytes: borrowing RawSpan) -> [UInt8] {
-        var digest = StreamingDigest(.sha1)
+    package static func sha1(of bytes: borrowing RawSpan) throws(CofferError) -> [UInt8] {
+        var digest = try StreamingDigest(.sha1)
         digest.update(copy bytes)
         return digest.finalize()
     }
 
-    package static func sha256(of bytes: borrowing RawSpan) -> [UInt8] {
-        sha256Value(of: bytes).bytes
+    package static func sha256(of bytes: borrowing RawSpan) throws(CofferError) -> [UInt8] {
+        try sha256Value(of: bytes).bytes
     }
 
-    package static func sha256Value(of bytes: borrowing RawSpan) -> SHA256Value {
-        var digest = StreamingDigest(.sha256)
+    package static func sha256Value(of bytes: borrowing RawSpan) throws(CofferError) -> SHA256Value {
+        var digest = try StreamingDigest(.sha256)
         digest.update(copy bytes)
         return digest.finalizeSHA256()
     }
 
-    package static func sha1(of bytes: [UInt8]) -> [UInt8] { unsafe sha1(of: bytes.span.bytes) }
-    package static func sha256(of bytes: [UInt8]) -> [UInt8] { unsafe sha256(of: bytes.span.bytes) }
-    package static func sha256Value(of bytes: [UInt8]) -> SHA256Value { unsafe sha256Value(of: bytes.span.bytes) }
+    package static func sha1(of bytes: [UInt8]) throws(CofferError) -> [UInt8] { try unsafe sha1(of: bytes.span.bytes) }
+    package static func sha256(of bytes: [UInt8]) throws(CofferError) -> [UInt8] {
+        try unsafe sha256(of: bytes.span.bytes)
+    }
+    package static func sha256Value(of bytes: [UInt8]) throws(CofferError) -> SHA256Value {
+        try unsafe sha256Value(of: bytes.span.bytes)
+    }
 }

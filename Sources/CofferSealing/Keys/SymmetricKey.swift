@@ -5,7 +5,7 @@ public import Foundation
 /// ```swift
 /// let password = SymmetricKey(password: "password123456")     // people remember it
 /// let stored = try SymmetricKey(data: bytesFromTheKeychain)   // exactly 32 bytes that nobody can guess
-/// let fresh = SymmetricKey()                                  // 32 random bytes, to be kept somewhere safe
+/// let fresh = try SymmetricKey()                              // 32 random bytes, to be kept somewhere safe
 /// ```
 ///
 /// - **A password** is stretched each time a store is opened or made: by scrypt with N = 2^16, r = 8, p = 2 unless the
@@ -76,15 +76,13 @@ public final class SymmetricKey: Sendable, Equatable, CustomStringConvertible, C
 
     /// 32 new random bytes, from OpenSSL's generator for secrets.
     ///
-    /// Keep them (see ``withBytes(_:)``) before you close the store that you made with them: nothing else opens it. The
-    /// process ends if the system has no random numbers, since no key could be trusted then.
-    public init() {
+    /// Keep them (see ``withBytes(_:)``) before you close the store that you made with them: nothing else opens it.
+    ///
+    /// - Throws: ``CofferError/Code/encryptionUnavailable`` (501) if OpenSSL has no random numbers, as when it is set up to
+    ///   offer only algorithms that it does not have (`fips=yes` without a FIPS provider).
+    public init() throws(CofferError) {
         kind = .bytes
-        do {
-            secret = try randomSecret(byteCount: Self.byteCount)
-        } catch {
-            fatalError("no random numbers for a key: \(error)")
-        }
+        secret = try randomSecret(byteCount: Self.byteCount)
     }
 
     /// A derived or unwrapped key.
@@ -99,7 +97,7 @@ public final class SymmetricKey: Sendable, Equatable, CustomStringConvertible, C
     /// This is the only way to the bytes of a random key:
     ///
     /// ```swift
-    /// let key = SymmetricKey()
+    /// let key = try SymmetricKey()
     /// try keychain.store(key.withBytes { Data($0) })
     /// ```
     ///

@@ -10,13 +10,16 @@ internal import COpenSSL
     private let context: OpaquePointer
     package let algorithm: DigestAlgorithm
 
-    package init(_ algorithm: DigestAlgorithm) {
-        guard let context = unsafe EVP_MD_CTX_new() else { digestFailed("no memory for a digest") }
+    /// Throws `encryptionUnavailable` (501) where this system's OpenSSL has no such digest.
+    package init(_ algorithm: DigestAlgorithm) throws(CofferError) {
+        guard let implementation = algorithm.implementation else { throw .openSSLFailed(algorithm.name) }
+        guard let context = unsafe EVP_MD_CTX_new() else { throw .openSSLFailed(algorithm.name) }
+        guard unsafe EVP_DigestInit_ex2(context, implementation.pointer, nil) == 1 else {
+            unsafe EVP_MD_CTX_free(context)
+            throw .openSSLFailed(algorithm.name)
+        }
         unsafe self.context = context
         self.algorithm = algorithm
-        guard unsafe EVP_DigestInit_ex2(context, algorithm.implementation.pointer, nil) == 1 else {
-            digestFailed("OpenSSL can't start \(algorithm)")
-        }
     }
 
     deinit { unsafe EVP_MD_CTX_free(context) }
@@ -73,29 +76,40 @@ internal import COpenSSL
     // Sendable: OpenSSL's EVP_MD is immutable once fetched, and reference counted (test: "Threads that take turns with a digest, a cipher and a secret get what one thread would").
     fileprivate let pointer: OpaquePointer
 
-    private init(_ name: String) {
-        guard let pointer = unsafe EVP_MD_fetch(nil, name, nil) else { digestFailed("OpenSSL has no \(name)") }
+    /// Nil where this system's OpenSSL has no such digest, or is set up to offer none (`fips=yes`, say).
+    private init?(_ algorithm: DigestAlgorithm) {
+        guard let pointer = unsafe EVP_MD_fetch(nil, algorithm.name, nil) else { return nil }
         unsafe self.pointer = pointer
     }
 
     deinit { unsafe EVP_MD_free(pointer) }
 
-    fileprivate static let md5 = DigestImplementation("MD5")
-    fileprivate static let sha1 = DigestImplementation("SHA1")
-    fileprivate static let sha256 = DigestImplementation("SHA256")
+    fileprivate static let md5 = DigestImplementation(.md5)
+    fileprivate static let sha1 = DigestImplementation(.sha1)
+    fileprivate static let sha256 = DigestImplementation(.sha256)
 }
 
 extension DigestAlgorithm {
-    fileprivate var implementation: DigestImplementation {
+    fileprivate var implementation: DigestImplementation? {
         switch self {
         case .md5: .md5
         case .sha1: .sha1
         case .sha256: .sha256
         }
     }
+
+    /// What OpenSSL calls it.
+    fileprivate var name: String {
+        switch self {
+        case .md5: "MD5"
+        case .sha1: "SHA1"
+        case .sha256: "SHA256"
+        }
+    }
 }
 
-/// OpenSSL fails at a digest only when it is set up without its digests at all, or when there is no memory.
+/// A digest that was set up takes any bytes without allocating: OpenSSL has no way to fail at it, and the process ends should
+/// it find one, since whatever came of it would be wrong.
 private func digestFailed(_ what: String) -> Never {
     fatalError(([what] + drainOpenSSLErrors()).joined(separator: ": "))
 }

@@ -133,10 +133,10 @@ struct ContentFetch {
         }
         let isPacked = Self.isPacked(response)
         let tag = response.fields["ETag"].flatMap { $0.hasPrefix("\"") ? $0 : nil }
-        let content = ArrivingContent(
+        let content = try ArrivingContent(
             ContentDownload(
-                subject: location.subject, digest: download.digest, length: download.length, isPacked: isPacked),
-            try database.beginLongContent())
+                subject: location.subject, digest: download.digest, length: download.length, isPacked: isPacked)
+        ) { try database.beginLongContent() }
         let part = SharedDownload.Part(
             content: content, place: place,
             tag: !isPacked && response.fields.contains("bytes", in: "Accept-Ranges") ? tag : nil)

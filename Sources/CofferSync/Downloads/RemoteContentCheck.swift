@@ -64,7 +64,7 @@ struct RemoteContentCheck {
             ) { response in
                 let isPacked = response.fields["Content-Encoding"]?.lowercased() == "gzip"
                 let body = isPacked ? response.body.stream.gunzipped() : response.body.stream
-                var digest = StreamingDigest(.sha1)
+                var digest = try StreamingDigest(.sha1)
                 while let piece = try await body.next() { digest.update(piece) }
                 return SHA1Digest.text(of: digest.finalize())
             }
@@ -74,10 +74,11 @@ struct RemoteContentCheck {
         }
     }
 
-    /// The content's MD5 in base64, as CouchDB's ETags have it.
-    private func md5() async throws -> String {
+    /// The content's MD5 in base64, as CouchDB's ETags have it; nil where this system's OpenSSL has none, so that nothing is
+    /// the same.
+    private func md5() async throws -> String? {
         guard let chunks = try chunks() else { throw SyncError(409, of: subject, "its content was removed just then") }
-        var digest = StreamingDigest(.md5)
+        guard var digest = try? StreamingDigest(.md5) else { return nil }
         for try await chunk in chunks { digest.update(Array(chunk)) }
         return Data(digest.finalize()).base64EncodedString()
     }

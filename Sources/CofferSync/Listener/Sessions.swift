@@ -72,7 +72,7 @@ extension Service {
         try attempts.withLock { attempts in
             let now = self.now()
             if let pause = attempts.pause(of: address, at: now) { throw TooManyAttempts(pause: pause) }
-            guard Self.isPassword(password, of: name, in: passwords) else {
+            guard try Self.isPassword(password, of: name, in: passwords) else {
                 attempts.fail(address, at: now)
                 throw SyncError(401, "a name and a password are needed")
             }
@@ -81,9 +81,10 @@ extension Service {
     }
 
     /// Takes as long for a wrong password as for a right one.
-    private static func isPassword(_ password: String, of name: String, in passwords: [String: String]) -> Bool {
+    private static func isPassword(_ password: String, of name: String, in passwords: [String: String]) throws -> Bool {
         let expected = passwords[name]
-        let (left, right) = (Digest.sha256(of: Array(password.utf8)), Digest.sha256(of: Array((expected ?? "").utf8)))
+        let left = try Digest.sha256(of: Array(password.utf8))
+        let right = try Digest.sha256(of: Array((expected ?? "").utf8))
         let difference = zip(left, right).reduce(0 as UInt8) { $0 | ($1.0 ^ $1.1) }
         return difference == 0 && expected != nil
     }

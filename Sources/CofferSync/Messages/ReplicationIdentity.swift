@@ -32,7 +32,7 @@ package struct ReplicationIdentity: Sendable {
             object["filter"] = filter.map { .string($0) }
             object["ids"] = documentIDs.map { .array($0.sorted().map { .string($0) }) }
             object["channels"] = channels.map { .array($0.sorted().map { .string($0) }) }
-            let digest = Digest.sha256(of: try JSONValue.object(object).canonicalJSON())
+            let digest = try Digest.sha256(of: JSONValue.object(object).canonicalJSON())
             return "coffer-" + digest.prefix(16).map { hex($0) }.joined()
         }
     }

@@ -27,11 +27,12 @@ package struct ContentDownload: Sendable {
     ///   - limit: more bytes than that are a 413. Default: nil, as many as fit on the disk.
     ///   - progress: told of the bytes unpacked so far.
     /// - Returns: the content, which stays only if a revision with it is saved.
-    /// - Throws: ``SyncError`` 502 for another digest or length, and for what can't be unpacked; what the stream throws.
+    /// - Throws: ``SyncError`` 502 for another digest or length, and for what can't be unpacked, 501 where it can't be checked;
+    ///   what the stream throws.
     package func receive(
         _ stream: ByteStream, into database: Database, upTo limit: Int? = nil, progress: (Int) -> Void = { _ in }
     ) async throws -> Blob {
-        let arriving = ArrivingContent(self, try database.beginContent(), upTo: limit)
+        let arriving = try ArrivingContent(self, upTo: limit) { try database.beginContent() }
         do {
             while let piece = try await stream.next() {
                 try Task.checkCancellation()
@@ -59,14 +60,24 @@ package actor ArrivingContent {
     /// Unpacked.
     private(set) var byteCount = 0
 
-    /// - Parameter limit: more bytes than that are a 413; nil for as many as fit on the disk.
-    init(_ download: ContentDownload, _ content: IncomingContent, upTo limit: Int? = nil) {
+    /// - Parameters:
+    ///   - limit: more bytes than that are a 413; nil for as many as fit on the disk.
+    ///   - begin: begins the content in a store, once it is known that it can be checked.
+    /// - Throws: ``SyncError`` 501, about this content alone, where its digest is an MD5 and this system's OpenSSL has none;
+    ///   what `begin` throws.
+    init(_ download: ContentDownload, upTo limit: Int? = nil, _ begin: () throws -> IncomingContent) throws {
         self.download = download
-        self.content = content
         self.limit = limit
         decoder = download.isPacked ? GzipDecoder() : nil
-        md5 = download.digest?.hasPrefix("md5-") == true ? StreamingDigest(.md5) : nil
-        unpackedMD5 = download.isPacked && download.digest?.hasPrefix("md5-") == true ? StreamingDigest(.md5) : nil
+        if download.digest?.hasPrefix("md5-") == true {
+            do throws(CofferError) {
+                md5 = try StreamingDigest(.md5)
+                unpackedMD5 = download.isPacked ? try StreamingDigest(.md5) : nil
+            } catch {
+                throw SyncError(501, of: download.subject, "OpenSSL has no MD5 here, by which its content is checked")
+            }
+        }
+        content = try begin()
     }
 
     /// Takes the next bytes, as they arrive.

@@ -32,7 +32,7 @@ struct InlineContent {
             unpacked += piece
         }
         guard decoder.isOver else { throw .garbage("\(subject) is packed, and ends before its end") }
-        if let digest, digest.hasPrefix("md5-"), ![data, unpacked].contains(where: { Self.md5($0) == digest }) {
+        if let digest, digest.hasPrefix("md5-"), try md5(data) != digest, try md5(unpacked) != digest {
             throw .garbage("\(subject) has another digest than it says")
         }
         return unpacked
@@ -40,8 +40,10 @@ struct InlineContent {
 
     private func tooLong() -> SyncError { .garbage("\(subject) is too long to stand in JSON") }
 
-    private static func md5(_ data: Data) -> String {
-        var digest = StreamingDigest(.md5)
+    private func md5(_ data: Data) throws(SyncError) -> String {
+        guard var digest = try? StreamingDigest(.md5) else {
+            throw SyncError(501, of: subject, "OpenSSL has no MD5 here, by which its content is checked")
+        }
         digest.update(data.bytes)
         return "md5-" + Data(digest.finalize()).base64EncodedString()
     }

@@ -31,7 +31,7 @@ extension AttachmentStore {
                     let end = min(start + AnnouncementList.nameLimit, attachments.count)
                     names.append(try IncomingName.list())
                     let file = try createAnnouncement(names[names.count - 1], in: incoming)
-                    let bytes = AnnouncementList.bytes(of: Array(attachments[start..<end]), in: naming.kind)
+                    let bytes = try AnnouncementList.bytes(of: Array(attachments[start..<end]), in: naming.kind)
                     try unsafe fileSystem.write(bytes.span.bytes, to: file)
                     try synchronizing { () throws(CofferError) in try fileSystem.synchronize(file) }
                 }

@@ -1,4 +1,4 @@
-internal import CofferSealing
+package import CofferSealing
 
 #if canImport(Glibc)
 internal import Glibc
@@ -20,7 +20,9 @@ package enum AnnouncementList {
     private static let checksumByteCount = DigestAlgorithm.sha256.byteCount
 
     /// The list of `attachments`, which are names of the form that `names` says.
-    package static func bytes(of attachments: [String], in names: Manifest.AttachmentNames) -> [UInt8] {
+    package static func bytes(of attachments: [String], in names: Manifest.AttachmentNames) throws(CofferError)
+        -> [UInt8]
+    {
         precondition((1...nameLimit).contains(attachments.count), "too many names for a list, or none")
         var writer = FieldWriter()
         writer.append(magic)
@@ -33,18 +35,20 @@ package enum AnnouncementList {
             }
             writer.append(digest)
         }
-        writer.append(Digest.sha256(of: writer.bytes))
+        writer.append(try Digest.sha256(of: writer.bytes))
         return writer.bytes
     }
 
     /// The names in the list of these bytes; nil when they are no whole list for names of that form.
-    package static func attachments(in bytes: [UInt8], _ names: Manifest.AttachmentNames) -> [String]? {
+    package static func attachments(in bytes: [UInt8], _ names: Manifest.AttachmentNames) throws(CofferError)
+        -> [String]?
+    {
         let digestByteCount = AttachmentNaming.digestByteCount(in: names)
         let count = (bytes.count - headByteCount - checksumByteCount) / digestByteCount
         guard (1...nameLimit).contains(count) else { return nil }
         var reader = FieldReader(bytes.dropFirst(headByteCount))
         let attachments = (0..<count).map { _ in AttachmentNaming.name(spelling: reader.bytes(digestByteCount)) }
-        return Self.bytes(of: attachments, in: names) == bytes ? attachments : nil
+        return try Self.bytes(of: attachments, in: names) == bytes ? attachments : nil
     }
 
     /// The names in the list that is called `name` in `incoming`; none when it isn't a whole one.
@@ -60,7 +64,7 @@ package enum AnnouncementList {
         else { return [] }
         do throws(CofferError) {
             let file = try fileSystem.openFile(name, in: incoming)
-            return attachments(in: try fileSystem.read(longest, from: file, at: 0), names) ?? []
+            return try attachments(in: fileSystem.read(longest, from: file, at: 0), names) ?? []
         } catch {
             // Something else has its name by now.
             guard let number = error.systemErrorNumber, [ENOENT, ELOOP, ENXIO].contains(number) else { throw error }

@@ -150,7 +150,7 @@ package final class AttachmentReader: Sendable {
 
     /// Reads all of the content, and compares it with its SHA-256.
     package func check() throws(CofferError) {
-        var hasher = ContentHasher(known: content)
+        var hasher = try ContentHasher(known: content)
         try unsafe forEachPiece { (piece) throws(CofferError) in unsafe hasher.update(piece.bytes) }
         guard hasher.finalize() == content else {
             throw CofferError(.damaged, of: subject, "its SHA-256 is another one")

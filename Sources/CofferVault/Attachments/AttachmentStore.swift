@@ -159,7 +159,7 @@ package final class AttachmentStore: Sendable {
             sha256: [UInt8](repeating: 0, count: DigestAlgorithm.sha256.byteCount), byteCount: byteCount)
         let reader = try AttachmentReader(
             file, unknown, header: header, encryption, subject: subject, fileSystem: fileSystem)
-        var hasher = ContentHasher()
+        var hasher = try ContentHasher()
         try unsafe reader.forEachPiece { (piece) throws(CofferError) in unsafe hasher.update(piece.bytes) }
         let content = hasher.finalize()
         guard try naming.name(of: content.sha1) == name else {

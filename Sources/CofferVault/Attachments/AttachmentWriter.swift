@@ -8,9 +8,9 @@ extension AttachmentStore {
     /// `noSpace` (507) and `ioFailed` (500).
     package func beginStaging() throws(CofferError) -> AttachmentWriter {
         let (incoming, lease) = try mayStage()
-        let encryptor = try newEncryptor()
+        let content = try ContentSealer(newEncryptor())
         let (file, name) = try createIncomingFile(in: incoming)
-        return AttachmentWriter(self, lease, file, name, in: incoming, encryptor)
+        return AttachmentWriter(self, lease, file, name, in: incoming, content)
     }
 
     /// Where staged content goes, and what keeps that in its place.
@@ -75,14 +75,13 @@ package final class AttachmentWriter: Sendable {
 
     fileprivate init(
         _ store: AttachmentStore, _ lease: GenerationLease, _ file: File, _ name: String, in incoming: Directory,
-        _ encryptor: consuming CobblestoneEncryptor?
+        _ content: consuming ContentSealer
     ) {
         self.store = store
         self.lease = lease
         self.file = file
         self.name = name
         self.incoming = incoming
-        let content = ContentSealer(encryptor)
         header = content.header
         state = Lock(State(content: content, end: nil))
     }

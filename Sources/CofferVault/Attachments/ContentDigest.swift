@@ -23,14 +23,17 @@ package struct ContentDigest: Sendable, Hashable {
 /// Makes a ``ContentDigest`` of content that comes in pieces.
 struct ContentHasher: ~Copyable {
     private var sha1: StreamingDigest?
-    private var sha256 = StreamingDigest(.sha256)
+    private var sha256: StreamingDigest
     private var byteCount = 0
     private let known: ContentDigest?
 
     /// Of content that is new, or that should be `known`: its SHA-1 is taken from there then, since it decides nothing.
-    init(known: ContentDigest? = nil) {
+    ///
+    /// Throws `encryptionUnavailable` (501).
+    init(known: ContentDigest? = nil) throws(CofferError) {
         self.known = known
-        sha1 = known == nil ? StreamingDigest(.sha1) : nil
+        sha1 = known == nil ? try StreamingDigest(.sha1) : nil
+        sha256 = try StreamingDigest(.sha256)
     }
 
     mutating func update(_ bytes: RawSpan) {

@@ -8,8 +8,8 @@ struct ChunkSealer: ~Copyable {
     let header: [UInt8]
 
     /// Takes new content, or the content that is `known` already, whose SHA-1 need not be made again.
-    init(_ encryptor: consuming CobblestoneEncryptor?, known: ContentDigest? = nil) {
-        hasher = ContentHasher(known: known)
+    init(_ encryptor: consuming CobblestoneEncryptor?, known: ContentDigest? = nil) throws(CofferError) {
+        hasher = try ContentHasher(known: known)
         header = encryptor?.header ?? []
         self.encryptor = encryptor
     }
@@ -42,8 +42,8 @@ struct ContentSealer: ~Copyable {
     var header: [UInt8] { chunks.header }
 
     /// As ``ChunkSealer``.
-    init(_ encryptor: consuming CobblestoneEncryptor?, known: ContentDigest? = nil) {
-        chunks = ChunkSealer(encryptor, known: known)
+    init(_ encryptor: consuming CobblestoneEncryptor?, known: ContentDigest? = nil) throws(CofferError) {
+        chunks = try ChunkSealer(encryptor, known: known)
         let header = chunks.header
         layout = ContentLayout(byteCount: 0, isEncrypted: !header.isEmpty)
         // Most attachments may be short, and many may be written at once.

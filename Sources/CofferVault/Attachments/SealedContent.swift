@@ -20,7 +20,7 @@ extension AttachmentStore {
     /// Throws as ``beginStaging()``.
     package func seal(_ content: UnsafeRawBufferPointer) throws(CofferError) -> StagedAttachment {
         let (incoming, lease) = try mayStage()
-        var chunks = ChunkSealer(try newEncryptor())
+        var chunks = try ChunkSealer(newEncryptor())
         let header = chunks.header
         let layout = ContentLayout(byteCount: content.count, isEncrypted: isEncrypted)
         var file = header + [UInt8](repeating: 0, count: layout.fileByteCount - header.count)

@@ -50,7 +50,8 @@ package final class WholeRead: Sendable {
 
     private struct State: ~Copyable {
         var window: ChunkWindow
-        var sha256 = StreamingDigest(.sha256)
+        /// From when the first bytes are digested, where they are.
+        var sha256: StreamingDigest?
         var digestedCount = 0
         /// How much was handed out.
         var position = 0
@@ -125,14 +126,17 @@ package final class WholeRead: Sendable {
     /// Takes the next bytes of the content, before they are handed out.
     private func digest(_ bytes: UnsafeRawBufferPointer, _ state: inout State) throws(CofferError) {
         guard checksDigest else { return }
-        unsafe state.sha256.update(bytes.bytes)
+        if state.sha256 == nil { state.sha256 = try StreamingDigest(.sha256) }
+        unsafe state.sha256?.update(bytes.bytes)
         state.digestedCount += bytes.count
         if state.digestedCount == reader.byteCount { try checkDigest(&state) }
     }
 
     private func checkDigest(_ state: inout State) throws(CofferError) {
         guard checksDigest, !state.isChecked else { return }
-        guard state.sha256.finalize() == reader.content.sha256 else {
+        // Nothing is digested of no bytes.
+        if state.sha256 == nil { state.sha256 = try StreamingDigest(.sha256) }
+        guard state.sha256?.finalize() == reader.content.sha256 else {
             throw CofferError(.damaged, of: reader.subject, "its SHA-256 is another one")
         }
         state.isChecked = true

@@ -25,7 +25,7 @@ extension UnlockedManifest {
             throw CofferError(.damaged, of: Manifest.fileName, "its generation or sequence has no next number")
         }
         let isEncrypted = !keys.isEmpty
-        let newMasterKey = isEncrypted ? SymmetricKey() : nil
+        let newMasterKey = isEncrypted ? try SymmetricKey() : nil
         let now = UInt64(max(0, time(nil)))
         var places = [KeySlot?](repeating: nil, count: Manifest.slotCount)
         if let newMasterKey {

@@ -34,12 +34,12 @@ extension Manifest {
             throw CofferError(.damaged, "the length in it is not its length")
         }
         let checksum = Array(bytes[Self.checksumOffset..<Self.authenticationCodeOffset])
-        guard Digest.sha256(of: Array(bytes[..<Self.checksumOffset])) == checksum else {
+        guard try Digest.sha256(of: Array(bytes[..<Self.checksumOffset])) == checksum else {
             throw CofferError(.damaged, "its checksum is wrong")
         }
         try Self.refuseLaterVersion(bytes)
         try self.init(fieldsOf: bytes)
-        guard self.bytes == bytes else { throw CofferError(.damaged, "it has unknown fields") }
+        guard try self.bytes == bytes else { throw CofferError(.damaged, "it has unknown fields") }
     }
 
     private static func slotBytes(_ bytes: [UInt8], at index: Int) -> ArraySlice<UInt8> {
@@ -97,27 +97,29 @@ extension Manifest {
             slotPlaces: places, authenticationCode: code)
     }
 
-    /// All 1,024 bytes.
-    package var bytes: [UInt8] { authenticatedBytes + authenticationCode }
+    /// All 1,024 bytes. Throws `encryptionUnavailable` (501).
+    package var bytes: [UInt8] { get throws(CofferError) { try authenticatedBytes + authenticationCode } }
 
     /// What the authentication code covers: everything before it.
     var authenticatedBytes: [UInt8] {
-        var writer = FieldWriter()
-        writer.append(Self.magic)
-        writer.append(Self.formatVersion)
-        writer.append(UInt16(Self.byteCount))
-        writer.append(isEncrypted ? Self.encryptedFlag : 0)
-        writer.append(storeUUID.bytes)
-        writer.append(generation)
-        writer.append(sequence)
-        writer.append(generationTag)
-        writer.append(databaseProfile.rawValue)
-        writer.append(attachmentFormat.rawValue)
-        writer.append(attachmentNames.rawValue)
-        writer.append(isEncrypted ? Self.keyDerivationSuite : 0)
-        writer.pad(to: Self.slotsOffset)
-        for slot in slotPlaces { writer.append(slot?.bytes ?? [UInt8](repeating: 0, count: KeySlot.byteCount)) }
-        writer.append(Digest.sha256(of: writer.bytes))
-        return writer.bytes
+        get throws(CofferError) {
+            var writer = FieldWriter()
+            writer.append(Self.magic)
+            writer.append(Self.formatVersion)
+            writer.append(UInt16(Self.byteCount))
+            writer.append(isEncrypted ? Self.encryptedFlag : 0)
+            writer.append(storeUUID.bytes)
+            writer.append(generation)
+            writer.append(sequence)
+            writer.append(generationTag)
+            writer.append(databaseProfile.rawValue)
+            writer.append(attachmentFormat.rawValue)
+            writer.append(attachmentNames.rawValue)
+            writer.append(isEncrypted ? Self.keyDerivationSuite : 0)
+            writer.pad(to: Self.slotsOffset)
+            for slot in slotPlaces { writer.append(slot?.bytes ?? [UInt8](repeating: 0, count: KeySlot.byteCount)) }
+            writer.append(try Digest.sha256(of: writer.bytes))
+            return writer.bytes
+        }
     }
 }

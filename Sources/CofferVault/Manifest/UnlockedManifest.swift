@@ -95,7 +95,7 @@ package struct UnlockedManifest: Sendable {
         var places = [KeySlot?](repeating: nil, count: Manifest.slotCount)
         var masterKey: SymmetricKey?
         if let key {
-            let newMasterKey = SymmetricKey()
+            let newMasterKey = try SymmetricKey()
             places[0] = try .sealing(newMasterKey, under: key, cost: cost, of: storeUUID, at: time)
             masterKey = newMasterKey
         } else if attachmentNames == .keyed {

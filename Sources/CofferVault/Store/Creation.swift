@@ -139,7 +139,8 @@ extension UnlockedManifest {
         }
 
         let file = try fileSystem.createFile(Manifest.fileName, in: store.directory)
-        try unsafe fileSystem.write(manifest.bytes.span.bytes, to: file)
+        let bytes = try manifest.bytes
+        try unsafe fileSystem.write(bytes.span.bytes, to: file)
         try fileSystem.synchronize(file)
         try fileSystem.synchronize(store.directory)
     }

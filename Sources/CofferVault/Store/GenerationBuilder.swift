@@ -89,7 +89,7 @@ package final class GenerationBuilder: Sendable {
             let encryptor = try attachments.encryption.map { (encryption) throws(CofferError) in
                 try CobblestoneEncryptor(key: encryption.key, context: encryption.context)
             }
-            var sealer = ContentSealer(encryptor, known: reader.content)
+            var sealer = try ContentSealer(encryptor, known: reader.content)
             try unsafe reader.forEachPiece { (piece) throws(CofferError) in
                 try unsafe sealer.take(piece) { (sealed) throws(CofferError) in try fileSystem.write(sealed, to: file) }
                 considerEarlySync(piece.count)

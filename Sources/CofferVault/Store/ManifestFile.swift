@@ -124,7 +124,8 @@ extension UnlockedManifest {
         }
         let file = try fileSystem.createFile(Self.temporaryFileName, in: store)
         try fileSystem.hand(file, to: owner)
-        try unsafe fileSystem.write(manifest.bytes.span.bytes, to: file)
+        let bytes = try manifest.bytes
+        try unsafe fileSystem.write(bytes.span.bytes, to: file)
         try fileSystem.synchronize(file)
     }
 

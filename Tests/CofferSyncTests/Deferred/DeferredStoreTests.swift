@@ -15,7 +15,9 @@ import Darwin
 
 @Suite(.serialized) struct DeferredStoreTests {
     private static let film = bytes(600_000)
-    private static let newKey = SymmetricKey()
+    private let newKey: SymmetricKey
+
+    init() throws { newKey = try SymmetricKey() }
 
     private func peers() async throws -> DeferredPeers {
         try await DeferredPeers { try $0.write("film", ["n": 1], attachment: ("a", Self.film)) }
@@ -31,7 +33,7 @@ import Darwin
         let download = try peers.pull().download(peers.attachment("film"))
         try await gate.isReached()
         if isPaused { download.pause() }
-        try await peers.database.changeEncryptionKey(to: Self.newKey)
+        try await peers.database.changeEncryptionKey(to: newKey)
         let store = peers.peers.stores.url(ofDatabaseNamed: "local")
         let generations = try FileManager.default.contentsOfDirectory(atPath: store.path).filter { $0.hasPrefix("g") }
         #expect(generations.count == 1, "\(generations)")
@@ -43,7 +45,7 @@ import Darwin
         try peers.expectNothingIncoming()
         try await peers.expectSound()
         try await peers.database.close()
-        let again = try await peers.peers.stores.manager.database(named: "local", encryptionKey: Self.newKey)
+        let again = try await peers.peers.stores.manager.database(named: "local", encryptionKey: newKey)
         #expect(try again.document(withID: "film").currentRevision?.attachment(named: "a")?.content == Self.film)
     }
 
@@ -68,7 +70,7 @@ import Darwin
             let database = try await stores.manager.database(named: "local", encryptionKey: TestServer.key)
             let (count, size) = (192, 1 << 20)
             let piece = Array(bytes(size))
-            var digest = StreamingDigest(.sha1)
+            var digest = try StreamingDigest(.sha1)
             for _ in 0..<count { digest.update(piece) }
             let text = "sha1-" + Data(digest.finalize()).base64EncodedString()
             let stub: JSONValue = [

@@ -196,8 +196,8 @@ func status(of download: AttachmentDownload) async -> Int? {
 }
 
 /// The MD5 in base64, as CouchDB's ETags have it.
-func md5(_ data: Data) -> String {
-    var digest = StreamingDigest(.md5)
+func md5(_ data: Data) throws -> String {
+    var digest = try StreamingDigest(.md5)
     digest.update(Array(data))
     return Data(digest.finalize()).base64EncodedString()
 }

@@ -18,9 +18,9 @@ final class CouchDialect: HTTPTransport {
     init(_ inner: any HTTPTransport) { self.inner = inner }
 
     func add(_ content: Data, isText: Bool) throws {
-        let ours = "sha1-" + Data(Digest.sha1(of: Array(content))).base64EncodedString()
+        let ours = "sha1-" + Data(try Digest.sha1(of: Array(content))).base64EncodedString()
         let bytes = isText ? Self.stored(Array(content)) : Array(content)
-        var digest = StreamingDigest(.md5)
+        var digest = try StreamingDigest(.md5)
         digest.update(bytes)
         let theirs = "md5-" + Data(digest.finalize()).base64EncodedString()
         digests.withLock { $0[ours] = theirs }

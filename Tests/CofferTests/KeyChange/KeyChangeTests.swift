@@ -130,7 +130,7 @@ struct KeyChangeTests {
         }
         #expect(thrown { try database.changeEncryptionKey(to: SymmetricKey(password: "")) }?.code == .invalidKey)
         #expect(thrown { try database.changeEncryptionKey(to: nil, keyedNames: true) }?.code == .invalidArgument)
-        let nine = (1...9).map { _ in SymmetricKey() }
+        let nine = try (1...9).map { _ in try SymmetricKey() }
         #expect(
             thrown { try database.changeEncryptionKey(to: testKey(8), keeping: nine) }?.code == .wrongKey)
         #expect(try stores.snapshot(ignoring: ["db.sqlite3-shm"]) == before)

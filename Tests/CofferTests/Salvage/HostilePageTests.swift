@@ -9,7 +9,7 @@ import Testing
 @Suite("Salvaging hostile pages", .timeLimit(.minutes(30)))
 struct HostilePageTests {
     @Test("any bytes are read as pages and rows, or refused, and none outside of them")
-    func anyBytes() {
+    func anyBytes() throws {
         var random = SeededRandom(seed: 5)
         var cellCount = 0
         for round in 0..<4000 {
@@ -31,7 +31,7 @@ struct HostilePageTests {
                 #expect(cell.local.upperBound <= page.count && cell.byteCount >= cell.local.count)
                 for isWhole in [true, false] {
                     guard let record = Record(Array(page[cell.local]), isWhole: isWhole) else { continue }
-                    _ = FoundRow(record, rowID: tree.kind.isTable ? cell.rowID : nil)
+                    _ = try FoundRow(record, rowID: tree.kind.isTable ? cell.rowID : nil)
                 }
             }
         }

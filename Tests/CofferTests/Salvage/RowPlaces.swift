@@ -34,7 +34,7 @@ struct RowPlaces {
             if !tree.kind.isLeaf { interior.insert(Int(number)) }
             for cell in tree.cells {
                 guard case .whole(let record) = try reader.row(cell, in: page),
-                    let row = FoundRow(record, rowID: tree.kind.isTable ? cell.rowID : nil)
+                    let row = try FoundRow(record, rowID: tree.kind.isTable ? cell.rowID : nil)
                 else { continue }
                 let own = try pages(of: cell, on: number, source)
                 switch row {

@@ -95,7 +95,7 @@ struct SalvagedContentTests {
             guard let page = try source.page(number), let tree = TreePage(page, number: number),
                 let cell = tree.cells.first, let record = Record(Array(page[cell.local]))
             else { return false }
-            guard case .attachment? = FoundRow(record, rowID: cell.rowID) else { return false }
+            guard case .attachment? = try FoundRow(record, rowID: cell.rowID) else { return false }
             return tree.kind == .tableLeaf
         }
         #expect(pages.count == 1)
@@ -119,7 +119,7 @@ struct SalvagedContentTests {
             guard let page = try source.page(number), let tree = TreePage(page, number: number),
                 tree.kind == .tableLeaf,
                 let cell = tree.cells.first, let record = Record(Array(page[cell.local])),
-                case .revision? = FoundRow(record, rowID: cell.rowID)
+                case .revision? = try FoundRow(record, rowID: cell.rowID)
             else { continue }
             try fixture.databaseFile.patch { data in
                 let start = (Int(number) - 1) * 4096

@@ -68,7 +68,7 @@ struct KeysInMemoryTests {
             }
         }
 
-        let first = SymmetricKey(), second = SymmetricKey(), wrong = SymmetricKey()
+        let first = try SymmetricKey(), second = try SymmetricKey(), wrong = try SymmetricKey()
         remember("the first key", first)
         remember("the second key", second)
         remember("a wrong key", wrong)

@@ -63,11 +63,11 @@ enum StoreDescription {
         description["body"] = .string(String(decoding: try revision.json, as: UTF8.self))
         var contents = JSONObject()
         for attachment in try revision.attachments {
-            contents[attachment.digest] = try attachment.content.map { .string(sha256($0)) } ?? .null
+            contents[attachment.digest] = try attachment.content.map { .string(try sha256($0)) } ?? .null
         }
         for blob in blobs(in: .object(try revision.properties)) {
             guard let digest = blob.digest else { continue }
-            contents[digest] = try blob.content.map { .string(sha256($0)) } ?? .null
+            contents[digest] = try blob.content.map { .string(try sha256($0)) } ?? .null
         }
         description["contents"] = .object(contents)
         return description
@@ -100,7 +100,7 @@ enum StoreDescription {
         return ids
     }
 
-    static func sha256(_ data: Data) -> String { hex(Digest.sha256(of: Array(data))) }
+    static func sha256(_ data: Data) throws -> String { hex(try Digest.sha256(of: Array(data))) }
 
     static func hex(_ bytes: some Sequence<UInt8>) -> String { bytes.map { String(format: "%02x", $0) }.joined() }
 

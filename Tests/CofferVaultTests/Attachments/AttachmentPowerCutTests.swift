@@ -69,11 +69,12 @@ private struct WeakDisk {
     func isWhole(_ file: Int) -> Bool { wholeFiles.contains(file) }
 
     /// What the file called `name` announces.
-    func announced(by name: String, _ file: Int) -> [String] {
+    func announced(by name: String, _ file: Int) throws -> [String] {
         if name.contains(".blob.") { return [String(name.dropLast(17))] }
         guard name.hasSuffix(".list"), isWhole(file) else { return [] }
         let bytes = contents[file] ?? []
-        return AnnouncementList.attachments(in: bytes, .sha1) ?? AnnouncementList.attachments(in: bytes, .keyed) ?? []
+        return try AnnouncementList.attachments(in: bytes, .sha1) ?? AnnouncementList.attachments(in: bytes, .keyed)
+            ?? []
     }
 }
 
@@ -101,9 +102,9 @@ struct PowerCutCheck {
             if step > 0 { disk.apply(log[step - 1]) }
             for names in disk.outcomes(sampleCount: sampleCount) {
                 outcomes += 1
-                let announced = Set(
+                let announced = try Set(
                     names.filter { $0.key.directory != attachments }
-                        .flatMap { disk.announced(by: $0.key.name, $0.value) })
+                        .flatMap { try disk.announced(by: $0.key.name, $0.value) })
                 // At the moment of the commit, it may have been made or not.
                 for isCommitted in commit.map({ step < $0 ? [false] : step == $0 ? [false, true] : [true] }) ?? [false]
                 {

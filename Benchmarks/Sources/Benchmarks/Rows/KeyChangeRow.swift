@@ -42,7 +42,7 @@ struct KeyChangeRow {
         }
         options.create = false
         database = try Manager(directory: bench.directory).openDatabase(named: name, options: options)
-        try database.changeEncryptionKey(to: SymmetricKey())
+        try database.changeEncryptionKey(to: try SymmetricKey())
         try bench.settle()
     }
 
@@ -70,7 +70,7 @@ struct KeyChangeRow {
             return try measure { try changeByHand() }
         } own: {
             try bench.settle()
-            return try measure { try database.changeEncryptionKey(to: SymmetricKey()) }
+            return try measure { try database.changeEncryptionKey(to: try SymmetricKey()) }
         }
         let size = "\(documentCount * 500 / 1_000_000) MB and \(contents.all.count) × 1 MB"
         let row = Row(
@@ -130,7 +130,7 @@ struct KeyChangeRow {
                 group.leave()
             }.start()
             Thread.sleep(forTimeInterval: 0.05)
-            let time = try ContinuousClock().measure { try database.changeEncryptionKey(to: SymmetricKey()) }
+            let time = try ContinuousClock().measure { try database.changeEncryptionKey(to: try SymmetricKey()) }
             isDone.store(true, ordering: .releasing)
             group.wait()
             shares.append(longest.withLock(\.self) / time)

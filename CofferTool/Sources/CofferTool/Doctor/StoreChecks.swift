@@ -12,7 +12,8 @@ internal import Darwin
 final class StoreChecks {
     private let folder: String
     private let manager: Manager
-    private let key = SymmetricKey()
+    private let newKey = Result { () throws(CofferError) in try SymmetricKey() }
+    private var key: SymmetricKey { get throws(CofferError) { try newKey.get() } }
     /// Nowhere else, so that finding it means that it can be read.
     private let marker = "doctor's marker \(UUID())"
 
@@ -31,7 +32,7 @@ final class StoreChecks {
     /// Makes a store, looks for its content on the disk, and tries another key.
     func encryption() throws -> Finding {
         let name = "encryption"
-        let database = try open("sealed", key, creating: true)
+        let database = try open("sealed", try key, creating: true)
         try save(in: database)
         // The log is searched too, before closing empties it.
         var found = try leaks()
@@ -42,10 +43,10 @@ final class StoreChecks {
                 name, .noEncryption("what an encrypted store holds can be read: \(found.joined(separator: ", "))"))
         }
         do {
-            try open("sealed", SymmetricKey()).close()
+            try open("sealed", try SymmetricKey()).close()
             return .problem(name, .noEncryption("another key opened an encrypted store"))
         } catch let error as CofferError where error.code == .wrongKey {}
-        let again = try open("sealed", key)
+        let again = try open("sealed", try key)
         defer { try? again.close() }
         guard try again["doctor"]?.currentRevision?.attachment(named: "marker")?.content == Data(marker.utf8) else {
             return .problem(name, .noEncryption("what was saved in an encrypted store is not there"))
@@ -56,13 +57,13 @@ final class StoreChecks {
     /// Puts a store in the place of another, which takes a file system that exchanges two names in one step.
     func replacement() throws -> Finding {
         let name = "replacing"
-        let database = try open("sealed", key)
+        let database = try open("sealed", try key)
         defer { try? database.close() }
         let copy = URL(filePath: folder, directoryHint: .isDirectory).appending(path: "copy.coffer")
-        try database.backup(to: copy, encryptionKey: key)
+        try database.backup(to: copy, encryptionKey: try key)
         do throws(CofferError) {
             for _ in 0..<2 {
-                try manager.replaceDatabase(named: "replaced", withDatabaseAt: copy, encryptionKey: key)
+                try manager.replaceDatabase(named: "replaced", withDatabaseAt: copy, encryptionKey: try key)
             }
         } catch {
             guard error.code == .unsupportedFormat else { throw error }

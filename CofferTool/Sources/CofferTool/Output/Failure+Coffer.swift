@@ -36,7 +36,9 @@ extension Failure {
             "NAME in NAME.coffer starts with a letter and holds lower-case letters, digits and _$()+-: with : for /"
         case .otherKeysExist: "--keep-key SOURCE keeps one of them, --drop-other-keys drops them"
         case .busy: "another process has the store open: try again when it is done"
-        case .encryptionUnavailable: "install SQLCipher's library: libsqlcipher-dev has it on Debian and Ubuntu"
+        case .encryptionUnavailable:
+            "it takes SQLCipher's library (libsqlcipher-dev has it on Debian and Ubuntu) and an OpenSSL whose configuration "
+                + "(OPENSSL_CONF) leaves its algorithms on"
         case .notOwner, .ioFailed: Owner.hint
         case .unsupportedFormat: "a newer coffer may open it"
         default: nil

@@ -19,7 +19,7 @@ struct KeyGenerateCommand: ParsableCommand {
 
     func run() throws {
         let console = Console(isJSON: json)
-        let key = SymmetricKey()
+        let key = try SymmetricKey()
         if let file {
             try NewFile.write(Array((Self.hex(key) + "\n").utf8), to: file)
             if json {
