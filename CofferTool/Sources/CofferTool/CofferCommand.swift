@@ -22,6 +22,9 @@ struct CofferCommand: ParsableCommand {
             makes something of it, ends with 0 or 3), 28 when the disk is full, 64 for a command line that makes no \
             sense, and 130 when it was cancelled, with the store unchanged (a pull keeps what has come). What a server \
             refuses, its own passwords too, is 1 and never 12.
+
+            As root, everything is done to another user's store as that user. Keys are read before; other files that only \
+            root can read are given as standard input.
             """,
         version: "1.0.0-dev",
         subcommands: [
