@@ -12,7 +12,8 @@ struct ServeCommand: ParsableCommand {
             It prints its URL when it listens; a store's name follows after a slash. Whoever says the name and the password may \
             read, change, make and delete every store of the folder, which stay as encrypted as they are. A store is opened \
             when it is first asked for, and nobody else can have it from then on. ^C, and an orderly end of the process, \
-            let requests under way end, up to ten seconds, close the stores, and end with 0.
+            let requests under way end, up to eight seconds, close the stores, and end with 0, after ten seconds at the \
+            latest. What was answered is saved; what was under way is saved whole or not at all.
 
             Without --host only this machine reaches it. From elsewhere it is reached with --tls-certificate and --tls-key; \
             with --allow-plain-http everybody on the way reads everything, the password too.
@@ -73,6 +74,13 @@ struct ServeCommand: ParsableCommand {
     var documentByteLimit = 64 << 20
 
     @Option(
+        name: .customLong("max-memory"),
+        help: ArgumentHelp(
+            "What the bodies of all requests under way take together; a request waits for its part.", valueName: "bytes"
+        ))
+    var memoryByteLimit = 384 << 20
+
+    @Option(
         name: .customLong("max-attachment"),
         help: ArgumentHelp(
             "The largest attachment that is taken. Without it, what fits on the disk.", valueName: "bytes"))
@@ -107,6 +115,7 @@ struct ServeCommand: ParsableCommand {
         options.tls = tls
         options.isReadOnly = readOnly
         options.documentByteLimit = documentByteLimit
+        options.memoryByteLimit = memoryByteLimit
         options.attachmentByteLimit = attachmentByteLimit
         options.connectionLimit = connectionLimit
         options.requiresEncryption = key != nil && !serveUnencrypted
@@ -135,9 +144,13 @@ struct ServeCommand: ParsableCommand {
             }
             // Until it is cancelled.
             while !Task.isCancelled { try? await Task.sleep(for: .seconds(86_400)) }
-            await listener.stop()
+            OrderlyEnd.atTheLatest(in: Self.longestEnd)
+            await listener.stop(grace: Self.grace)
         }
     }
+
+    /// So long requests under way may go on, and so much later the process has ended, whatever runs.
+    private static let (grace, longestEnd): (Duration, TimeInterval) = (.seconds(8), 10)
 
     private static func listener(_ manager: Manager, _ options: ListenerOptions) async throws -> Listener {
         do {
@@ -152,9 +165,10 @@ struct ServeCommand: ParsableCommand {
     // MARK: What the arguments say
 
     private func sources() throws(Failure) -> (key: KeySource?, password: KeySource?) {
-        guard (1...Int(Int32.max)).contains(connectionLimit), documentByteLimit > 0, (attachmentByteLimit ?? 1) > 0
+        guard (1...Int(Int32.max)).contains(connectionLimit), documentByteLimit > 0, memoryByteLimit > 0,
+            (attachmentByteLimit ?? 1) > 0
         else {
-            throw .usage("--max-body, --max-attachment and --max-connections are more than 0")
+            throw .usage("--max-body, --max-memory, --max-attachment and --max-connections are more than 0")
         }
         guard (0...65_535).contains(port) else { throw .usage("--port is a number from 0 to 65535") }
         let (ofKey, ofPassword) = (try keySource(), try passwordSource())
