@@ -14,5 +14,8 @@ int syncfs(int descriptor);
 // <linux/fs.h> has these too, but not beside <sys/mount.h>.
 enum { COFFER_RENAME_NOREPLACE = 1, COFFER_RENAME_EXCHANGE = 2 };
 
+// <unistd.h> has these only under _GNU_SOURCE.
+enum { COFFER_SEEK_DATA = 3, COFFER_SEEK_HOLE = 4 };
+
 #endif
 #endif

@@ -103,7 +103,9 @@ public final class Manager: Sendable {
     /// - Throws: `invalidDatabaseName` and `invalidKey` (400); `wrongKey`, `keyRequired` and `notEncrypted` (401);
     ///   `notOwner` (403) for another user's store, see ``unsafelyTrustsStoreOwners`` too; `databaseNotFound` and
     ///   `notAStore` (404); `storageTypeUnavailable` (406); `damaged` (500);
-    ///   `encryptionUnavailable` and `unsupportedFormat` (501); `busy` (503) while another process has it open.
+    ///   `encryptionUnavailable` and `unsupportedFormat` (501); `busy` (503) while another process has it open; `ioFailed`
+    ///   (500), saying what to do, for writing to an encrypted store in which an ``OldGeneration`` that may be readable can't
+    ///   be removed.
     public func openDatabase(named name: String, options: DatabaseOptions = DatabaseOptions()) throws(CofferError)
         -> Database
     {

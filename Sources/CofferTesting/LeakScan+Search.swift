@@ -1,5 +1,4 @@
-public import Coffer
-public import Foundation
+internal import Coffer
 
 #if canImport(Glibc)
 internal import Glibc
@@ -8,49 +7,23 @@ internal import Darwin
 #endif
 
 extension LeakScan {
-    /// Searches all files below `url`, or the one file that it is.
-    ///
-    /// A file that is removed meanwhile is left out.
-    ///
-    /// - Throws: `ioFailed` (500) for what can't be read, or when nothing is there.
-    public func search(_ url: URL) throws(CofferError) -> Report {
-        var report = Report()
-        let root = url.path(percentEncoded: false)
-        guard let kind = kind(of: root) else {
-            throw CofferError(.ioFailed, of: url.lastPathComponent, "there is no such file or directory")
-        }
-        search(name: url.lastPathComponent, &report)
-        guard kind == .typeDirectory else {
-            try search(file: root, called: url.lastPathComponent, &report)
-            return report
-        }
-        do {
-            for name in try FileManager.default.subpathsOfDirectory(atPath: root).sorted() {
-                search(name: name, &report)
-                let path = url.appending(path: name).path(percentEncoded: false)
-                if self.kind(of: path) == .typeRegular { try search(file: path, called: name, &report) }
-            }
-        } catch let error as CofferError {
-            throw error
-        } catch {
-            throw CofferError(.ioFailed, of: url.lastPathComponent, "it can't be listed", cause: error)
-        }
-        return report
-    }
-
-    /// Searches bytes that are in memory, in pieces of any size.
+    /// Searches pieces of any size, which follow each other, or come after a gap that nothing is looked for in.
     ///
     /// `next` gives the next piece, or nil after the last one.
-    func leaks(called name: String, next: () throws(CofferError) -> [UInt8]?) throws(CofferError) -> [Leak] {
+    func leaks(called name: String, next: () throws(CofferError) -> Piece?) throws(CofferError) -> [Leak] {
         var found: [Int: Leak] = [:]
         // Pieces overlap by less than a needle, so that none is missed and none is found twice.
         var window: [UInt8] = []
         var start = 0
         while let piece = try next() {
-            window += piece
+            if piece.offset != start + window.count {
+                window = []
+                start = piece.offset
+            }
+            window += piece.bytes
             for (number, needle) in needles.enumerated() {
                 // What lies wholly in the part that the last piece had too was counted then.
-                let searched = max(0, window.count - piece.count - (needle.bytes.count - 1))
+                let searched = max(0, window.count - piece.bytes.count - (needle.bytes.count - 1))
                 for offset in Self.occurrences(of: needle.bytes, in: window, from: searched) {
                     let leak = Leak(
                         path: name, marker: needle.marker, encoding: needle.encoding, offset: start + offset, count: 0)
@@ -64,7 +37,8 @@ extension LeakScan {
         return merged(found.values)
     }
 
-    private var overlap: Int { (needles.map(\.bytes.count).max() ?? 1) - 1 }
+    /// One byte less than the longest way to write a marker.
+    var overlap: Int { (needles.map(\.bytes.count).max() ?? 1) - 1 }
 
     /// One for each marker and encoding: there are several needles for hex and base64.
     private func merged(_ leaks: some Collection<Leak>) -> [Leak] {
@@ -81,44 +55,11 @@ extension LeakScan {
         return merged.sorted { $0.key.lexicographicallyPrecedes($1.key) }.map(\.value)
     }
 
-    private func search(name: String, _ report: inout Report) {
-        // Only the last part: each directory is searched by itself.
-        let bytes = Array((name.split(separator: "/").last ?? "").utf8)
-        let found = needles.filter { !Self.occurrences(of: $0.bytes, in: bytes, from: 0).isEmpty }
-        let leaks = found.map { Leak(path: name, marker: $0.marker, encoding: $0.encoding, offset: nil, count: 1) }
-        report.leaks += merged(Set(leaks))
-    }
-
-    private func search(file path: String, called name: String, _ report: inout Report) throws(CofferError) {
-        let file = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
-        guard file >= 0 else {
-            if errno == ENOENT { return }
-            throw CofferError(.ioFailed, of: name, "it can't be opened: \(systemError(errno))")
-        }
-        defer { close(file) }
-        var byteCount = 0
-        let leaks = try leaks(called: name) { () throws(CofferError) in
-            let piece = try Self.nextPiece(of: file, name)
-            byteCount += piece?.count ?? 0
-            return piece
-        }
-        report.leaks += leaks
-        report.fileCount += 1
-        report.byteCount += byteCount
-    }
-
-    private static func nextPiece(of file: Int32, _ name: String) throws(CofferError) -> [UInt8]? {
-        var failure: Int32 = 0
-        let piece = unsafe [UInt8](unsafeUninitializedCapacity: 1 << 20) { buffer, count in
-            var got = 0
-            repeat { got = unsafe read(file, buffer.baseAddress, buffer.count) } while got < 0 && errno == EINTR
-            failure = got < 0 ? errno : 0
-            count = max(0, got)
-        }
-        guard failure == 0 else {
-            throw CofferError(.ioFailed, of: name, "it can't be read: \(systemError(failure))")
-        }
-        return piece.isEmpty ? nil : piece
+    /// Searches a name for what is written in it.
+    func leaks(inName name: [UInt8], path: String) -> [Leak] {
+        let found = needles.filter { !Self.occurrences(of: $0.bytes, in: name, from: 0).isEmpty }
+        let leaks = found.map { Leak(path: path, marker: $0.marker, encoding: $0.encoding, offset: nil, count: 1) }
+        return merged(Set(leaks))
     }
 
     /// Where `needle` begins in `bytes`, at `start` or later.
@@ -141,10 +82,4 @@ extension LeakScan {
             }
         }
     }
-
-    private func kind(of path: String) -> FileAttributeType? {
-        try? FileManager.default.attributesOfItem(atPath: path)[.type] as? FileAttributeType
-    }
 }
-
-private func systemError(_ number: Int32) -> String { unsafe String(cString: strerror(number)) }

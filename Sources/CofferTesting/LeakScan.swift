@@ -6,7 +6,8 @@ internal import Foundation
 ///
 /// Each marker is searched as UTF-8, as UTF-16 in both byte orders, as hex in lower and upper case, and as base64 (RFC
 /// 4648, both alphabets) wherever in a longer base64 text it stands. Searched are all regular files below a
-/// directory, whatever they are called, and the names of all files and directories. Links are not followed.
+/// directory, whatever they are called, and the names of all files and directories. Links are not followed, and of a sparse
+/// file only its data are read.
 ///
 /// Memory is bounded: a mebibyte and some, whatever the size of the files. A marker should occur nowhere else; one of fewer
 /// than 8 bytes is refused, since what is random holds it by chance.
@@ -45,8 +46,14 @@ public struct LeakScan: Sendable {
         public internal(set) var leaks: [Leak] = []
         /// How many files were read.
         public internal(set) var fileCount = 0
-        /// How many bytes they have.
+        /// How many bytes of them were read: their data.
         public internal(set) var byteCount = 0
+        /// How many bytes their holes have, which read as zeros and were not read.
+        public internal(set) var holeByteCount = 0
+        /// What was not looked into: links, which aren't followed, FIFOs, sockets and devices.
+        public internal(set) var skipped: [SkippedEntry] = []
+        /// Whether all files there were read. False where folders are nested too deep: ``skipped`` has them.
+        public internal(set) var isComplete = true
     }
 
     /// The shortest marker, in bytes of UTF-8.

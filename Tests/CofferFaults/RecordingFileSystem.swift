@@ -301,6 +301,10 @@ package final class RecordingFileSystem: FileSystem {
         return try system.read(into: buffer, from: file, at: offset)
     }
 
+    package func data(of file: File, from offset: Int) throws(CofferError) -> Range<Int>? {
+        try system.data(of: file, from: offset)
+    }
+
     package func reportsFailedWrites(_ directory: Directory) throws(CofferError) -> Bool {
         if let reportsFailedWrites { return reportsFailedWrites }
         return try system.reportsFailedWrites(directory)

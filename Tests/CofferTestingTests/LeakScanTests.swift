@@ -67,7 +67,7 @@ struct LeakScanTests {
             let leaks = try scan.leaks(called: "memory") {
                 let piece = rest.prefix(size)
                 rest = rest.dropFirst(size)
-                return piece.isEmpty ? nil : Array(piece)
+                return piece.isEmpty ? nil : Piece(offset: piece.startIndex, bytes: Array(piece))
             }
             #expect(leaks.map(\.marker) == [0, 1], "pieces of \(size)")
             #expect(leaks.map(\.offset) == [2, 6], "pieces of \(size)")

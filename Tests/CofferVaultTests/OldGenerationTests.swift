@@ -68,7 +68,8 @@ struct OldGenerationTests {
             let error = #expect(throws: CofferError(.ioFailed)) {
                 try openStore(at: scratch.store, fileSystem: double)
             }
-            if number == 1 { #expect(double.stepNames.first { $0.hasPrefix("unlink ") && !$0.contains("MANIFEST") } == "unlink db.sqlite3") }
+            let first = double.stepNames.first { $0.hasPrefix("unlink ") && !$0.contains("MANIFEST") }
+            if number == 1 { #expect(first == "unlink db.sqlite3") }
             #expect(error?.subject == "\(scratch.store)/\(old)")
             #expect(error?.detail?.contains("may be readable without a key") == true)
             #expect(error?.detail?.contains("chattr -R -i") == true)
@@ -138,10 +139,7 @@ struct OldGenerationTests {
         try makeNestedFolders(5000, at: "\(scratch.store)/\(old)/deep")
         try makeNestedFolders(5000, at: scratch.path + "/.coffer-0123456789abcdef")
         await #expect(processExitsWith: .success) { [path = scratch.path as String] in
-            var limit = rlimit()
-            getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
-            limit.rlim_cur = 32
-            setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+            limitDescriptors(toFurther: 16)
             #expect(try openStore(at: path + "/people.coffer"))
             try makeStore(at: path + "/other.coffer")
         }

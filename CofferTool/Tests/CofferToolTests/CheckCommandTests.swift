@@ -86,6 +86,29 @@ struct CheckCommandTests {
         #expect((json.first?["detail"] as? String)?.contains("it was never written, or was lost") == true)
     }
 
+    @Test(
+        "The command check reads the data of a sparse file alone, and names what it doesn't look into",
+        .timeLimit(.minutes(30)))
+    func oddFiles() throws {
+        let store = work.folder.appending(path: "people.coffer").path
+        #expect(mkfifo(store + "/fifo", 0o600) == 0)
+        #expect(symlink("MANIFEST", store + "/link") == 0)
+        let sound = try run("check", "people.coffer", "--json")
+        #expect(sound.status == 0)
+        #expect(try sound.objects.map { $0["type"] as? String } == ["skipped", "skipped", "check"])
+        #expect(try sound.objects.map { $0["path"] as? String } == ["fifo", "link", nil])
+        #expect(try sound.objects.last?["skipped"] as? Int == 2)
+        #expect(try run("check", "people.coffer").lines.first == "fifo: a FIFO, not looked into")
+        let database = try file("db.sqlite3")
+        let count = try Data(contentsOf: database).count / 4096
+        #expect(truncate(database.path, 4 << 40) == 0)
+        let result = try run("check", "people.coffer", "--level", "pages", "--json")
+        #expect(result.status == 26)
+        let findings = try result.objects.filter { $0["type"] as? String == "finding" }
+        #expect(findings.map { $0["page"] as? Int } == [count + 1, 262_146])
+        #expect(try result.objects.last?["pages"] as? Int == (4 << 40) / 4096)
+    }
+
     @Test("changes no byte, and refuses what it can't check")
     func refused() throws {
         let before = try work.contents(of: "people.coffer")

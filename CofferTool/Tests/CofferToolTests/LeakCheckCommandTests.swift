@@ -105,6 +105,41 @@ struct LeakCheckCommandTests {
         #expect(try missing.failure["status"] as? Int == 404)
     }
 
+    /// Terabytes of zeros were read, and nobody was told of what was not.
+    @Test(
+        "a sparse file of terabytes is searched by its data, and what is not looked into is named",
+        .timeLimit(.minutes(30)))
+    func oddFiles() throws {
+        try work.write("nothing", to: "log/file")
+        let folder = work.folder.appending(path: "log").path
+        let sparse = Foundation.open(folder + "/sparse", O_CREAT | O_RDWR, 0o600)
+        try #require(sparse >= 0)
+        #expect(ftruncate(sparse, 8 << 40) == 0)
+        let text = Array(secret.utf8)
+        #expect(pwrite(sparse, text, text.count, 4 << 40) == text.count)
+        close(sparse)
+        #expect(mkfifo(folder + "/fifo", 0o600) == 0)
+        #expect(symlink("file", folder + "/link") == 0)
+        let outcome = try work.coffer("leakcheck", "log", "--marker", secret, "--json")
+        #expect(outcome.status == 26)
+        let objects = try outcome.objects
+        let skipped = objects.filter { $0["type"] as? String == "skipped" }
+        #expect(skipped.map { $0["path"] as? String } == ["fifo", "link"])
+        #expect(skipped.map { $0["reason"] as? String } == ["a FIFO", "a symbolic link"])
+        #expect(objects.first { $0["type"] as? String == "leak" }?["offset"] as? Int == 4 << 40)
+        let report = try #require(objects.last)
+        let byteCount = try #require(report["bytes"] as? Int)
+        #expect(byteCount < 1 << 20)
+        #expect(report["holeBytes"] as? Int == (8 << 40) + 7 - byteCount)
+        #expect(report["skipped"] as? Int == 2)
+        let lines = try work.coffer("leakcheck", "log", "--marker", "nowhere at all").lines
+        #expect(lines.prefix(2) == ["fifo: a FIFO, not looked into", "link: a symbolic link, not looked into"])
+        #expect(lines.last?.hasSuffix("bytes of holes, which hold nothing, skipped 2: nothing found") == true)
+        let alone = try work.coffer("leakcheck", "log/fifo", "--marker", secret)
+        #expect(alone.status == 1)
+        #expect(alone.output == "fifo: a FIFO, not looked into\n")
+    }
+
     @Test("a store that somebody has open is searched all the same, and nothing is changed")
     func open() throws {
         let before = try work.contents(of: "people.coffer")

@@ -66,7 +66,7 @@ struct OldGenerationCommandTests {
                 #expect(try outcome.failure["code"] as? String == "oldGenerationLeft")
             } else {
                 #expect(outcome.output.contains("generation   1 to 2\n"))
-                #expect(outcome.errors.contains("coffer: error: readable.coffer: the key was changed, but an old generation"))
+                #expect(outcome.errors.contains("coffer: error: readable.coffer: the key was changed, but an old gen"))
                 #expect(outcome.errors.contains("may be readable without a key"))
                 #expect(outcome.errors.contains(old.split(separator: "/").last ?? "none"))
                 #expect(outcome.errors.contains("chattr -R -i"))
@@ -110,7 +110,7 @@ struct OldGenerationCommandTests {
         "Rotating stores of which one has an immutable file ends with 3, each time until that is gone",
         .enabled(if: Immutability.isAvailable, Immutability.reason))
     func rotate() throws {
-        #expect(try work.coffer("create", "other.coffer", "--new-key", "raw+file:key").status == 0)
+        #expect(try work.coffer("create", "other.coffer", "--key", "raw+file:key").status == 0)
         try work.write("people.coffer\nother.coffer\n", to: "list")
         func rotate(_ options: String...) throws -> CofferProcess.Outcome {
             try CofferProcess.run(

@@ -36,7 +36,7 @@ struct PageVerification {
         var result = Result()
         let byteCount = try fileSystem.status(of: file).byteCount
         monitor.begin(.pages, byteCount: byteCount)
-        let suspects = try suspectPages(byteCount: byteCount)
+        var suspects = try suspectPages(byteCount: byteCount)
         try alone { (frameCount) throws(CofferError) in
             let log = try LogVerification(fileSystem: fileSystem, generation: generation, monitor: monitor).run(
                 frameCount: frameCount
@@ -51,18 +51,26 @@ struct PageVerification {
                     VerificationFinding(
                         .structure, Generation.databaseName, "it has \(byteCount) bytes, which are no whole pages"))
             }
-            let damaged = try damagedPages(among: suspects, log).filter { page in
+            let lost = try lostPages(in: &suspects, log, pageCount: pageCount)
+            let damaged = try damagedPages(among: suspects.pages, log).filter { page in
                 // A copying that was cut short may have torn a page that the log has still.
                 log.offsets[page.number] == nil && Int(page.number) <= log.pageCount ?? .max
             }
+            let damagedCount = lost.reduce(damaged.count) { $0 + $1.pages.count }
             let checkedCount = pageCount - (pageCount >= Self.lockPage ? 1 : 0)
-            let isSaltDamaged = key != nil && damaged.count > 1 && damaged.count == checkedCount
+            let isSaltDamaged = key != nil && damagedCount > 1 && damagedCount == checkedCount
             // Without the salt every page fails the check, but one that is all zeros is damaged under any salt.
             for page in damaged where !isSaltDamaged || page.number == 1 || page.isZero {
                 result.findings.append(
                     VerificationFinding(
                         .page, "page \(page.number) of \(Generation.databaseName)",
                         detail(page, isSaltDamaged: isSaltDamaged), page: Int(page.number)))
+            }
+            result.findings += lost.map { lost in
+                VerificationFinding(
+                    .page, "pages \(lost.pages.lowerBound) to \(lost.pages.upperBound) of \(Generation.databaseName)",
+                    key == nil ? ZeroPage.meaningOfManyMaps : ZeroPage.meaningOfManyWhereEncrypted,
+                    page: lost.pages.lowerBound)
             }
             result.findings += log.findings
         }
@@ -96,21 +104,40 @@ struct PageVerification {
     }
 
     /// Pages that look damaged to someone who doesn't keep others from writing them.
-    private func suspectPages(byteCount: Int) throws(CofferError) -> [Int] {
+    private struct Suspects {
+        var pages: [Int] = []
+        /// Those in holes, which weren't looked at.
+        var holes: [ClosedRange<Int>] = []
+    }
+
+    private var extents: PageExtents { PageExtents(fileSystem: fileSystem, file: file) }
+
+    private func suspectPages(byteCount: Int) throws(CofferError) -> Suspects {
         let pageCount = byteCount / Self.pageByteCount
         let authenticator = try authenticator()
-        var suspects: [Int] = []
+        var suspects = Suspects()
         let buffer = UnsafeMutableRawBufferPointer.allocate(
             byteCount: Self.batchSize * Self.pageByteCount, alignment: 4096)
         defer { unsafe buffer.deallocate() }
-        for first in stride(from: 1, through: pageCount, by: Self.batchSize) {
+        var first = 1
+        while first <= pageCount {
             try monitor.checkCancelled()
-            let last = min(first + Self.batchSize - 1, pageCount)
+            let extent = try extents.extent(from: first, through: pageCount)
+            guard !extent.isHole else {
+                suspects.holes.append(extent.pages)
+                monitor.advance(byteCount: extent.pages.count * Self.pageByteCount)
+                first = extent.pages.upperBound + 1
+                continue
+            }
+            let last = min(first + Self.batchSize - 1, extent.pages.upperBound)
+            defer { first = last + 1 }
+            let pages = unsafe UnsafeMutableRawBufferPointer(
+                rebasing: buffer[..<((last - first + 1) * Self.pageByteCount)])
             let count = try withoutDamage { () throws(CofferError) in
-                try unsafe fileSystem.read(into: buffer, from: file, at: (first - 1) * Self.pageByteCount)
+                try unsafe fileSystem.read(into: pages, from: file, at: (first - 1) * Self.pageByteCount)
             }
             guard let count else {
-                suspects += Array(first...last)
+                suspects.pages += Array(first...last)
                 continue
             }
             // It may have been cut meanwhile, by who gives free pages back.
@@ -124,11 +151,76 @@ struct PageVerification {
                     } else {
                         try unsafe authenticator?.isAuthentic(page, number: UInt32(clamping: number)) != true
                     }
-                if isSuspect { suspects.append(number) }
+                if isSuspect { suspects.pages.append(number) }
             }
             monitor.advance(byteCount: count)
         }
         return suspects
+    }
+
+    /// Pages in holes that are damaged, for a caller that keeps others from writing them. Where there are few in a row they
+    /// become suspects like any other, and so do those that were written since.
+    private func lostPages(
+        in suspects: inout Suspects, _ log: LogVerification.Result, pageCount: Int
+    ) throws(CofferError) -> [LostPages] {
+        var lost: [LostPages] = []
+        for hole in suspects.holes {
+            var first = hole.lowerBound
+            let end = min(hole.upperBound, pageCount, log.pageCount ?? .max)
+            while first <= end {
+                try monitor.checkCancelled()
+                // What the first page is says more than that it is one of many.
+                let extent = first == 1 ? (isHole: false, pages: 1...1) : try extents.extent(from: first, through: end)
+                if !extent.isHole {
+                    suspects.pages += Array(extent.pages)
+                } else if key == nil {
+                    lost += try lostMaps(in: extent.pages, log, &suspects)
+                } else {
+                    for run in LostPages.of(extent.pages, without: log, lockPage: Self.lockPage) {
+                        if run.pages.count > LostPages.namedLimit {
+                            lost.append(run)
+                        } else {
+                            suspects.pages += Array(run.pages)
+                        }
+                    }
+                }
+                first = extent.pages.upperBound + 1
+            }
+        }
+        suspects.holes = []
+        suspects.pages.sort()
+        return lost
+    }
+
+    /// Has those of `pages`, of an unencrypted store, looked at that may be in use: by their map, which is not in a hole, or
+    /// as a map themselves. Returns many maps in a row as one.
+    private func lostMaps(
+        in pages: ClosedRange<Int>, _ log: LogVerification.Result, _ suspects: inout Suspects
+    ) throws(CofferError) -> [LostPages] {
+        var maps: [Int] = []
+        // The last one that was found: the file system is asked once for each, and not for each map in it.
+        var hole: ClosedRange<Int>?
+        var first = pages.lowerBound
+        while first <= pages.upperBound, let id = UInt32(exactly: first) {
+            let map = PageMap.page(of: id, usableByteCount: Self.pageByteCount)
+            let last = max(first, min(pages.upperBound, Int(map) + Self.pageByteCount / 5))
+            if hole?.contains(Int(map)) != true {
+                try monitor.checkCancelled()
+                let extent = try extents.extent(from: Int(map), through: max(Int(map), pages.upperBound))
+                hole = extent.isHole ? extent.pages : nil
+            }
+            if log.offsets[map] != nil || hole == nil {
+                suspects.pages += Array(first...last)
+            } else if pages.contains(Int(map)) {
+                maps.append(Int(map))
+            }
+            first = last + 1
+        }
+        guard maps.count > LostPages.namedLimit, let start = maps.first, let end = maps.last else {
+            suspects.pages += maps
+            return []
+        }
+        return [LostPages(pages: start...end)]
     }
 
     /// Those of `numbers` that are damaged, for a caller that keeps others from writing them.
@@ -191,6 +283,9 @@ enum ZeroPage {
     static let meaningWhereEncrypted = "it is all zeros, which an encrypted page never is: \(causes)"
     /// What it means in an unencrypted store, of a page that a table, an index or the map of pages needs.
     static let meaningWhereUsed = "it is all zeros, which a page in use never is: \(causes)"
+    /// What it means of many that are in one hole of the file.
+    static let meaningOfManyWhereEncrypted = "they are all zeros, which an encrypted page never is: \(causes)"
+    static let meaningOfManyMaps = "they are all zeros, which the maps of pages among them never are: \(causes)"
 
     /// Whether all of `bytes` are zero.
     static func isZero(_ bytes: some Sequence<UInt8>) -> Bool { bytes.allSatisfy { $0 == 0 } }

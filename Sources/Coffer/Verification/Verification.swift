@@ -36,6 +36,10 @@ public struct Verification: Sendable {
     /// The bytes of these contents.
     public internal(set) var attachmentByteCount = 0
 
+    /// What in the store's directory nobody has looked into: links, FIFOs, sockets and devices, none of which belongs to a
+    /// store. One in the place of something that does is also a finding. Empty when the level is below pages.
+    public internal(set) var skipped: [SkippedEntry] = []
+
     /// Whether nothing is damaged.
     public var isSound: Bool { findings.isEmpty }
 

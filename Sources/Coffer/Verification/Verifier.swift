@@ -22,6 +22,7 @@ struct Verifier {
         var result = Verification(level)
         try checkManifest(&result)
         guard level >= .pages else { return result }
+        result.skipped = try store.specialEntries().map { SkippedEntry(path: $0.path, reason: $0.what) }
         let generation: Generation
         do throws(CofferError) {
             generation = try store.generation(of: manifest)

@@ -35,8 +35,21 @@ package struct FileOwner: Sendable, Hashable {
 
 /// What a name in a directory is.
 package struct FileStatus: Sendable, Equatable {
-    package enum Kind: Sendable {
-        case file, directory, symbolicLink, other
+    package enum Kind: Sendable, CustomStringConvertible {
+        case file, directory, symbolicLink, pipe, socket, device, other
+
+        /// Such as `a file`.
+        package var description: String {
+            switch self {
+            case .file: "a file"
+            case .directory: "a folder"
+            case .symbolicLink: "a symbolic link"
+            case .pipe: "a FIFO"
+            case .socket: "a socket"
+            case .device: "a device"
+            case .other: "no file"
+            }
+        }
     }
 
     package let kind: Kind
@@ -54,6 +67,9 @@ package struct FileStatus: Sendable, Equatable {
             case S_IFREG: .file
             case S_IFDIR: .directory
             case S_IFLNK: .symbolicLink
+            case S_IFIFO: .pipe
+            case S_IFSOCK: .socket
+            case S_IFCHR, S_IFBLK: .device
             default: .other
             }
         identity = FileIdentity(

@@ -78,6 +78,10 @@ package protocol FileSystem: Sendable {
         into buffer: UnsafeMutableRawBufferPointer, from file: File, at offset: Int
     ) throws(CofferError) -> Int
 
+    /// The next bytes from `offset` on that the file system keeps: those before are a hole, and read as zeros. Nil where there
+    /// is nothing or only a hole up to the end. Where the file system doesn't tell, all that may come is taken for data.
+    func data(of file: File, from offset: Int) throws(CofferError) -> Range<Int>?
+
     /// The names in the directory but `.` and `..`, in no order.
     func names(in directory: Directory) throws(CofferError) -> [FileName]
 

@@ -55,6 +55,23 @@ enum Platform {
         #endif
     }
 
+    /// Where the next data begin, and where the next hole does.
+    static func seekData(_ descriptor: Int32, from offset: Int) -> Int {
+        #if canImport(Glibc)
+        return Int(lseek(descriptor, off_t(offset), Int32(COFFER_SEEK_DATA)))
+        #else
+        return Int(lseek(descriptor, off_t(offset), SEEK_DATA))
+        #endif
+    }
+
+    static func seekHole(_ descriptor: Int32, from offset: Int) -> Int {
+        #if canImport(Glibc)
+        return Int(lseek(descriptor, off_t(offset), Int32(COFFER_SEEK_HOLE)))
+        #else
+        return Int(lseek(descriptor, off_t(offset), SEEK_HOLE))
+        #endif
+    }
+
     static func networkFileSystem(of descriptor: Int32, path: String) throws(CofferError) -> String? {
         var status = statfs()
         try attempt("statfs", path) { unsafe fstatfs(descriptor, &status) }

@@ -135,6 +135,22 @@ package struct SystemFileSystem: FileSystem {
         return count
     }
 
+    package func data(of file: File, from offset: Int) throws(CofferError) -> Range<Int>? {
+        let start: Int
+        do throws(CofferError) {
+            start = try attempt("lseek", file.path) { Platform.seekData(file.descriptor, from: offset) }
+        } catch {
+            switch error.systemErrorNumber {
+            case ENXIO: return nil
+            case EINVAL, ENOTSUP, ENOTTY, ESPIPE: return offset..<Int.max
+            default: throw error
+            }
+        }
+        let end = Platform.seekHole(file.descriptor, from: start)
+        // It may have been cut in between.
+        return start..<(end > start ? end : Int.max)
+    }
+
     package func names(in directory: Directory) throws(CofferError) -> [FileName] {
         // Opened once more, since the place in a listing belongs to the opening.
         try Platform.names(listedBy: openDirectory(FileName("."), in: directory))

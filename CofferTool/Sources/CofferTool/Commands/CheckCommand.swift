@@ -9,7 +9,8 @@ struct CheckCommand: StoreCommand {
             Nothing is written and nothing mended. A store that no longer opens is looked at as far as that goes. What \
             is damaged goes to standard output, a line for each page, document and attachment; the command ends with 26 \
             then, and with 0 when all is what was written. A page that is all zeros was never written, or was lost \
-            afterwards: see docs/DURABILITY.md.
+            afterwards: see docs/DURABILITY.md. Links, FIFOs, sockets and devices in the store are named and not looked \
+            into, and the holes of a sparse file are not read.
             """
     )
 
@@ -45,6 +46,9 @@ struct CheckCommand: StoreCommand {
         }
         for finding in result.findings {
             try console.printResult(console.isJSON ? finding.json() : Console.printable(finding.description))
+        }
+        for entry in result.skipped {
+            try console.printResult(console.isJSON ? entry.json : Console.printable(entry.description))
         }
         try console.printResult(console.isJSON ? result.json : result.text)
         guard result.isSound else {
@@ -97,6 +101,7 @@ extension Verification {
         line.add("level", "\(level)")
         line.add("sound", isSound)
         line.add("findings", findings.count)
+        line.add("skipped", skipped.count)
         if level >= .pages { line.add("pages", pageCount) }
         if level >= .documents {
             line.add("documents", documentCount)

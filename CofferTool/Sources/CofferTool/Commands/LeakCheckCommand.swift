@@ -13,7 +13,9 @@ struct LeakCheckCommand: ParsableCommand {
             with 26 when something was found. A marker has at least 8 bytes, since chance brings shorter ones about; it is \
             not repeated, but named by its number.
 
-            Any other folder or file can be searched, too, such as what an app logs.
+            Any other folder or file can be searched, too, such as what an app logs. Links, FIFOs, sockets and devices are \
+            named and not looked into, and of a sparse file only its data are read. It ends with 3 when nothing was found, \
+            but folders are nested too deep to be searched.
             """
     )
 
@@ -44,7 +46,11 @@ struct LeakCheckCommand: ParsableCommand {
                 exit: .noStore)
         }
         let report = try scan.search(URL(filePath: store).standardizedFileURL)
+        for entry in report.skipped {
+            try console.printResult(json ? entry.json : Console.printable(entry.description))
+        }
         guard report.fileCount > 0 else {
+            try console.flush()
             throw Failure(
                 message: "\(store): there is no file in it to look into", code: "invalidArgument", status: 400,
                 exit: .failed)
@@ -56,6 +62,11 @@ struct LeakCheckCommand: ParsableCommand {
             throw Failure(
                 message: "\(store): what was looked for can be read there", code: "markerFound", status: 500,
                 exit: .damaged)
+        }
+        guard report.isComplete else {
+            throw Failure(
+                message: "\(store): nothing was found, but not all of it was searched", code: "partlySearched",
+                status: 500, exit: .partlyDone)
         }
     }
 
@@ -98,7 +109,9 @@ extension LeakScan.Leak {
 
 extension LeakScan.Report {
     fileprivate var text: String {
-        "searched \(fileCount) file\(fileCount == 1 ? "" : "s") of \(byteCount) bytes: "
+        "searched \(fileCount) file\(fileCount == 1 ? "" : "s") of \(byteCount) bytes"
+            + (holeByteCount == 0 ? "" : " and \(holeByteCount) bytes of holes, which hold nothing")
+            + (skipped.isEmpty ? "" : ", skipped \(skipped.count)") + ": "
             + (leaks.isEmpty ? "nothing found" : "found in \(Set(leaks.map(\.path)).count)")
     }
 
@@ -106,6 +119,8 @@ extension LeakScan.Report {
         var line = JSONLine(type: "leakcheck")
         line.add("files", fileCount)
         line.add("bytes", byteCount)
+        line.add("holeBytes", holeByteCount)
+        line.add("skipped", skipped.count)
         line.add("leaks", leaks.count)
         return line.finished
     }

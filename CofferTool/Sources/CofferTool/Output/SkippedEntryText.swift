@@ -1,0 +1,11 @@
+internal import Coffer
+
+extension SkippedEntry {
+    /// A line of JSON.
+    var json: String {
+        var line = JSONLine(type: "skipped")
+        line.add("path", path)
+        line.add("reason", reason)
+        return line.finished
+    }
+}
