@@ -61,9 +61,21 @@ extension Database {
     func draft(
         of document: MutableDocument, _ concurrencyControl: ConcurrencyControl
     ) throws(CofferError) -> RevisionDraft {
+        try draft(of: document, following: parent(of: document, concurrencyControl))
+    }
+
+    /// The revision that a document is to replace.
+    func parent(
+        of document: MutableDocument, _ concurrencyControl: ConcurrencyControl = .failOnConflict
+    ) throws(CofferError) -> RevisionDraft.Parent {
         try document.checkBelongs(to: self)
+        return try document.parent(in: self.document(withID: document.id), under: concurrencyControl)
+    }
+
+    func draft(
+        of document: MutableDocument, following parent: RevisionDraft.Parent
+    ) throws(CofferError) -> RevisionDraft {
         let target = self.document(withID: document.id)
-        let parent = try document.parent(in: target, under: concurrencyControl)
         let staged = try StagedContent.stage(document.properties.blobs, in: storage)
         return try RevisionDraft(
             target, parent: parent,
@@ -94,7 +106,8 @@ extension Database {
 
     /// A draft of what says itself which document it is, or of one with a new id.
     func draft(
-        of parsed: DocumentBody, _ id: String?, _ revisionID: RevisionID?, staged: [StagedContent] = []
+        of parsed: DocumentBody, _ id: String?, _ revisionID: RevisionID?, isDeletion: Bool = false,
+        staged: [StagedContent] = []
     ) throws(CofferError) -> RevisionDraft {
         let document = document(withID: id ?? parsed.id ?? DocumentID.random().text)
         try document.check(parsed)
@@ -106,8 +119,9 @@ extension Database {
             body = try DocumentBody(object).body
         }
         return try RevisionDraft(
-            document, parent: document.parent(replacing: revisionID, stated: parsed.revision), body: body,
-            inheritsAttachments: parsed.attachments == nil, staged: staged)
+            document, parent: document.parent(replacing: revisionID, stated: parsed.revision),
+            isDeletion: isDeletion, body: body, inheritsAttachments: parsed.attachments == nil && !isDeletion,
+            staged: staged)
     }
 }
 

@@ -80,12 +80,13 @@ struct PullRun {
 
     private func save(_ prepared: [PreparedRevision]) async throws {
         guard !prepared.isEmpty else { return }
-        let database = database
+        let (database, handler) = (database, options.conflictHandler)
         let failures = try await database.inTransaction { () throws -> [DocumentFailure] in
             var failures: [DocumentFailure] = []
             for one in prepared {
                 do {
-                    try one.revision.save(in: database, contents: one.contents)
+                    let saved = try one.revision.save(in: database, contents: one.contents)
+                    if let handler { try saved.resolveConflicts(handler) }
                 } catch let error as CofferError where error.status >= 500 {
                     throw error
                 } catch {

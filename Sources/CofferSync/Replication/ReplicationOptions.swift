@@ -88,6 +88,15 @@ public struct ReplicationOptions: Sendable {
     /// asked about.
     public var shouldDownloadAttachment: (@Sendable (AttachmentInfo) -> Bool)?
 
+    /// Says what becomes of a conflict that a pull meets: ours, theirs, or what comes of both. Default: nil, it stays, for
+    /// whoever calls `resolveConflicts`.
+    ///
+    /// Called on a thread of the database's, in the transaction that saves what came, so that neither side is seen without the
+    /// outcome; so it should not wait for others. It is asked about revisions that come in this run, once for each that is here
+    /// and that they don't follow. What it throws is among ``Replication/failures``, and the conflict stays. The outcome reaches
+    /// the server with the next push.
+    public var conflictHandler: (@Sendable (ReplicationConflict) throws -> ConflictResolution)?
+
     /// The values that are their defaults.
     public init() {}
 }
