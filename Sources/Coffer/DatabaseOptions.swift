@@ -86,13 +86,16 @@ public enum Durability: Sendable {
     case relaxed
 }
 
-/// A storage engine's name.
-public struct StorageType: RawRepresentable, Hashable, Sendable {
+/// A storage engine's name: `.sqlite`, or as text, `"SQLite"`.
+public struct StorageType: RawRepresentable, Hashable, Sendable, ExpressibleByStringLiteral {
     /// The engine's name, such as `SQLite`.
     public let rawValue: String
 
     /// Names an engine. One that is not built in is a 406 where it is used.
     public init(rawValue: String) { self.rawValue = rawValue }
+
+    /// Names an engine by a literal: see ``init(rawValue:)``.
+    public init(stringLiteral name: String) { self.init(rawValue: name) }
 
     /// SQLite, through SQLCipher. The only engine so far.
     public static let sqlite = StorageType(rawValue: "SQLite")

@@ -178,6 +178,15 @@ extension Database {
     /// The view of that name, whether it exists or not. Touches no disk. All that are asked for by one name are one view.
     public func view(named name: String) -> DatabaseView { DatabaseView(database: self, name: name) }
 
+    /// The view of that name, if it has a function, or entries from an earlier time; otherwise nil.
+    ///
+    /// - Throws: `damaged` and `closed` (500).
+    public func existingView(named name: String) throws(CofferError) -> DatabaseView? {
+        let view = view(named: name)
+        if view.hasMap { return view }
+        return try viewNames.contains { $0.utf8.elementsEqual(name.utf8) } ? view : nil
+    }
+
     /// The names of the views that have entries in the database, sorted by their bytes.
     public var viewNames: [String] {
         get throws(CofferError) {
