@@ -7,7 +7,8 @@ import Testing
 struct PredicateTests {
     private let person: JSONObject = [
         "name": "Robin", "age": 31, "address": ["city": "Berlin", "no": [7, "b"]], "a.b": true, "gone": nil,
-        "tags": ["x", "y"],
+        "tags": ["x", "y"], "none": [], "case": "Äpfel und Bären", "any": 3,
+        "items": [["n": 1, "k": ["a"]], ["n": 5, "k": ["b", "c"]], ["m": nil]], "it": 7,
         "[0]": "odd", "": "empty",
     ]
 
@@ -30,6 +31,19 @@ struct PredicateTests {
             "((((age=31))))", "age=31 AND name='Robin'", "address = {\"city\":\"Berlin\",\"no\":[7,\"b\"]}",
             "\\[0] = 'odd'",
             "address.no != [7]", "name > 'R'", "name < 'Robinson'", " \n age\t= 31 ", "`` = 'empty'",
+            "name contains 'obi'", "name contains ''", "name ends with 'in'", "name begins with 'R'", "name like 'R%n'",
+            "name like 'R_b__'", "name like '%'", "name like 'Robin'", "name like '%b%i%'",
+            "name CONTAINS 'BI' ignoring case",
+            "case contains 'ÄPFEL' ignoring case", "case contains 'apfel' ignoring case, accents",
+            "case like '%BAREN' ignoring accents,case and age = 31", "case like 'a%n' ignoring case, accents",
+            "age between 30 and 31", "age between 31 and 31 and name = 'Robin'", "not age between 1 and 2",
+            "missing is missing", "name is not missing", "gone is null", "gone is a null", "name is a string",
+            "age is number", "address is an object", "tags is a list", "a\\.b is a boolean", "age is not a string",
+            "missing is not a string", "tags has 'x'", "none is a list", "not none has 1", "tags has\"y\"",
+            "any tags (it = 'x')", "any tags(it starts with 'y')", "every tags (it is a string)", "every none (it = 1)",
+            "any items (it.n > 1 and it.n < 9)", "any items (it.k has 'c')", "any items (any it.k (it = 'a'))",
+            "every items (it is an object)", "any items (it.n is missing and it.m is null)", "any = 3", "any exists",
+            "it = 7", "any `tags` (it = 'x') or age = 1", "every items (it.n < 9 or it.n is missing)",
         ])
     func hold(expression: String) throws { #expect(try holds(expression)) }
 
@@ -43,6 +57,14 @@ struct PredicateTests {
             "name in []", "name in ['x']", "age starts with '3'", "name starts with 'robin'", "not age = 31",
             "gone > null",
             "a.b exists", "_id = 'p2'", "age = 30 or name = 'x'",
+            "name contains 'x'", "name contains 'ROB'", "age contains '3'", "name ends with 'Ro'", "name like 'R_n'",
+            "name like 'obin'", "name like ''", "name like 'r%'", "case contains 'apfel' ignoring case",
+            "case contains 'APFEL' ignoring accents", "age between 32 and 40", "age between 40 and 30",
+            "age between '1' and '9'", "gone is missing", "name is missing", "gone is a string", "age is a list",
+            "name has 'R'", "none has null", "tags has 'z'", "any tags (it = 'z')", "any none (it exists)",
+            "any name (it exists)", "every name (it exists)", "every tags (it = 'x')", "any missing (it exists)",
+            "every missing (it exists)", "any items (it.n > 1 and it.n < 5)", "any items (it.k has 'z')",
+            "any items (it._id exists)", "tags[] = 'x'", "tags[] exists",
         ])
     func fail(expression: String) throws { #expect(try !holds(expression)) }
 
@@ -55,6 +77,11 @@ struct PredicateTests {
             ("name starts 'x'", 12), ("name starts with 3", 17), ("name = [1", 7), ("name = {\"a\":1,\"a\":2}", 7),
             ("name = 1e999", 7),
             ("name ! 3", 5), ("not", 3), ("name = \"\\ud800\"", 7),
+            ("name contains 3", 14), ("name ends 'x'", 10), ("name like", 9), ("name like 'x' ignoring", 22),
+            ("name like 'x' ignoring space", 23), ("name like 'x' ignoring case,", 28), ("age between 1", 13),
+            ("age between 1 or 2", 14), ("age is 3", 7), ("age is not", 10), ("tags has", 8), ("any tags it = 1", 4),
+            ("any tags (name = 'x')", 10), ("any tags (it = 'x'", 18), ("every tags ()", 12),
+            ("any tags (it.x", 14),
         ])
     func refused(expression: String, offset: Int) throws {
         let error = #expect(throws: CofferError.self) { try DocumentPredicate(expression) }
@@ -68,6 +95,13 @@ struct PredicateTests {
         let (open, close) = (String(repeating: "(", count: 100), String(repeating: ")", count: 100))
         #expect(try holds(open + "age = 31" + close))
         #expect(throws: CofferError.self) { try DocumentPredicate("(" + open + "age = 31" + close + ")") }
+        let elements = (String(repeating: "any it (", count: 100), String(repeating: ")", count: 100))
+        #expect(throws: Never.self) {
+            try DocumentPredicate("any tags (" + String(elements.0.dropLast(8)) + "it = 1" + elements.1)
+        }
+        #expect(throws: CofferError.self) {
+            try DocumentPredicate("any tags (" + elements.0 + "it = 1" + elements.1 + ")")
+        }
         #expect(try holds(String(repeating: "not ", count: 100_000) + "age = 31"))
     }
 
@@ -75,7 +109,7 @@ struct PredicateTests {
         "every text is a path, and says itself again",
         arguments: [
             "a.b[0].c", "", "[0]", "a[0]b", "a..b", "\\", "a\\.b", "a[9][8]", "[x]", "a[0", "ä.ö",
-            "a[99999999999999999999]",
+            "a[99999999999999999999]", "a[]", "a[].b[0][]", "a[]b", "[]", "a\\[]",
         ])
     func paths(text: String) {
         let path = PropertyPath(text)

@@ -63,11 +63,15 @@ extension Database {
     /// orders by the properties that follow those that are equal. Entries are kept in the database, encrypted as it is, and
     /// survive a change of its key. They are brought up to date by the queries that use them.
     ///
+    /// One path may say `tags[]`: the index has an entry for each element of that list then, and serves what is said of one
+    /// element (``Property/hasElement(_:)``, ``Property/anyElement(_:)``). Documents without the list are not in it.
+    ///
     /// - Parameters:
     ///   - name: 1 to 400 bytes. An index of that name over other properties is replaced.
     ///   - paths: one property at least, and no more than some dozen.
     /// - Returns: whether there was none over these properties by that name.
-    /// - Throws: `invalidArgument` (400) for no properties, and for a name or paths that are too long; `readOnly` (403), `busy`
+    /// - Throws: `invalidArgument` (400) for no properties, for more than one path with `[]`, and for a name or paths that are
+    ///   too long; `readOnly` (403), `busy`
     ///   (503), `noSpace` (507).
     @discardableResult
     public func createIndex(named name: String, on paths: PropertyPath...) throws(CofferError) -> Bool {
@@ -79,6 +83,9 @@ extension Database {
     public func createIndex(named name: String, on paths: [PropertyPath]) throws(CofferError) -> Bool {
         guard !paths.isEmpty else {
             throw CofferError(.invalidArgument, of: "index \(name)", "it needs at least one property")
+        }
+        guard paths.count(where: \.isOverElements) <= 1 else {
+            throw CofferError(.invalidArgument, of: "index \(name)", "it can be over the elements of one list")
         }
         let definition = IndexDefinition(named: name, on: paths)
         try definition.check()
@@ -176,13 +183,23 @@ extension PropertyIndex {
 }
 
 extension IndexDefinition {
-    /// The entries of a declared index: one for each document, without a value.
+    /// The entries of a declared index, without values: one for each document, or one for each different element where a path
+    /// is over those.
     init(named name: String, on paths: [PropertyPath]) {
         self.init(kind: .properties, name: name, definition: paths.map(\.description).jsonValue.description) {
             revision in
             let (properties, id) = (try revision.properties, revision.documentID)
-            let key = try CollationKey(of: paths.map { $0.value(in: properties, id: id) })
-            return [MappedEntry(key: key.bytes, value: nil)]
+            guard let place = paths.firstIndex(where: \.isOverElements) else {
+                let key = try CollationKey(of: paths.map { $0.value(in: properties, id: id) })
+                return [MappedEntry(key: key.bytes, value: nil)]
+            }
+            let before = try CollationKey(of: paths[..<place].map { $0.value(in: properties, id: id) }).bytes
+            let after = try CollationKey(of: paths[(place + 1)...].map { $0.value(in: properties, id: id) }).bytes
+            var keys: Set<[UInt8]> = []
+            for value in paths[place].values(in: properties, id: id) {
+                keys.insert(try CollationKey(of: [value]).bytes)
+            }
+            return keys.map { MappedEntry(key: before + $0 + after, value: nil) }
         }
     }
 }

@@ -1,5 +1,5 @@
 internal import CofferModel
-internal import CofferSealing
+public import CofferSealing
 
 /// Which documents ``Database/documents(_:)`` gives, and in which order.
 ///
@@ -40,6 +40,11 @@ public struct DocumentQuery: Sendable {
 
     /// A query for documents that are like this; nil for all documents.
     public init(where predicate: DocumentPredicate? = nil) { self.predicate = predicate }
+
+    /// A query for documents that are as an expression says: `try DocumentQuery(where: "age > 3")`.
+    ///
+    /// - Throws: `invalidArgument` (400) with the byte where it is none: see ``DocumentPredicate/init(_:)``.
+    public init(where expression: String) throws(CofferError) { predicate = try DocumentPredicate(expression) }
 }
 
 /// An index that was declared over properties: see ``Database/createIndex(named:on:)``.
@@ -50,8 +55,12 @@ public struct PropertyIndex: Sendable, Equatable {
     /// The properties that it is over, the most important first.
     public let paths: [PropertyPath]
 
-    /// How many documents it had when it was last brought up to date.
+    /// How many entries it had when it was last brought up to date: one for each document, or, where a path ends in a list's
+    /// elements, for each of those.
     public let documentCount: Int
+
+    /// Whether one of its paths is over a list's elements, so that it has an entry for each of them.
+    public var isOverElements: Bool { paths.contains(where: \.isOverElements) }
 
     /// Whether documents were saved since.
     public let isStale: Bool

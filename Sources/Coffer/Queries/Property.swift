@@ -40,16 +40,102 @@ public struct Property: Sendable {
         property.compare(.greaterOrEqual, value)
     }
 
+    /// What `nil` stands for where a property is compared with it: no value.
+    public struct Nothing: Sendable, ExpressibleByNilLiteral {
+        /// No value.
+        public init(nilLiteral: ()) {}
+    }
+
+    /// It is missing or `null`.
+    public static func == (property: Property, nothing: Nothing) -> DocumentPredicate {
+        property.isMissing || property.compare(.equal, JSONValue.null)
+    }
+
+    /// It is there, and not `null`.
+    public static func != (property: Property, nothing: Nothing) -> DocumentPredicate {
+        property.compare(.notEqual, JSONValue.null)
+    }
+
+    /// It is of the same type as both values, and neither below the first nor above the second.
+    public func isBetween(_ low: some JSONConvertible, and high: some JSONConvertible) -> DocumentPredicate {
+        self >= low && self <= high
+    }
+
     /// It is one of these values.
     public func isOne(of values: [some JSONConvertible]) -> DocumentPredicate {
         DocumentPredicate(.isOneOf(path, values.map(\.jsonValue)))
     }
 
-    /// It is a string that begins with this, byte for byte.
-    public func hasPrefix(_ prefix: String) -> DocumentPredicate { DocumentPredicate(.hasPrefix(path, prefix)) }
-
     /// It is there, `null` or not.
     public var exists: DocumentPredicate { DocumentPredicate(.exists(path)) }
+
+    /// It is not there.
+    public var isMissing: DocumentPredicate { !exists }
+
+    /// It is of that type.
+    public func `is`(_ type: DocumentPredicate.ValueType) -> DocumentPredicate {
+        DocumentPredicate(.isType(path, type))
+    }
+
+    // MARK: Texts
+
+    /// It is a string that begins with this: byte for byte, unless differences are ignored.
+    public func hasPrefix(
+        _ prefix: String, ignoring differences: DocumentPredicate.TextDifferences = []
+    ) -> DocumentPredicate {
+        DocumentPredicate(.hasPrefix(path, prefix, ignoring: differences))
+    }
+
+    /// It is a string that ends with this.
+    public func hasSuffix(
+        _ suffix: String, ignoring differences: DocumentPredicate.TextDifferences = []
+    ) -> DocumentPredicate {
+        DocumentPredicate(.hasSuffix(path, suffix, ignoring: differences))
+    }
+
+    /// It is a string in which this stands. Lists are asked by ``hasElement(_:)``.
+    public func contains(
+        _ text: String, ignoring differences: DocumentPredicate.TextDifferences = []
+    ) -> DocumentPredicate {
+        DocumentPredicate(.contains(path, text, ignoring: differences))
+    }
+
+    /// It is a string like the pattern, in which `%` stands for any text, `_` for one code point, and a backslash before what
+    /// stands for itself.
+    ///
+    /// Takes time in proportion to the text, whatever the pattern. One with `_` and more than 1,000 code points is
+    /// `invalidArgument` (400) when the query is planned.
+    public func isLike(
+        _ pattern: String, ignoring differences: DocumentPredicate.TextDifferences = []
+    ) -> DocumentPredicate {
+        DocumentPredicate(TextPattern.like(path, pattern, ignoring: differences))
+    }
+
+    // MARK: Lists
+
+    /// It is a list that has this element.
+    public func hasElement(_ value: some JSONConvertible) -> DocumentPredicate { anyElement { $0 == value } }
+
+    /// It is a list with an element that is like this.
+    ///
+    /// ```swift
+    /// Property("items").anyElement { $0["price"] > 100 && $0["sold"] == false }
+    /// ```
+    ///
+    /// - Parameter condition: given the element as a property, says what must hold for it.
+    public func anyElement(_ condition: (_ element: Property) -> DocumentPredicate) -> DocumentPredicate {
+        DocumentPredicate(.anyElement(path, condition(Property(.itself)).node))
+    }
+
+    /// It is a list of nothing but elements that are like this; an empty one, too.
+    ///
+    /// - Parameter condition: as for ``anyElement(_:)``.
+    public func everyElement(_ condition: (_ element: Property) -> DocumentPredicate) -> DocumentPredicate {
+        DocumentPredicate(.everyElement(path, condition(Property(.itself)).node))
+    }
+
+    /// A property of this one's value.
+    public subscript(path: PropertyPath) -> Property { Property(self.path.appending(path)) }
 
     private func compare(
         _ comparison: DocumentPredicate.Comparison, _ value: some JSONConvertible

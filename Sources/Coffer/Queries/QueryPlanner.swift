@@ -7,6 +7,8 @@ struct PlannedQuery: Sendable {
     /// The entries to read of the index, in this direction; none where all documents are read.
     let ranges: [EntryRange]
     let isDescending: Bool
+    /// Whether one document may have several of these entries.
+    let repeatsDocuments: Bool
 }
 
 /// Finds the index that serves a query best.
@@ -15,7 +17,8 @@ struct QueryPlanner {
     private let constraints: [PropertyConstraint]
     private let conjunctCount: Int
 
-    /// - Throws: `invalidJSON` (400) for a value in the predicate that JSON can't say.
+    /// - Throws: `invalidJSON` (400) for a value in the predicate that JSON can't say, `invalidArgument` (400) for a pattern that
+    ///   is too long.
     init(_ query: DocumentQuery) throws(CofferError) {
         self.query = query
         (constraints, conjunctCount) = try query.predicate?.constraints() ?? ([], 0)
@@ -33,14 +36,15 @@ struct QueryPlanner {
                 plan: QueryPlan(
                     index: nil, narrowingCount: 0, checksDocuments: query.predicate != nil,
                     sortsInMemory: !query.order.isEmpty),
-                ranges: [], isDescending: false)
+                ranges: [], isDescending: false, repeatsDocuments: false)
         }
         return PlannedQuery(
             plan: QueryPlan(
                 index: use.index, narrowingCount: use.equalCount + use.rangeCount,
                 checksDocuments: use.usedConjuncts.count < conjunctCount,
                 sortsInMemory: !query.order.isEmpty && !use.isSorted),
-            ranges: use.isDescending ? use.ranges.reversed() : use.ranges, isDescending: use.isDescending)
+            ranges: use.isDescending ? use.ranges.reversed() : use.ranges, isDescending: use.isDescending,
+            repeatsDocuments: use.repeatsDocuments)
     }
 
     /// What an index could do for the query.
@@ -50,19 +54,20 @@ struct QueryPlanner {
         var rangeCount = 0
         var isSorted = false
         var isDescending = false
+        var repeatsDocuments = false
         var ranges: [EntryRange] = []
         /// The places of the predicate's parts that hold for all these entries.
         var usedConjuncts: Set<Int> = []
     }
 
-    /// - Returns: nil for an index that neither narrows nor sorts.
+    /// - Returns: nil for an index that neither narrows nor sorts, or doesn't have all documents that may be meant.
     private func use(of index: PropertyIndex) -> Use? {
         var use = Use(index: index)
         var prefix: [UInt8] = []
         var paths = index.paths[...]
         while let path = paths.first, let constraint = constraints.first(where: { $0.path == path && $0.isEquality }) {
             prefix += constraint.keys[0]
-            use.usedConjuncts.insert(constraint.conjunct)
+            if constraint.isComplete { use.usedConjuncts.insert(constraint.conjunct) }
             use.equalCount += 1
             paths.removeFirst()
         }
@@ -77,17 +82,24 @@ struct QueryPlanner {
                         lower: EntryPosition(key: prefix + key),
                         upper: EntryPosition(key: prefix + key + [CollationKey.aboveAll]))
                 }
-                use.usedConjuncts.insert(choice.conjunct)
+                if choice.isComplete { use.usedConjuncts.insert(choice.conjunct) }
                 use.rangeCount = 1
             } else if !limits.isEmpty {
-                for limit in limits {
+                // Two that speak of elements may speak of different ones.
+                for limit in path.isOverElements ? limits.prefix(1) : limits[...] {
                     guard let bounds = limit.bounds else { continue }
                     use.ranges[0].lower = max(use.ranges[0].lower, EntryPosition(key: prefix + bounds.lower))
                     use.ranges[0].upper = min(use.ranges[0].upper, EntryPosition(key: prefix + bounds.upper))
-                    use.usedConjuncts.insert(limit.conjunct)
+                    if limit.isComplete { use.usedConjuncts.insert(limit.conjunct) }
                 }
                 use.rangeCount = 1
             }
+        }
+        // Documents without elements have no entry, and those with several have as many.
+        if let place = paths.firstIndex(where: \.isOverElements) {
+            guard place == paths.startIndex, use.rangeCount > 0 else { return nil }
+            use.repeatsDocuments = true
+            return use
         }
         // What is equal everywhere doesn't sort.
         let equal = index.paths.prefix(use.equalCount)

@@ -98,6 +98,8 @@ private struct QuerySource {
     private let checksDocuments: Bool
     private var entries: EntryReader?
     private var all: Rows<SavedRevision>.Iterator
+    /// The documents that were given, where one may have several entries; else nil.
+    private var given: Set<ByteKey>?
 
     /// Whether reading ended because somebody deleted the index, or replaced it by another.
     var hasLostIndex: Bool { entries?.hasLostIndex ?? false }
@@ -106,6 +108,7 @@ private struct QuerySource {
         self.database = database
         self.query = query
         checksDocuments = planned.plan.checksDocuments
+        given = planned.repeatsDocuments ? [] : nil
         if let index = planned.plan.index {
             var remake: (@Sendable () throws(CofferError) -> Void)?
             if !database.isReadOnly {
@@ -150,7 +153,11 @@ private struct QuerySource {
             for document in found {
                 // What was saved since need not be what the entry says.
                 let isMeant = document.isCurrent && !checksDocuments
-                if try isMeant ? true : matches(document.revision) { batch.append(document.revision) }
+                if let given, given.contains(ByteKey(document.revision.documentID)) { continue }
+                if try isMeant ? true : matches(document.revision) {
+                    batch.append(document.revision)
+                    given?.insert(ByteKey(document.revision.documentID))
+                }
             }
             if !batch.isEmpty { return batch }
         }

@@ -11,7 +11,40 @@ internal import CofferSealing
 /// nothing of documents without an age, or with one that is a string; `!=` says of a property that is there that it is
 /// another value. Strings are compared by their code points, everything else as in ``CollationKey``'s order: `false` before
 /// `true`, lists element by element, objects member by member.
+///
+/// Texts are looked for in strings by their code points too, unless ``TextDifferences`` are ignored.
 public struct DocumentPredicate: Sendable {
+    /// Differences between texts that don't count.
+    public struct TextDifferences: OptionSet, Sendable {
+        /// The differences as bits.
+        public let rawValue: Int
+
+        /// The differences that these bits say.
+        public init(rawValue: Int) { self.rawValue = rawValue }
+
+        /// Upper and lower case, as Unicode has them for no particular language: `STRASSE` is the same as `Straße`.
+        public static let `case` = TextDifferences(rawValue: 1)
+
+        /// Accents and other marks on letters: `Zoe` is the same as `Zoë`. A letter of its own, as `ø` is, stays one.
+        public static let accents = TextDifferences(rawValue: 2)
+    }
+
+    /// A type of JSON values.
+    public enum ValueType: String, Sendable, CaseIterable {
+        /// JSON's null.
+        case null
+        /// `true` or `false`.
+        case boolean
+        /// A number, whether it is an integer or not.
+        case number
+        /// A text.
+        case string
+        /// A list.
+        case list
+        /// An object; a blob too.
+        case object
+    }
+
     package indirect enum Node: Sendable {
         case all([Node])
         case any([Node])
@@ -19,7 +52,13 @@ public struct DocumentPredicate: Sendable {
         case comparison(PropertyPath, Comparison, JSONValue)
         case isOneOf(PropertyPath, [JSONValue])
         case hasPrefix(PropertyPath, String)
+        case text(PropertyPath, TextPattern)
         case exists(PropertyPath)
+        case isType(PropertyPath, ValueType)
+        /// A list with an element that is like this. Paths begin at the element.
+        case anyElement(PropertyPath, Node)
+        /// A list of nothing but elements that are like this.
+        case everyElement(PropertyPath, Node)
     }
 
     package enum Comparison: Sendable {
@@ -33,7 +72,9 @@ public struct DocumentPredicate: Sendable {
     /// Whether a document is like this.
     ///
     /// - Parameter id: the document's.
-    package func matches(_ properties: JSONObject, id: String) -> Bool { node.matches(properties, id) }
+    package func matches(_ properties: JSONObject, id: String) -> Bool {
+        node.matches(.document(properties, id: id))
+    }
 }
 
 extension DocumentPredicate.Node {
@@ -47,20 +88,30 @@ extension DocumentPredicate.Node {
         if case .any(let nodes) = self { nodes } else { [self] }
     }
 
-    fileprivate func matches(_ properties: JSONObject, _ id: String) -> Bool {
+    fileprivate func matches(_ root: PathRoot) -> Bool {
         switch self {
-        case .all(let nodes): return nodes.allSatisfy { $0.matches(properties, id) }
-        case .any(let nodes): return nodes.contains { $0.matches(properties, id) }
-        case .not(let node): return !node.matches(properties, id)
-        case .exists(let path): return path.value(in: properties, id: id) != nil
+        case .all(let nodes): return nodes.allSatisfy { $0.matches(root) }
+        case .any(let nodes): return nodes.contains { $0.matches(root) }
+        case .not(let node): return !node.matches(root)
+        case .exists(let path): return path.value(from: root) != nil
+        case .isType(let path, let type): return path.value(from: root)?.type == type
         case .isOneOf(let path, let values):
-            guard let value = path.value(in: properties, id: id) else { return false }
+            guard let value = path.value(from: root) else { return false }
             return values.contains { value.isSame(as: $0) }
         case .hasPrefix(let path, let prefix):
-            guard case .string(let text)? = path.value(in: properties, id: id) else { return false }
+            guard case .string(let text)? = path.value(from: root) else { return false }
             return text.utf8.starts(with: prefix.utf8)
+        case .text(let path, let pattern):
+            guard case .string(let text)? = path.value(from: root) else { return false }
+            return pattern.matches(text)
+        case .anyElement(let path, let node):
+            guard case .array(let elements)? = path.value(from: root) else { return false }
+            return elements.contains { node.matches(.element($0)) }
+        case .everyElement(let path, let node):
+            guard case .array(let elements)? = path.value(from: root) else { return false }
+            return elements.allSatisfy { node.matches(.element($0)) }
         case .comparison(let path, let comparison, let operand):
-            guard let value = path.value(in: properties, id: id) else { return false }
+            guard let value = path.value(from: root) else { return false }
             switch comparison {
             case .equal: return value.isSame(as: operand)
             case .notEqual: return !value.isSame(as: operand)
@@ -74,6 +125,18 @@ extension DocumentPredicate.Node {
 }
 
 extension JSONValue {
+    /// Of which type it is.
+    var type: DocumentPredicate.ValueType {
+        switch self {
+        case .null: .null
+        case .bool: .boolean
+        case .number: .number
+        case .string: .string
+        case .array: .list
+        case .object, .blob: .object
+        }
+    }
+
     /// Whether both are the same value, as an index has them: a blob is the object that stands for it in JSON.
     fileprivate func isSame(as other: JSONValue) -> Bool {
         switch (self, other) {

@@ -4,10 +4,22 @@ extension DocumentPredicate {
     /// The predicate that an expression says, such as `type = "task" and (due < "2026-01-01" or not done = true)`.
     ///
     /// A comparison is a property's path (``PropertyPath``), `=`, `==`, `!=`, `<>`, `<`, `<=`, `>` or `>=`, and a JSON
-    /// value; or a path and `in` with a list, `starts with` with a string, or `exists`. Strings stand in quotation marks, as
-    /// in JSON, or between apostrophes, two of which stand for one. `not` binds tighter than `and`, that tighter than `or`;
-    /// parentheses may nest a hundred deep. A path with spaces or signs in it stands in grave accents, two of which stand for
-    /// one. Words are read in lower and upper case.
+    /// value; or a path and one of these:
+    ///
+    /// - `in` with a list; `between` with two values and `and`, both included; `exists`
+    /// - `is missing`, `is null`, `is a string`, and so for `boolean`, `number`, `list`, `object`; with `not` behind `is`, what
+    ///   isn't so
+    /// - `contains`, `starts with` or `begins with`, `ends with`, and `like`, with a string. In that of `like`, `%` stands for
+    ///   any text, `_` for one code point, and a backslash before either for itself. `ignoring case`, `ignoring accents` or
+    ///   `ignoring case, accents` may follow
+    /// - `has` with a value: a list with that element
+    ///
+    /// `any tags (it starts with "a")` says that an element of a list is so, `every` that each is; paths in the parentheses
+    /// begin with `it`, the element.
+    ///
+    /// Strings stand in quotation marks, as in JSON, or between apostrophes, two of which stand for one. `not` binds tighter
+    /// than `and`, that tighter than `or`; parentheses may nest a hundred deep. A path with spaces or signs in it stands in
+    /// grave accents, two of which stand for one. Words are read in lower and upper case.
     ///
     /// - Throws: `invalidArgument` (400) with the byte where it is no such expression.
     public init(_ expression: String) throws(CofferError) {
@@ -21,6 +33,8 @@ private struct PredicateParser {
     private let text: [UInt8]
     private var at = 0
     private var depth = 0
+    /// In how many lists' elements it is.
+    private var elementDepth = 0
 
     private static let depthLimit = 100
 
@@ -56,7 +70,14 @@ private struct PredicateParser {
     }
 
     private mutating func parsePrimary() throws(CofferError) -> DocumentPredicate.Node {
-        guard take("(") else { return try parseComparison() }
+        if take("(") { return try parseRest() }
+        if let path = try takeElements("any") { return .anyElement(path, try parseElement()) }
+        if let path = try takeElements("every") { return .everyElement(path, try parseElement()) }
+        return try parseComparison()
+    }
+
+    /// What stands behind an opening parenthesis, and the closing one.
+    private mutating func parseRest() throws(CofferError) -> DocumentPredicate.Node {
         depth += 1
         guard depth <= Self.depthLimit else { throw expected("fewer parentheses") }
         let node = try parseAny()
@@ -65,25 +86,106 @@ private struct PredicateParser {
         return node
     }
 
+    private mutating func parseElement() throws(CofferError) -> DocumentPredicate.Node {
+        elementDepth += 1
+        defer { elementDepth -= 1 }
+        return try parseRest()
+    }
+
+    /// Takes a word, the path of a list and an opening parenthesis, if they are next; otherwise the word is a property.
+    private mutating func takeElements(_ word: String) throws(CofferError) -> PropertyPath? {
+        let start = at
+        guard take(word: word), let path = try? parsePath(), take("(") else {
+            at = start
+            return nil
+        }
+        return path
+    }
+
     private mutating func parseComparison() throws(CofferError) -> DocumentPredicate.Node {
         let path = try parsePath()
         if take(word: "exists") { return .exists(path) }
-        if take(word: "in", beforeList: true) {
-            return .isOneOf(path, try parseList())
+        if take(word: "is") { return try parseState(path) }
+        if take(word: "in", beforeList: true) { return .isOneOf(path, try parseList()) }
+        if take(word: "has", beforeList: true) {
+            return .anyElement(path, .comparison(.itself, .equal, try parseValue()))
         }
-        if take(word: "starts") {
-            guard take(word: "with") else { throw expected("starts with") }
-            let start = at
-            guard case .string(let prefix) = try parseValue() else {
-                at = start
-                throw expected("a string")
-            }
-            return .hasPrefix(path, prefix)
+        if take(word: "between") {
+            let low = try parseValue()
+            guard take(word: "and") else { throw expected("and") }
+            let high = try parseValue()
+            return .all([.comparison(path, .greaterOrEqual, low), .comparison(path, .lessOrEqual, high)])
         }
+        if let node = try parseTextComparison(path) { return node }
         for (sign, comparison) in Self.comparisons where take(sign) {
             return .comparison(path, comparison, try parseValue())
         }
         throw expected("a comparison")
+    }
+
+    /// What follows `is`.
+    private mutating func parseState(_ path: PropertyPath) throws(CofferError) -> DocumentPredicate.Node {
+        let isNegated = take(word: "not")
+        var node: DocumentPredicate.Node?
+        if take(word: "missing") {
+            node = .not(.exists(path))
+        } else {
+            _ = take(word: "a") || take(word: "an")
+            for type in DocumentPredicate.ValueType.allCases where node == nil && take(word: type.rawValue) {
+                node = .isType(path, type)
+            }
+        }
+        switch node {
+        case .not(.exists(let path))? where isNegated: return .exists(path)
+        case let node?: return isNegated ? .not(node) : node
+        case nil: throw expected("missing, or a type")
+        }
+    }
+
+    private mutating func parseTextComparison(_ path: PropertyPath) throws(CofferError) -> DocumentPredicate.Node? {
+        if take(word: "contains") {
+            let (text, differences) = try parseText()
+            return .contains(path, text, ignoring: differences)
+        }
+        if take(word: "like") {
+            let start = at
+            let (text, differences) = try parseText()
+            let node = TextPattern.like(path, text, ignoring: differences)
+            if case .text(_, let pattern) = node, pattern.isTooLong {
+                at = start
+                throw expected("a pattern of at most \(TextPattern.lengthLimit) code points")
+            }
+            return node
+        }
+        for word in ["starts", "begins", "ends"] where take(word: word) {
+            guard take(word: "with") else { throw expected("\(word) with") }
+            let (text, differences) = try parseText()
+            return word == "ends"
+                ? .hasSuffix(path, text, ignoring: differences) : .hasPrefix(path, text, ignoring: differences)
+        }
+        return nil
+    }
+
+    /// A string, and what of it is ignored.
+    private mutating func parseText() throws(CofferError) -> (String, DocumentPredicate.TextDifferences) {
+        skipSpace()
+        let start = at
+        guard case .string(let text) = try parseValue() else {
+            at = start
+            throw expected("a string")
+        }
+        var differences: DocumentPredicate.TextDifferences = []
+        guard take(word: "ignoring") else { return (text, differences) }
+        repeat {
+            if take(word: "case") {
+                differences.insert(.case)
+            } else if take(word: "accents") {
+                differences.insert(.accents)
+            } else {
+                throw expected("case or accents")
+            }
+        } while take(",")
+        return (text, differences)
     }
 
     /// Longer signs first.
@@ -94,6 +196,17 @@ private struct PredicateParser {
 
     private mutating func parsePath() throws(CofferError) -> PropertyPath {
         skipSpace()
+        let start = at
+        let path = try parseWholePath()
+        guard elementDepth > 0 else { return path }
+        guard let path = path.dropping(member: "it") else {
+            at = start
+            throw expected("it, the element,")
+        }
+        return path
+    }
+
+    private mutating func parseWholePath() throws(CofferError) -> PropertyPath {
         if at < text.count, text[at] == UInt8(ascii: "`") {
             return PropertyPath(try parseQuoted(by: UInt8(ascii: "`")))
         }

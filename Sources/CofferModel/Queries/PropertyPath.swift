@@ -2,16 +2,22 @@
 ///
 /// `address.city` is the member `city` of the object `address`, `tags[0]` the first element of the list `tags`. A backslash
 /// takes the character after it as part of a name: `a\.b` is one member. `_id` is the document's id. Every text is a path.
+///
+/// `tags[]` stands for each element of the list, and `items[].price` for that member of each, where an index is declared: see
+/// ``Database/createIndex(named:on:)``. Elsewhere nothing is there.
 public struct PropertyPath: Sendable, Hashable, ExpressibleByStringInterpolation, CustomStringConvertible {
     /// A step into a value.
     enum Step: Sendable, Hashable {
         case member(String)
         case element(Int)
+        /// Every element of a list.
+        case eachElement
 
         static func == (left: Step, right: Step) -> Bool {
             switch (left, right) {
             case (.member(let left), .member(let right)): haveSameBytes(left, right)
             case (.element(let left), .element(let right)): left == right
+            case (.eachElement, .eachElement): true
             default: false
             }
         }
@@ -20,6 +26,7 @@ public struct PropertyPath: Sendable, Hashable, ExpressibleByStringInterpolation
             switch self {
             case .member(let name): name.hashBytes(into: &hasher)
             case .element(let place): hasher.combine(place)
+            case .eachElement: hasher.combine(-1)
             }
         }
     }
@@ -40,7 +47,7 @@ public struct PropertyPath: Sendable, Hashable, ExpressibleByStringInterpolation
         }
         while let character = rest.unicodeScalars.first {
             if character == "[", let (place, count) = Self.place(rest) {
-                places.append(.element(place))
+                places.append(place)
                 isNameOver = true
                 rest = rest.dropFirst(count)
                 continue
@@ -66,11 +73,33 @@ public struct PropertyPath: Sendable, Hashable, ExpressibleByStringInterpolation
     /// The path that a literal says.
     public init(stringLiteral text: String) { self.init(text) }
 
-    /// `[n]` at the start of `text`, and how many characters it has.
-    private static func place(_ text: Substring) -> (Int, Int)? {
+    init(steps: [Step]) { self.steps = steps }
+
+    /// The value that paths begin at, in what is said of a list's elements.
+    package static let itself = PropertyPath(steps: [])
+
+    /// Where `path` leads from here.
+    package func appending(_ path: PropertyPath) -> PropertyPath { PropertyPath(steps: steps + path.steps) }
+
+    /// Where `path` leads from each element of the list here.
+    package func ofEachElement(_ path: PropertyPath) -> PropertyPath {
+        PropertyPath(steps: steps + [.eachElement] + path.steps)
+    }
+
+    /// The path without its first step, if that is the member of that name.
+    func dropping(member name: String) -> PropertyPath? {
+        steps.first == .member(name) ? PropertyPath(steps: Array(steps.dropFirst())) : nil
+    }
+
+    /// Whether it stands for what is in a list's elements, of which there may be many.
+    package var isOverElements: Bool { steps.contains(.eachElement) }
+
+    /// `[n]` or `[]` at the start of `text`, and how many characters it has.
+    private static func place(_ text: Substring) -> (Step, Int)? {
+        if text.dropFirst().first == "]" { return (.eachElement, 2) }
         let digits = text.dropFirst().prefix { $0.isASCII && $0.isNumber }
         guard let place = Int(digits), text.dropFirst(1 + digits.count).first == "]" else { return nil }
-        return (place, digits.count + 2)
+        return (.element(place), digits.count + 2)
     }
 
     /// The path as text that says it again.
@@ -90,18 +119,61 @@ public struct PropertyPath: Sendable, Hashable, ExpressibleByStringInterpolation
     ///
     /// - Parameter id: the document's.
     package func value(in properties: JSONObject, id: String) -> JSONValue? {
-        if isDocumentID { return .string(id) }
-        guard case .member(let first)? = steps.first, var value = properties[first] else { return nil }
-        for step in steps.dropFirst() {
-            let next: JSONValue? =
-                switch step {
-                case .member(let name): value[name]
-                case .element(let place): value[place]
-                }
-            guard let next else { return nil }
+        value(from: .document(properties, id: id))
+    }
+
+    func value(from root: PathRoot) -> JSONValue? {
+        var value: JSONValue
+        var rest = steps[...]
+        switch root {
+        case .document(let properties, let id):
+            if isDocumentID { return .string(id) }
+            guard case .member(let first)? = rest.popFirst(), let member = properties[first] else { return nil }
+            value = member
+        case .element(let element):
+            value = element
+        }
+        for step in rest {
+            guard let next = value[step] else { return nil }
             value = next
         }
         return value
+    }
+
+    /// What is there in each of the lists' elements, where ``isOverElements``; nil for an element without it. Otherwise the one
+    /// value, or nil.
+    ///
+    /// - Parameter id: the document's.
+    package func values(in properties: JSONObject, id: String) -> [JSONValue?] {
+        guard let place = steps.firstIndex(of: .eachElement) else { return [value(in: properties, id: id)] }
+        var values = [PropertyPath(steps: Array(steps[..<place])).value(in: properties, id: id)]
+        for step in steps[place...] {
+            if step == .eachElement {
+                values = values.flatMap { value in
+                    if case .array(let elements)? = value { elements.map { Optional($0) } } else { [JSONValue?]() }
+                }
+            } else {
+                values = values.map { $0.flatMap { $0[step] } }
+            }
+        }
+        return values
+    }
+}
+
+/// Where paths begin.
+enum PathRoot {
+    case document(JSONObject, id: String)
+    /// An element of a list.
+    case element(JSONValue)
+}
+
+extension JSONValue {
+    fileprivate subscript(step: PropertyPath.Step) -> JSONValue? {
+        switch step {
+        case .member(let name): self[name]
+        case .element(let place): self[place]
+        case .eachElement: nil
+        }
     }
 }
 
@@ -110,6 +182,7 @@ extension PropertyPath.Step {
     fileprivate var text: String {
         switch self {
         case .element(let place): return "[\(place)]"
+        case .eachElement: return "[]"
         case .member(let name):
             var text = ""
             for character in name.unicodeScalars {

@@ -8,7 +8,8 @@ struct IndexCommand: ParsableCommand {
         abstract: "Add, list, update or remove indexes over properties.",
         discussion: """
             An index finds documents by its properties, from the first on: what they are equal to, and between which values the \
-            next one is. It is kept in the store, encrypted as it is.
+            next one is. With tags[] it has an entry for each element of that list, and finds documents by any of them. It is \
+            kept in the store, encrypted as it is.
             """,
         subcommands: [
             IndexAddCommand.self, IndexListCommand.self, IndexUpdateCommand.self, IndexRemoveCommand.self,
@@ -46,7 +47,7 @@ struct IndexAddCommand: StoreCommand {
 
 struct IndexListCommand: StoreCommand {
     static let configuration = CommandConfiguration(
-        commandName: "list", abstract: "List the indexes, with their properties and how many documents they have.")
+        commandName: "list", abstract: "List the indexes, with their properties and how many entries they have.")
 
     @OptionGroup var arguments: StoreArguments
 
@@ -91,7 +92,8 @@ struct IndexRemoveCommand: StoreCommand {
 extension PropertyIndex {
     fileprivate var text: String {
         let paths = paths.map { Console.printable($0.description) }.joined(separator: ", ")
-        return "\(Console.printable(name))  \(paths)  \(documentCount) documents\(isStale ? ", not up to date" : "")"
+        return
+            "\(Console.printable(name))  \(paths)  \(documentCount) \(isOverElements ? "entries" : "documents")\(isStale ? ", not up to date" : "")"
     }
 
     fileprivate var json: String {

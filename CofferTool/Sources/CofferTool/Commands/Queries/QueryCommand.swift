@@ -7,9 +7,12 @@ struct QueryCommand: StoreCommand {
         abstract: "Write the documents whose properties are as asked, as lines of JSON.",
         discussion: """
             An expression compares properties with JSON values or strings between apostrophes: \
-            "type = 'task' and (due < '2026-07-01' or not done = true)". There are =, !=, <, <=, >, >=, in with a list, \
-            starts with, exists, and, or, not and parentheses. A property is a path such as address.city or tags[0]; _id is the \
-            document's id. Values of another type than the property's are never less or greater.
+            "type = 'task' and (due < '2026-07-01' or not done = true)". There are =, !=, <, <=, >, >=, between 3 and 5, in with \
+            a list, exists, is missing, is a string (or null, boolean, number, list, object), is not, and, or, not and \
+            parentheses; for texts contains, starts with, ends with and like with % and _, each with ignoring case, accents \
+            behind it or without; for lists has with an element, any tags (it = 'a') and every tags (it > 'a'). A property is a \
+            path such as address.city or tags[0]; _id is the document's id. Values of another type than the property's are \
+            never less or greater.
 
             A document's line is that of coffer export. The store is opened for reading only, so that an index that is not up \
             to date serves no query: coffer index update brings it there.
