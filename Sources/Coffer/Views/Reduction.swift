@@ -103,7 +103,7 @@ struct Reducer {
 }
 
 /// A sum that is exact while it is one of integers.
-private struct NumberSum {
+struct NumberSum {
     private var integer: Int128 = 0
     private var double = 0.0
     private var isExact = true
