@@ -1,6 +1,5 @@
 #if Sync
 internal import CofferSealing
-internal import Dispatch
 internal import Foundation
 internal import Synchronization
 
