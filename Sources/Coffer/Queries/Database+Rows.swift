@@ -60,7 +60,7 @@ extension Database {
     /// Properties of the documents that a query asks for, a row for each document.
     ///
     /// ```swift
-    /// for row in try database.rows(["name", "address.city"], of: query).all { print(row["name"] ?? "") }
+    /// for row in try database.rows(["name", "address.city"], of: query).all { names.append(row["name"]) }
     /// ```
     ///
     /// - Parameters:
@@ -115,7 +115,7 @@ extension Database {
     ///
     /// ```swift
     /// let report = database.groups(by: ["address.city"], of: query, .count, .average("age"))
-    /// for row in try report.all { print(row["address.city"] ?? "", row.aggregates[0], row.aggregates[1]) }
+    /// for row in try report.all { lines.append((row["address.city"], row.aggregates)) }
     /// ```
     ///
     /// Rows come by their properties, in the order of ``DocumentQuery/Order/ascending(_:)``. All are held in memory.
