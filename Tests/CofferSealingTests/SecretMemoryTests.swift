@@ -21,6 +21,22 @@ struct SecretMemoryTests {
         }
     }
 
+    /// The allocator notes four words at the start of a large block that is freed alone, which is where a key is: it would
+    /// overwrite the key itself. Of blocks that are freed side by side it notes that of the first alone.
+    @Test("many random keys are there once each, and none of them anywhere once their lives end")
+    func manyKeys() async {
+        await #expect(processExitsWith: .success) {
+            var keys = try (0..<8).map { _ in try SymmetricKey() }
+            let needles = keys.map { Needle($0) }
+            for needle in needles where needle.occurrences() != 1 {
+                throw Miscount(needle.occurrences(), "after they were made")
+            }
+            keys = []
+            let left = needles.reduce(0) { $0 + $1.occurrences() }
+            guard left == 0 else { throw Miscount(left, "after their lives ended") }
+        }
+    }
+
     @Test("a page of secret bytes is there once, and nowhere once its life ends, on every path")
     func secretBytes() async {
         await #expect(processExitsWith: .success) {
@@ -51,27 +67,33 @@ struct SecretMemoryTests {
     func derivedKey() async {
         await #expect(processExitsWith: .success) {
             let master = try SymmetricKey()
-            for _ in 0..<2 {
+            var (keys, needles): ([SymmetricKey?], [Needle]) = ([], [])
+            for round: UInt8 in 0..<2 {
                 let wrapped = try master.wrap(SymmetricKey())
                 for make in [
-                    { try master.derivedKey(by: .hkdfExpandSHA256(info: [1])) },
-                    { try master.derivedKey(by: .hkdfExpandSHA512(info: [1])) },
-                    { try master.derivedKey(by: .hkdfSHA256(salt: [2], info: [1])) },
+                    { try master.derivedKey(by: .hkdfExpandSHA256(info: [1, round])) },
+                    { try master.derivedKey(by: .hkdfExpandSHA512(info: [1, round])) },
+                    { try master.derivedKey(by: .hkdfSHA256(salt: [2, round], info: [1, round])) },
                     { try master.unwrap(wrapped) },
                     {
-                        try SymmetricKey(password: "password").derivedKey(by: .scrypt(log2N: 10, r: 8, p: 1, salt: [3]))
+                        try SymmetricKey(password: "password").derivedKey(
+                            by: .scrypt(log2N: 10, r: 8, p: 1, salt: [3, round]))
                     },
-                    { try SymmetricKey(password: "p").derivedKey(by: .pbkdf2SHA512(iterations: 100_000, salt: [4])) },
+                    {
+                        try SymmetricKey(password: "p").derivedKey(
+                            by: .pbkdf2SHA512(iterations: 100_000, salt: [4, round]))
+                    },
                 ] as [() throws -> SymmetricKey?] {
-                    var key = try make()
-                    let needle = Needle(key)
-                    guard needle.occurrences() == 1 else { throw Miscount(needle.occurrences(), "after it was made") }
-                    key = nil
-                    guard needle.occurrences() == 0 else {
-                        throw Miscount(needle.occurrences(), "after its life ended")
-                    }
+                    keys.append(try make())
+                    needles.append(Needle(keys.last.flatMap { $0 }))
+                    let count = needles.last?.occurrences() ?? 0
+                    guard count == 1 else { throw Miscount(count, "after it was made") }
                 }
             }
+            // At once: see above.
+            keys = []
+            let left = needles.reduce(0) { $0 + $1.occurrences() }
+            guard left == 0 else { throw Miscount(left, "after their lives ended") }
         }
     }
 

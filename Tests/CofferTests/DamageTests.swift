@@ -144,6 +144,35 @@ struct DamageTests {
         #expect(harmed >= 4)
     }
 
+    /// Zeros are no JSON, so that whatever reads the body notices them. An older page is: the digest alone tells.
+    @Test("of the last overflow page of a long document is noticed, where an older page makes other JSON of it")
+    func olderOverflowPage() throws {
+        let bodies = ["older", "newer"].map { #"{"t":"\#(String(repeating: $0 + " text ", count: 1_200))"}"# }
+        var states: [Data] = []
+        for body in bodies {
+            let database = try stores.open { $0.compactsInBackground = false }
+            if try database["long"] != nil { try database.document(withID: "long").purge() }
+            try database.save(json: Data(body.utf8), withID: "long")
+            try database.close()
+            states.append(try Data(contentsOf: stores.databaseFile()))
+        }
+        let pages = (0..<states[1].count / 4096).map { $0 * 4096..<$0 * 4096 + 4096 }
+        var refusals = 0
+        for page in pages where page.upperBound <= states[0].count && states[0][page] != states[1][page] {
+            var changed = states[1]
+            changed.replaceSubrange(page, with: states[0][page])
+            try changed.write(to: stores.databaseFile())
+            let error = thrown {
+                let database = try stores.open { $0.readOnly = true }
+                let json = try database["long"]?.currentRevision?.json
+                #expect(json == nil || json == Data(bodies[1].utf8), "page \(page.lowerBound / 4096 + 1)")
+            }
+            #expect(error == nil || error?.code == .damaged)
+            if error?.description.contains("the body of revision") == true { refusals += 1 }
+        }
+        #expect(refusals >= 2, "the first and the last overflow page at least are other ones")
+    }
+
     @Test("that makes one document's row name another's revision is noticed")
     func exchangedRevisions() throws {
         let database = try stores.open("plain", key: nil)

@@ -167,6 +167,47 @@ struct ReplayedPageTests {
         #expect(read(stores, revisionIDs).rightCount == 12 + 4)
     }
 
+    @Test("A page that is put back lets no document expire before its own row says so")
+    func expirations() throws {
+        let stores = TestStores()
+        let now = Date()
+        let due = Int64((now.timeIntervalSince1970 + 500_000) * 1_000)
+        var states: [Data] = []
+        for delay in [100_000.0, 1_000_000] {
+            let database = try stores.open { $0.compactsInBackground = false }
+            for id in Self.ids {
+                let document = database.document(withID: id)
+                if try database[id] == nil { try database.save(json: Data("{}".utf8), withID: id) }
+                try document.setExpirationDate(now + delay)
+            }
+            // What is due by a time between the two, in the older state alone.
+            #expect(try dueDocuments(database, by: due).count == (delay < 500_000 ? 2 : 0))
+            try database.close()
+            states.append(try Data(contentsOf: stores.databaseFile()))
+        }
+        let pages = (0..<min(states[0].count, states[1].count) / 4096).map { $0 * 4096..<$0 * 4096 + 4096 }
+        var count = 0
+        for page in pages where states[0][page] != states[1][page] {
+            var bytes = states[1]
+            bytes.replaceSubrange(page, with: states[0][page])
+            try bytes.write(to: stores.databaseFile())
+            count += 1
+            // An error, too, lets none expire.
+            let opened = try? stores.open { $0.readOnly = true }
+            guard let database = opened else { continue }
+            #expect((try? dueDocuments(database, by: due)) ?? [] == [], "page \(page.lowerBound / 4096 + 1)")
+            try database.close()
+        }
+        // Those of the table and of its index at least.
+        #expect(count >= 2)
+    }
+
+    private func dueDocuments(_ database: Database, by time: Int64) throws -> [String] {
+        try database.storage.read { (tables) throws(CofferError) in
+            try tables.expirations.due(by: time, limit: 10).map(\.text)
+        }
+    }
+
     @Test("A row that was removed leaves its number to no other")
     func numbers() throws {
         let stores = TestStores()
