@@ -87,6 +87,8 @@ extension Layering {
             "Sources/CofferModel/Values/RFC3339.swift": ["Foundation"],
             "Sources/CofferModel/Coding/TapeEncoder.swift": ["Foundation"],
             "Sources/CofferModel/Coding/BodyDecoder.swift": ["Foundation"],
+            // Texts that are compared without accents, or in whatever composition.
+            "Sources/CofferModel/Queries/TextPattern.swift": ["Foundation"],
             "Sources/CofferModel/Values/Bytes.swift": ["Glibc", "Darwin"],
         ]
     )
