@@ -28,12 +28,16 @@ struct StoreContents: Equatable {
 
     /// Columns that say how and not what.
     private static let ignoredColumns: Set = ["attachments.header"]
-    private static let ignoredRows: Set = ["info.store", "info.generation", "info.sequence", "info.identity"]
+    private static let ignoredRows: Set = [
+        "info.store", "info.generation", "info.sequence", "info.identity", "info.first_keys",
+    ]
 
     /// Reads everything in `database`, which is open. Fails when anything can't be read.
     init(of database: Database) throws {
         try readRows(of: database)
-        keys = try database.keys.map { "\($0.kind) \($0.label ?? "without a label")" }
+        keys = try database.keys.map { key in
+            "\(key.kind) \(key.label ?? "without a label")\(key.isOriginal ? "" : ", added later")"
+        }
         for id in try database.documentIDs() {
             guard let revision = try database.document(withID: id).currentRevision else { continue }
             var attachments: [String: Data?] = [:]
