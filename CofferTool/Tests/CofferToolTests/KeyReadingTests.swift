@@ -49,7 +49,7 @@ struct KeyReadingTests {
     @Test(
         "a source that is not there is exit status 13",
         arguments: [
-            "file:none", "file:.", "env:NONE", "fd:9", "cmd:exit 3", "cmd:kill -9 $$", "cmd:no-such-command", "prompt",
+            "file:none", "file:.", "env:NONE", "fd:97", "cmd:exit 3", "cmd:kill -9 $$", "cmd:no-such-command", "prompt",
         ])
     func missingSource(source: String) throws {
         let outcome = try list(source)
