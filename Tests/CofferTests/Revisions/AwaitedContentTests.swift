@@ -48,7 +48,10 @@ struct AwaitedContentTests {
     func brought() throws {
         let properties: JSONObject = [
             "_attachments": [
-                "x": ["follows": true, "digest": "md5-other", "length": 5, "content_type": "text/plain", "revpos": 1],
+                "x": [
+                    "follows": true, "digest": "md5-XUFAKrxLKna5cZ2REBfFkg==", "length": 5, "revpos": 1,
+                    "content_type": "text/plain",
+                ],
                 "e\u{301}": ["stub": true],
             ]
         ]
@@ -75,6 +78,12 @@ struct AwaitedContentTests {
                 stub(digest, 4), withID: "w", history: ids("1-a"), attachments: ["x": Blob(data: hello)])
         }
         #expect(short?.code == .invalidAttachment)
+        let otherMD5 = thrown {
+            try database.putExistingRevision(
+                stub("md5-gOHUOBmIMoDCrMuGyaLWzQ=="), withID: "w", history: ids("1-a"),
+                attachments: ["x": Blob(data: hello)])
+        }
+        #expect(otherMD5?.code == .invalidAttachment)
         #expect(try database["w"] == nil)
     }
 
