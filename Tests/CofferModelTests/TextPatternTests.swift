@@ -97,6 +97,9 @@ struct TextPatternTests {
         #expect(!matches("Zoë", like: "zoë", ignoring: .accents))
         #expect(!matches("øre", like: "ore", ignoring: [.case, .accents]), "a letter of its own")
         #expect(!matches("e\u{301}", like: "\u{e9}"), "by code points")
+        // Taken apart, the syllable begins with another one.
+        #expect(!matches("한국", like: "하%", ignoring: .accents))
+        #expect(matches("한국", like: "_국", ignoring: .accents))
     }
 
     @Test("take a backslash before what stands for itself")

@@ -83,6 +83,8 @@ extension DocumentPredicate {
 extension DocumentPredicate.Node {
     /// What the node says of properties, where an index could tell: of each at most once.
     fileprivate func constraints(conjunct: Int) throws(CofferError) -> [PropertyConstraint] {
+        // Nothing is there in any document, whatever an index of that path has.
+        if path?.isOverElements == true { return [] }
         switch self {
         case .comparison(let path, .equal, let value):
             return [PropertyConstraint(path, conjunct, key: try CollationKey(value).bytes)]
@@ -110,6 +112,17 @@ extension DocumentPredicate.Node {
         case .any(let nodes): return try Self.alternatives(nodes, conjunct: conjunct)
         case .anyElement(let path, let node): return try node.constraintsOfElements(of: path, conjunct: conjunct)
         case .all, .not, .everyElement: return []
+        }
+    }
+
+    /// The path of what the node speaks of; nil where that is for its parts to say.
+    private var path: PropertyPath? {
+        switch self {
+        case .comparison(let path, _, _), .isOneOf(let path, _), .hasPrefix(let path, _), .text(let path, _),
+            .exists(let path), .isType(let path, _), .anyElement(let path, _), .everyElement(let path, _),
+            .not(.exists(let path)):
+            path
+        case .all, .any, .not: nil
         }
     }
 

@@ -203,11 +203,10 @@ extension DocumentPredicate.TextDifferences {
             isComposed
             ? text
             : contains(.accents)
-                ? text.decomposedStringWithCanonicalMapping : text.precomposedStringWithCanonicalMapping
+                ? Self.withoutMarks(text) : text.precomposedStringWithCanonicalMapping
         var points: [UInt32] = []
         points.reserveCapacity(source.utf8.count)
         for scalar in source.unicodeScalars {
-            if contains(.accents), !scalar.isASCII, scalar.properties.generalCategory == .nonspacingMark { continue }
             guard contains(.case) else {
                 points.append(scalar.value)
                 continue
@@ -222,5 +221,15 @@ extension DocumentPredicate.TextDifferences {
             }
         }
         return points
+    }
+
+    /// The text without marks on its letters, composed again: a Korean syllable is one letter, and not those that it is made of.
+    private static func withoutMarks(_ text: String) -> String {
+        var letters = String.UnicodeScalarView()
+        for scalar in text.decomposedStringWithCanonicalMapping.unicodeScalars
+        where scalar.isASCII || scalar.properties.generalCategory != .nonspacingMark {
+            letters.append(scalar)
+        }
+        return String(letters).precomposedStringWithCanonicalMapping
     }
 }

@@ -226,6 +226,27 @@ struct DocumentQueryTests {
         #expect(try plan("city = 'x'") == "reads all documents; checks each document")
     }
 
+    /// It equals the path of an index over elements, whose entries stood for the property then.
+    @Test("find nothing at a path with [], whether there is an index of that path or not")
+    func bracketsElsewhere() throws {
+        let database = try stores.open { $0.durability = .relaxed }
+        try database.save(json: Data(#"{"t":["a",[1]]}"#.utf8), withID: "list")
+        try database.save(json: Data(#"{"t":[]}"#.utf8), withID: "empty")
+        try database.save(json: Data(#"{"n":1}"#.utf8), withID: "none")
+        let expressions = [
+            "t[] = 'a'", "t[] in ['a', 'b']", "t[] starts with 'a'", "t[] is missing", "not t[] is missing",
+            "t[] is a string", "any t (it[] = 1)", "n = 1 and t[] is missing",
+        ]
+        func found() throws -> [[String]] {
+            try expressions.map { try database.documents(DocumentQuery(where: $0)).all.map(\.documentID).sorted() }
+        }
+        let withoutIndex = try found()
+        #expect(withoutIndex[0] == [] && withoutIndex[3].count == 3)
+        for path in ["t[]", "t[][]"] as [PropertyPath] { try database.createIndex(named: path.description, on: path) }
+        try database.updateIndexes()
+        #expect(try found() == withoutIndex)
+    }
+
     @Test("are served by an index over a list's elements, which has one entry for each")
     func elements() throws {
         let database = try stores.open { $0.durability = .relaxed }
