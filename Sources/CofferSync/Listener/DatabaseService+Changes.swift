@@ -10,6 +10,9 @@ extension DatabaseService {
             question = try await request.json(upTo: service.options.documentByteLimit, default: [:]).objectValue ?? [:]
         }
         let feed = try ChangesFeed(database, target, question)
+        // A feed goes on for as long as its client likes, and keeps nothing of the body but the ids.
+        question = [:]
+        request.memory?.shrink(to: feed.byteCount)
         switch target["feed"] ?? "normal" {
         case "normal": return .json(200, stream: ByteStream { [self] in try await feed.nextPiece(of: self) })
         case "longpoll":
@@ -29,6 +32,8 @@ actor ChangesFeed {
 
     private let database: Database
     private let documentIDs: Set<ByteKey>?
+    /// About what the ids take.
+    let byteCount: Int
     private let includesDocuments: Bool
     private let includesAllLeaves: Bool
     private let heartbeat: Duration?
@@ -80,6 +85,9 @@ actor ChangesFeed {
             }
         }
         try RequestLimits.check(documentIDs?.count ?? 0, "ids")
+        byteCount = (documentIDs ?? []).reduce(0) {
+            $0 + ($1.stringValue?.utf8.count ?? 0) + JSONLimits.valueByteCost
+        }
         self.documentIDs = documentIDs.map { Set($0.compactMap(\.stringValue).map(ByteKey.init)) }
         self.options = options
         let milliseconds = target["timeout"].flatMap(Int64.init).map { min(max(0, $0), 3_600_000) } ?? 60_000

@@ -105,6 +105,15 @@ package final class MemoryBudget: Sendable {
         return true
     }
 
+    fileprivate func shrink(_ number: Int, to byteCount: Int) {
+        state.withLock { state in
+            guard let held = state.parts[number]?.byteCount, held > byteCount else { return }
+            state.parts[number]?.byteCount = byteCount
+            state.usedByteCount -= held - byteCount
+        }
+        goOn()
+    }
+
     fileprivate func end(_ number: Int) {
         state.withLock { state in
             guard let part = state.parts.removeValue(forKey: number) else { return }
@@ -148,7 +157,7 @@ package final class MemoryBudget: Sendable {
     /// Its part stays until the request gives it back, which it does at once.
     private static func superfluous(_ state: inout State) -> CheckedContinuation<Void, any Error>? {
         let holding = state.parts.filter { $0.value.byteCount > 0 }
-        guard holding.count > 1, holding.values.allSatisfy({ $0.waiting != nil }), let youngest = holding.keys.max()
+        guard holding.values.allSatisfy({ $0.waiting != nil }), let youngest = holding.keys.max()
         else { return nil }
         let waiting = state.parts[youngest]?.waiting
         state.parts[youngest]?.waiting = nil
@@ -172,4 +181,7 @@ package final class MemoryPart: Sendable {
     ///
     /// - Throws: ``SyncError`` 413 for more than there will ever be, 503 where it takes too long; `CancellationError`.
     package func grow(to byteCount: Int) async throws { try await budget.grow(number, to: byteCount) }
+
+    /// Has it hold no more than so many bytes: the others are given back now.
+    package func shrink(to byteCount: Int) { budget.shrink(number, to: byteCount) }
 }

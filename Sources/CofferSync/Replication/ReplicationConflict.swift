@@ -38,8 +38,9 @@ extension ExistingRevisionResult {
                 let conflict = ReplicationConflict(documentID: document.documentID, ours: ours, theirs: theirs)
                 switch try handler(conflict) {
                 case .ours:
+                    // Nothing is left of what came. What else is in conflict here was so before.
                     try theirs.deleteDocument()
-                    theirs = ours
+                    return
                 case .theirs:
                     try ours.deleteDocument()
                 case .merged(let properties):

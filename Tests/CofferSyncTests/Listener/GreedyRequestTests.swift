@@ -106,6 +106,21 @@ import Testing
         #expect(try server.database().documentCount == statuses.count { $0 == 201 })
     }
 
+    @Test("A feed keeps no more of its body's memory than its ids take, however long it goes on")
+    func feed() async throws {
+        let server = TestServer()
+        _ = try server.database()
+        let text = #"{"pad":\#(Self.list(10_000)),"doc_ids":["a"]}"#
+        let response = await server.service.respond(
+            to: HTTPRequest(
+                "POST", "/db/_changes?feed=continuous&filter=_doc_ids&heartbeat=100", body: .bytes(Array(text.utf8))))
+        #expect(response.status == 200)
+        #expect(server.service.memory.usage.greatest > 1_000_000)
+        #expect(server.service.memory.usage.now < 1_000)
+        server.service.stop()
+        while try await response.body.stream.next() != nil {}
+    }
+
     @Test("Documents sent together whose client goes away are taken back, all of them")
     func cancelledDocuments() async throws {
         let server = TestServer()

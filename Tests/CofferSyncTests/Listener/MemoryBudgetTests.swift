@@ -82,6 +82,38 @@ import Testing
         #expect(budget.usage.now == 0 && budget.usage.greatest <= 100)
     }
 
+    @Test("One that alone holds something is refused where it waits behind an older one that holds nothing")
+    func behindAnOlderOne() async throws {
+        let budget = MemoryBudget(byteLimit: 100, patience: longestWait)
+        let older = budget.part()
+        var younger: MemoryPart? = budget.part()
+        try await younger?.grow(to: 60)
+        let waiting = Task { try await older.grow(to: 50) }
+        #expect(try await eventually { budget.waitingCount == 1 })
+        do {
+            try await younger?.grow(to: 80)
+            Issue.record("there is no room for it")
+        } catch {
+            #expect((error as? SyncError)?.status == 503)
+        }
+        younger = nil
+        try await waiting.value
+        #expect(budget.usage.now == 50)
+    }
+
+    @Test("What a part no longer needs goes to those who wait, and it never grows that way")
+    func shrinking() async throws {
+        let budget = MemoryBudget(byteLimit: 100, patience: longestWait)
+        let (first, second) = (budget.part(), budget.part())
+        try await first.grow(to: 80)
+        let waiting = Task { try await second.grow(to: 70) }
+        #expect(try await eventually { budget.waitingCount == 1 })
+        first.shrink(to: 30)
+        try await waiting.value
+        first.shrink(to: 90)
+        #expect(budget.usage.now == 100)
+    }
+
     @Test("Whoever waits too long is a 503, and holds nobody up")
     func patience() async throws {
         let budget = MemoryBudget(byteLimit: 100, patience: .milliseconds(20))

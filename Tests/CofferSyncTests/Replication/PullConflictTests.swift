@@ -107,4 +107,22 @@ struct PullConflictTests {
         #expect(try database.document(withID: "a").conflictingRevisions.count == 1)
         #expect(try database["a"]?["n"] == 2)
     }
+
+    /// The winner was deleted for a revision that it had been in conflict with before, as if that one had come.
+    @Test("leaves those that were in conflict here before, where ours is kept") func oursOfSeveral() async throws {
+        let (peers, database) = try await conflict()
+        let draft = try #require(try database.document(withID: "a").revisionHistory.first).createRevision()
+        draft["n"] = 7
+        try await draft.saveAllowingConflict()
+        let before = Set(try database.document(withID: "a").conflictingRevisions.map(\.revisionID))
+        let asked = Mutex(0)
+        _ = try await pull(peers, database) { conflict in
+            asked.withLock { $0 += 1 }
+            let came: Bool? = try conflict.theirs["theirs"]
+            #expect(came == true)
+            return .ours
+        }
+        #expect(asked.withLock { $0 } == 1)
+        #expect(Set(try database.document(withID: "a").conflictingRevisions.map(\.revisionID)) == before)
+    }
 }
