@@ -34,21 +34,23 @@ package final class RecordingFileSystem: FileSystem {
     private let beforeUnlock: (@Sendable (Directory) -> Void)?
     private let afterStep: (@Sendable (_ number: Int, _ name: String) -> Void)?
     private let whenOpening: (@Sendable (_ name: String, _ isMissing: Bool) -> Void)?
-    private let unopenable: String?
+    private let unopenable: (prefix: String, errno: Int32)?
     private let state = Lock(State())
 
     /// `beforeLock` is called with the number of the attempt at a lock that is about to be made, from 1, `beforeUnlock` with
     /// what is about to be unlocked, and `afterStep` after each step. `whenOpening` is called before a file is opened, and again
-    /// where that wasn't there. Directories whose names start with `unopenable` can't be opened, for want of descriptors.
+    /// where that wasn't there. Directories whose names start with `unopenable` can't be opened, for want of
+    /// descriptors unless another error is given.
     package init(
-        _ fault: Fault? = nil, network: String? = nil, unopenable: String? = nil, reportsFailedWrites: Bool? = nil,
+        _ fault: Fault? = nil, network: String? = nil, unopenable: String? = nil, _ unopenableErrno: Int32 = EMFILE,
+        reportsFailedWrites: Bool? = nil,
         beforeLock: (@Sendable (Int) -> Void)? = nil, beforeUnlock: (@Sendable (Directory) -> Void)? = nil,
         afterStep: (@Sendable (_ number: Int, _ name: String) -> Void)? = nil,
         whenOpening: (@Sendable (_ name: String, _ isMissing: Bool) -> Void)? = nil
     ) {
         self.whenOpening = whenOpening
         self.fault = fault
-        self.unopenable = unopenable
+        self.unopenable = unopenable.map { ($0, unopenableErrno) }
         self.afterStep = afterStep
         self.network = network
         self.reportsFailedWrites = reportsFailedWrites
@@ -274,8 +276,8 @@ package final class RecordingFileSystem: FileSystem {
     package func openDirectory(path: String) throws(CofferError) -> Directory { try system.openDirectory(path: path) }
 
     package func openDirectory(_ name: FileName, in parent: Directory) throws(CofferError) -> Directory {
-        if let unopenable, name.description.hasPrefix(unopenable) {
-            throw Self.error(EMFILE, parent.path(of: name.description))
+        if let unopenable, name.description.hasPrefix(unopenable.prefix) {
+            throw Self.error(unopenable.errno, parent.path(of: name.description))
         }
         return try system.openDirectory(name, in: parent)
     }

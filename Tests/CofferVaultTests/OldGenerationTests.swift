@@ -52,6 +52,22 @@ struct OldGenerationTests {
         #expect(try generations().isEmpty)
     }
 
+    @Test("An encrypted one whose removal was cut short, wherever, keeps nobody from writing")
+    func cutShort() throws {
+        for number in 1... {
+            try? FileManager.default.removeItem(atPath: scratch.store)
+            try make("0123456789abcdef")
+            let double = RecordingFileSystem(.stopBefore(number))
+            let isWhole = (try? openStore(at: scratch.store, fileSystem: double)) != nil
+            // Immutable files, which the removal may not have come to.
+            for _ in 0..<2 {
+                _ = try openStore(at: scratch.store, fileSystem: RecordingFileSystem(.failEach("unlink stays", EPERM)))
+                #expect(try generations().allSatisfy { !$0.mayBeReadable }, "cut short before step \(number)")
+            }
+            if isWhole { break }
+        }
+    }
+
     @Test(
         "One that may be readable is a 500 that says where and what to do, when all else is gone",
         arguments: ["SQLite format 3\0", ""])

@@ -70,6 +70,21 @@ struct TreeRemovalTests {
         #expect(scratch.names == [])
     }
 
+    @Test("A directory that can't be opened goes where it is empty, as one does that another user has just made")
+    func unopenable() throws {
+        for name in ["tree/closed", "tree/m/closed", "closed"] {
+            try FileManager.default.createDirectory(
+                atPath: scratch.path + "/" + name, withIntermediateDirectories: true)
+        }
+        let double = RecordingFileSystem(unopenable: "closed", EACCES)
+        try double.removeTree("tree", in: directory())
+        try double.removeTree("closed", in: directory())
+        #expect(scratch.names == [])
+        try make("closed/stays")
+        let error = #expect(throws: CofferError.self) { try double.removeTree("closed", in: directory()) }
+        #expect(error?.systemErrorNumber == EACCES)
+    }
+
     @Test("Given names go first in every directory, and the others in the order of their bytes")
     func order() throws {
         for name in ["tree/b", "tree/a", "tree/z", "tree/m/z", "tree/m/b", "tree/m/a"] { try make(name) }

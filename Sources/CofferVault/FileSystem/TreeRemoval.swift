@@ -12,18 +12,32 @@ extension FileSystem {
     ///
     /// What can't be removed keeps nothing else from going: the error comes when all that could be removed is gone.
     ///
-    /// - Parameter first: names that go before the others in their directory.
+    /// - Parameters:
+    ///   - first: names that go before the others in their directory.
+    ///   - last: a file in the tree's own directory that goes when nothing else is left in it.
     /// - Throws: the first error, or the first that is no refusal, and how many there were.
     package func removeTree(
-        _ name: FileName, in directory: Directory, first: Set<FileName> = []
+        _ name: FileName, in directory: Directory, first: Set<FileName> = [], last: FileName? = nil
     ) throws(CofferError) {
         do throws(CofferError) {
             guard let status = try status(of: name, in: directory) else { return }
             guard status.kind == .directory else { return try unlink(name, in: directory) }
-            try removeEntries(of: openDirectory(name, in: directory), first: first)
+            try removeEntries(of: openDirectory(name, in: directory), first: first, last: last)
             try removeDirectory(name, in: directory)
         } catch {
-            if !error.isMissing { throw error }
+            if error.isMissing { return }
+            try removeUnopened(name, in: directory, error)
+        }
+    }
+
+    /// Removes a directory that can't be opened all the same where it is empty, as one of another user's can be.
+    ///
+    /// - Throws: `refusal`, what was said of it before.
+    private func removeUnopened(
+        _ name: FileName, in directory: Directory, _ refusal: CofferError
+    ) throws(CofferError) {
+        guard refusal.systemErrorNumber == EACCES, (try? removeDirectory(name, in: directory)) != nil else {
+            throw refusal
         }
     }
 
@@ -32,11 +46,14 @@ extension FileSystem {
     }
 
     /// Throws when something is left.
-    private func removeEntries(of tree: Directory, first: Set<FileName>) throws(CofferError) {
+    private func removeEntries(
+        of tree: Directory, first: Set<FileName>, last: FileName?
+    ) throws(CofferError) {
         var walk = try TreeWalk(below: tree, self, first: first)
         var failures = RemovalFailures()
         // Something is left in the directories on the way to this depth.
         var depthOfLeft = 0
+        var hasLast = false
         func remove(at depth: Int, _ removal: () throws(CofferError) -> Void) {
             do throws(CofferError) {
                 try removal()
@@ -50,6 +67,7 @@ extension FileSystem {
                 let depth = walk.depth
                 switch step {
                 case .entry(_, _, let status) where status.kind == .directory: break
+                case .entry(let name, _, _) where depth == 1 && name == last: hasLast = true
                 case .entry(let name, let parent, _):
                     remove(at: depth) { () throws(CofferError) in try unlink(name, in: parent) }
                 case .end(let name, let parent):
@@ -58,13 +76,16 @@ extension FileSystem {
                     } else {
                         remove(at: depth) { () throws(CofferError) in try removeDirectory(name, in: parent) }
                     }
-                case .unreadable(_, _, let error):
-                    remove(at: depth) { () throws(CofferError) in throw error }
+                case .unreadable(let name, let parent, let error):
+                    remove(at: depth) { () throws(CofferError) in try removeUnopened(name, in: parent, error) }
                 case .tooDeep: preconditionFailure("a removal has no limit")
                 }
             }
         } catch {
             failures.add(error)
+        }
+        if let last, hasLast, failures.error == nil {
+            remove(at: 1) { () throws(CofferError) in try unlink(last, in: tree) }
         }
         if let error = failures.error { throw error }
     }

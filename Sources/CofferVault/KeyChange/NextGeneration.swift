@@ -1,4 +1,5 @@
 package import CofferSealing
+internal import Synchronization
 
 // A generation that is built beside the current one, to be the store's next.
 
@@ -10,8 +11,17 @@ extension LockedStore {
         _ manifest: UnlockedManifest, earlySyncByteCount: Int = GenerationBuilder.earlySyncByteCount
     ) throws(CofferError) -> GenerationBuilder {
         try checkOpen()
-        return try GenerationBuilder(
-            self, manifest, owner: Manifest.owner(in: directory, fileSystem), earlySyncByteCount: earlySyncByteCount)
+        // Whoever asks for old generations meanwhile, or with a manifest from before the commit, must not be told of it.
+        let name = manifest.manifest.generationName
+        notes.withLock { $0[name] = Note(isNext: true) }
+        do throws(CofferError) {
+            return try GenerationBuilder(
+                self, manifest, owner: Manifest.owner(in: directory, fileSystem),
+                earlySyncByteCount: earlySyncByteCount)
+        } catch {
+            notes.withLock { $0[name] = nil }
+            throw error
+        }
     }
 
     /// Makes a generation that is built and sealed the store's, in one step.
@@ -27,8 +37,10 @@ extension LockedStore {
     /// Removes a generation again that was not committed. What can't be removed is left to the next open.
     package func abandon(_ next: GenerationBuilder) {
         next.waitForSyncs()
+        let name = next.manifest.manifest.generationName
+        notes.withLock { $0[name] = nil }
         _ = whileOpen {
-            try? removeGeneration(next.manifest.manifest.generationName, through: directory)
+            try? removeGeneration(name, through: directory)
             try? fileSystem.synchronize(directory)
         }
     }

@@ -18,7 +18,8 @@ extension LockedStore {
     package func oldGenerations(beside manifest: Manifest) throws(CofferError) -> [LeftGeneration] {
         try checkOpen()
         var generations: [LeftGeneration] = []
-        for name in try otherGenerationNames(beside: manifest).sorted() {
+        for name in try otherGenerationNames(beside: manifest).sorted()
+        where notes.withLock({ $0[name]?.isNext }) != true {
             guard let mayBeReadable = mayBeReadable(name) else { continue }
             generations.append(
                 LeftGeneration(
@@ -37,24 +38,29 @@ extension LockedStore {
     /// Removes a generation that is not the store's, its database first, or what else has the name of one.
     ///
     /// Where something is left of one that was encrypted, an empty file in it says so: without its database nothing else
-    /// would.
+    /// would. It is there before the database goes, and goes last: whoever is killed in between leaves it.
     ///
     /// - Parameter directory: an opening of the store's directory.
     /// - Throws: as ``FileSystem/removeTree(_:in:first:)``.
     func removeGeneration(_ name: String, through directory: Directory) throws(CofferError) {
         let wasEncrypted = protection(of: name) == .encrypted
+        if wasEncrypted { markEncrypted(name) }
         do throws(CofferError) {
-            try fileSystem.removeTree(name, in: directory, first: Generation.firstNames)
+            try fileSystem.removeTree(
+                FileName(name), in: directory, first: Generation.firstNames,
+                last: FileName(Generation.encryptedMarkName))
             notes.withLock { $0[name] = nil }
         } catch {
             notes.withLock { $0[name, default: Note()].failure = error }
-            if wasEncrypted, protectionByFiles(of: name) != .encrypted,
-                let remains = try? fileSystem.openDirectory(name, in: directory)
-            {
-                _ = try? fileSystem.createFile(Generation.encryptedMarkName, in: remains)
-            }
+            // A full disk may have had no room for it.
+            if wasEncrypted, protectionByFiles(of: name) != .encrypted { markEncrypted(name) }
             throw error
         }
+    }
+
+    private func markEncrypted(_ name: String) {
+        guard let generation = try? fileSystem.openDirectory(name, in: directory) else { return }
+        _ = try? fileSystem.createFile(Generation.encryptedMarkName, in: generation)
     }
 
     /// Refuses to go on with an encrypted store whose content may also be there for everybody to read.
@@ -74,6 +80,8 @@ extension LockedStore {
         /// Of one that was the store's.
         var isEncrypted: Bool?
         var failure: CofferError?
+        /// Of one that is being built to be the store's, or has become it.
+        var isNext = false
     }
 
     private enum Protection {

@@ -64,10 +64,10 @@ extension LockedStore {
         try restoreDirectories(of: generation)
         let incoming = try fileSystem.openDirectory(Generation.incomingName, in: generation.directory)
         let leftovers = try fileSystem.names(in: incoming)
-        try removeAttachments(
+        let kept = try removeAttachments(
             announcedBy: leftovers.compactMap(\.text), in: incoming, current.manifest.attachmentNames,
             withoutRow: attachmentHasRow, of: generation)
-        for name in leftovers {
+        for name in leftovers where !kept.contains(name) {
             do throws(CofferError) {
                 try fileSystem.removeTree(name, in: incoming)
             } catch {
@@ -82,26 +82,36 @@ extension LockedStore {
 
     /// Removes those files in `attachments/` that have no row and are announced by one of `leftovers` in `incoming`,
     /// durably: these tell of them for the last time.
+    ///
+    /// - Returns: those of `leftovers` that have to tell the next recovery, since the system refuses to remove a file.
     private func removeAttachments(
         announcedBy leftovers: [String], in incoming: Directory, _ names: Manifest.AttachmentNames,
         withoutRow hasRow: (String) throws(CofferError) -> Bool, of generation: Generation
-    ) throws(CofferError) {
-        let attachments = try fileSystem.openDirectory(Generation.attachmentsName, in: generation.directory)
-        var isChanged = false
-        func remove(_ announced: some Sequence<String>) throws(CofferError) {
-            for name in Set(announced).sorted() {
-                guard try fileSystem.status(of: name, in: attachments)?.kind == .file, try !hasRow(name) else {
-                    continue
+    ) throws(CofferError) -> Set<FileName> {
+        var announcers: [String: Set<FileName>] = [:]
+        for leftover in leftovers {
+            if let name = IncomingName.announced(by: leftover, in: names) {
+                announcers[name, default: []].insert(FileName(leftover))
+            } else if IncomingName.isList(leftover) {
+                for name in try AnnouncementList.read(leftover, in: incoming, names, fileSystem) {
+                    announcers[name, default: []].insert(FileName(leftover))
                 }
-                try fileSystem.unlink(name, in: attachments)
-                isChanged = true
             }
         }
-        try remove(leftovers.compactMap { IncomingName.announced(by: $0, in: names) })
-        for name in leftovers where IncomingName.isList(name) {
-            try remove(AnnouncementList.read(name, in: incoming, names, fileSystem))
+        let attachments = try fileSystem.openDirectory(Generation.attachmentsName, in: generation.directory)
+        var isChanged = false
+        var kept: Set<FileName> = []
+        for (name, leftovers) in announcers.sorted(by: { $0.key < $1.key }) {
+            guard try fileSystem.status(of: name, in: attachments)?.kind == .file, try !hasRow(name) else { continue }
+            do throws(CofferError) {
+                try fileSystem.unlink(name, in: attachments)
+                isChanged = true
+            } catch  where error.isRefusal {
+                kept.formUnion(leftovers)
+            }
         }
         if isChanged { try fileSystem.synchronize(attachments) }
+        return kept
     }
 
     /// The names in the store that only an interrupted change leaves behind.

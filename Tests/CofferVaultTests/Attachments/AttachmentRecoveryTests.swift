@@ -33,6 +33,21 @@ struct AttachmentRecoveryTests {
         #expect(try isTidy(scratch.store))
     }
 
+    @Test("leaves a file that the system refuses to remove, and what announces it, to the next one")
+    func refused() throws {
+        let (scratch, generation, _, immutable) = try interrupted()
+        for _ in 0..<2 {
+            // Neither has a row there.
+            let double = RecordingFileSystem(.failEach("unlink \(immutable)", EPERM))
+            #expect(try openStore(at: scratch.store, fileSystem: double))
+            #expect(names(in: generation + "/attachments") == [immutable])
+            #expect(!names(in: generation + "/incoming").isEmpty)
+        }
+        #expect(try openStore(at: scratch.store))
+        #expect(names(in: generation + "/attachments") == [])
+        #expect(try isTidy(scratch.store))
+    }
+
     @Test("asks about no file that isn't there, and only once about one")
     func asks() throws {
         let (scratch, generation, saved, unsaved) = try interrupted()

@@ -34,7 +34,7 @@ extension [OldGeneration] {
 
 extension OldGeneration {
     private var reason: String {
-        guard let failure else { return "somebody still reads there" }
+        guard let failure else { return "somebody still reads there, or nobody has tried to remove it yet" }
         return (failure.subject.map { "\($0): " } ?? "") + (failure.detail ?? failure.description)
     }
 
