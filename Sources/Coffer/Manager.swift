@@ -298,7 +298,8 @@ public final class Manager: Sendable {
         let name = try DatabaseName(name)
         do throws(CofferError) {
             try withClosedDatabase(name) { (path) throws(CofferError) in
-                let store = try LockedStore.open(path: path, access: .readWrite, fileSystem: fileSystem)
+                let store = try LockedStore.open(
+                    path: path, access: .readWrite, otherOwners: otherOwners, fileSystem: fileSystem)
                 defer { store.close() }
                 try store.delete()
             }

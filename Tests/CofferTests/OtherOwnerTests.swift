@@ -106,5 +106,7 @@ struct OtherOwnerTests {
         try database.close()
         #expect(try manager.verifyDatabase(named: "db", encryptionKey: testKey(8)).isSound)
         try expectTheirs(stores.url())
+        try manager.deleteDatabase(named: "db")
+        #expect(!manager.databaseExists(named: "db"))
     }
 }

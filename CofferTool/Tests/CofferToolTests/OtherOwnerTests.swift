@@ -269,4 +269,50 @@ struct OtherOwnerTests {
         #expect(summary["rotated"] as? Int ?? 0 > 2)
         try expectOwners()
     }
+
+    #if canImport(Glibc)
+    /// A process that one of the threads of `process` has begun.
+    private func child(of process: pid_t) throws -> pid_t {
+        let threads = "/proc/\(process)/task"
+        for thread in try FileManager.default.contentsOfDirectory(atPath: threads) {
+            let children = try String(contentsOfFile: "\(threads)/\(thread)/children", encoding: .utf8)
+            if let child = children.split(separator: " ").first { return try #require(pid_t(child)) }
+        }
+        throw NoChild()
+    }
+
+    private struct NoChild: Error {}
+
+    /// An owner may do anything to a process of theirs. It was taken for a cancelling of all of it.
+    @Test(
+        "of several users: an owner who ends the process that works as them fails their stores alone",
+        arguments: [SIGTERM, SIGKILL])
+    func ended(signal: Int32) throws {
+        try makeStores()
+        for number in 0..<12 {
+            let copy = "stores/a\(number).coffer"
+            try FileManager.default.copyItem(atPath: path("stores/a.coffer"), toPath: path(copy))
+            try give(copy)
+        }
+        let surroundings = CofferProcess.Surroundings(outputPath: path("receipts"))
+        let outcome = try CofferProcess.run(
+            ["rotate", "stores", "--key", "file:old", "--new-key", "raw+file:new", "--json", "--keep-going"],
+            in: work.folder, surroundings
+        ) { process in
+            _ = try CofferProcess.firstLine(of: path("receipts"), by: process)
+            kill(try child(of: process), signal)
+        }
+        #expect(outcome.status == 3, "\(outcome.errors)")
+        let receipts = try String(contentsOfFile: path("receipts"), encoding: .utf8).split(separator: "\n")
+        let last = Data(String(receipts.last ?? "").utf8)
+        let summary = try #require(try JSONSerialization.jsonObject(with: last) as? [String: Any])
+        #expect(summary["cancelled"] as? Bool == false)
+        #expect(summary["notTried"] as? Int == 0)
+        #expect(summary["failed"] as? Int ?? 0 > 0)
+        for name in ["b", "c"] {
+            #expect(try coffer(["ls", "stores/\(name).coffer", "--key", "raw+file:new"]).status == 0)
+        }
+        #expect(try rotate().status == 0)
+    }
+    #endif
 }

@@ -35,8 +35,12 @@ struct DoctorCommand: ParsableCommand {
         try report(SystemChecks.memory() + [SystemChecks.crashReports()])
         // Without a library there are no stores to look at.
         if !findings.contains(where: { $0.verdict == .problem }) {
-            let place = folder ?? FileManager.default.temporaryDirectory.path(percentEncoded: false)
-            try Owner.act(asOneOf: Owner.others(ofFolderAt: place))
+            var place = folder ?? FileManager.default.temporaryDirectory.path(percentEncoded: false)
+            if Owner.isRoot {
+                let (path, others) = try Owner.folder(at: place)
+                try Owner.act(asOneOf: others)
+                place = path
+            }
             let checks = try StoreChecks(in: place)
             for check in [
                 ("encryption", checks.encryption), ("password", checks.password), ("replacing", checks.replacement),

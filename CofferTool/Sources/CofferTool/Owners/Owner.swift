@@ -47,6 +47,27 @@ struct Owner: Hashable, Codable {
         return [Owner(status)]
     }
 
+    /// The folder that `path` leads to, by a path without links, and its owner; where that is root, whoever else owns a folder
+    /// above it, and could put another in its place.
+    ///
+    /// From the top down: what is in a folder of root's nobody else can exchange.
+    static func folder(at path: String) throws(Failure) -> (path: String, others: [Owner]) {
+        guard let resolved = unsafe realpath(path, nil) else { throw Failure.system(errno, path) }
+        defer { unsafe free(resolved) }
+        let real = unsafe String(cString: resolved)
+        let owners = others(ofFolderAt: real)
+        guard owners.isEmpty else { return (real, owners) }
+        var place = ""
+        for name in real.split(separator: "/") {
+            place += "/\(name)"
+            var status = stat()
+            guard unsafe lstat(place, &status) == 0 else { throw Failure.system(errno, place) }
+            guard status.st_mode & S_IFMT == S_IFDIR else { throw Failure.system(ENOTDIR, place) }
+            if status.st_uid != root { return (real, [Owner(status)]) }
+        }
+        return (real, [])
+    }
+
     /// The same of a folder and of all stores in it.
     static func others(ofFolderOfStoresAt path: String) -> [Owner] {
         let stores = (try? StoreList(path))?.paths ?? []

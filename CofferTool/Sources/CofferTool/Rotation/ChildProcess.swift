@@ -24,6 +24,8 @@ final class ChildProcess: Sendable {
     init(_ arguments: [String]) throws(Failure) {
         // One that has gone away is an error, and not the end of this process.
         signal(SIGPIPE, SIG_IGN)
+        // Ignored, as it may be from the start, it leaves no status to be waited for.
+        signal(SIGCHLD, SIG_DFL)
         let (childInput, input) = try Self.pipe()
         let (output, childOutput) = try Self.pipe()
         defer { for end in [childInput, childOutput] { close(end) } }
@@ -71,7 +73,10 @@ final class ChildProcess: Sendable {
     /// Ends it in an orderly way, unless it was waited for: its number may be another process's by then.
     func terminate() {
         state.withLock { state in
-            if state.status == nil { kill(process, SIGTERM) }
+            guard state.status == nil else { return }
+            kill(process, SIGTERM)
+            // Stopped, which its owner can do, it would not notice.
+            kill(process, SIGCONT)
         }
     }
 

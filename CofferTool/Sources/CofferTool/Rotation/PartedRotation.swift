@@ -31,14 +31,16 @@ struct PartedRotation: Sendable {
         for part in parts where !Task.isCancelled && (part.goesOn || summary.failures.isEmpty) {
             var rest = Set(part.paths)
             func add(_ result: RotationReport) throws {
+                // An owner can tell the process to end: that is a failure, and cancels nothing of others'.
+                if result.kind == .cancelled, !Self.isCancelled { return }
                 rest.remove(result.path)
                 summary.add(result)
                 try report(result)
             }
             let status = try await run(part, add)
             if status == ExitStatus.ok.rawValue { continue }
-            // It may have been told to end before it noticed such things.
-            if status == ExitStatus.cancelled.rawValue || Task.isCancelled {
+            // Whatever it ended with: it may have been told to before it noticed such things.
+            if Self.isCancelled {
                 summary.isCancelled = true
                 break
             }
@@ -53,6 +55,9 @@ struct PartedRotation: Sendable {
         return summary
     }
 
+    /// Whether this process was told to end, also where its task was not yet.
+    private static var isCancelled: Bool { Task.isCancelled || (try? Interruption.check()) == nil }
+
     /// - Returns: the status that the process ended with.
     private func run(_ part: Part, _ report: (RotationReport) throws -> Void) async throws -> Int32 {
         let process = try ChildProcess([RotatePartCommand.name] + (part.isJSON ? ["--json"] : []))
@@ -65,6 +70,8 @@ struct PartedRotation: Sendable {
                 try process.forEachLine { line in try report(decoder.decode(RotationReport.self, from: line)) }
             } catch {
                 process.terminate()
+                // It may be waiting for room to write in, and would never end.
+                try? process.forEachLine { _ in }
                 _ = process.wait()
                 throw error
             }
