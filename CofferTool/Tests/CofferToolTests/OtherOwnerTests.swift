@@ -191,6 +191,15 @@ struct OtherOwnerTests {
         }
     }
 
+    /// Makes twelve more of the first store, all of the same user.
+    private func copyFirstStore() throws {
+        for number in 0..<12 {
+            let copy = "stores/a\(number).coffer"
+            try FileManager.default.copyItem(atPath: path("stores/a.coffer"), toPath: path(copy))
+            try give(copy)
+        }
+    }
+
     private func rotate(_ arguments: String..., meanwhile: (pid_t) throws -> Void = { _ in }) throws
         -> CofferProcess.Outcome
     {
@@ -247,11 +256,7 @@ struct OtherOwnerTests {
     func cancelled() throws {
         try makeStores()
         // Seconds of work, which a process that wasn't told would do to its end.
-        for number in 0..<12 {
-            let copy = "stores/a\(number).coffer"
-            try FileManager.default.copyItem(atPath: path("stores/a.coffer"), toPath: path(copy))
-            try give(copy)
-        }
+        try copyFirstStore()
         let surroundings = CofferProcess.Surroundings(outputPath: path("receipts"))
         let outcome = try CofferProcess.run(
             ["rotate", "stores", "--key", "file:old", "--new-key", "raw+file:new", "--json"], in: work.folder,
@@ -289,11 +294,7 @@ struct OtherOwnerTests {
         arguments: [SIGTERM, SIGKILL])
     func ended(signal: Int32) throws {
         try makeStores()
-        for number in 0..<12 {
-            let copy = "stores/a\(number).coffer"
-            try FileManager.default.copyItem(atPath: path("stores/a.coffer"), toPath: path(copy))
-            try give(copy)
-        }
+        try copyFirstStore()
         let surroundings = CofferProcess.Surroundings(outputPath: path("receipts"))
         let outcome = try CofferProcess.run(
             ["rotate", "stores", "--key", "file:old", "--new-key", "raw+file:new", "--json", "--keep-going"],

@@ -254,7 +254,7 @@ struct RotateCommandTests {
         }
     }
 
-    @Test("a store that was not encrypted anew since the new key came, or that other keys open, is not as asked: 3")
+    @Test("a store that was not re-encrypted since the new key was added, or that other keys open, is not as asked: 3")
     func notAsAsked() throws {
         let third = try SymmetricKey(data: Data(64..<96))
         // Its keys alone were exchanged.
@@ -283,7 +283,7 @@ struct RotateCommandTests {
         #expect(text.status == 3)
         #expect(
             text.output.hasPrefix("not as asked  stores/store0.coffer  generation 1, the old key is refused, but it "))
-        // Encrypted anew it is as asked.
+        // Once it is re-encrypted it is as asked.
         let anew = try stores.open("store0", stores.new)
         try anew.changeEncryptionKey(to: stores.new)
         try anew.close()

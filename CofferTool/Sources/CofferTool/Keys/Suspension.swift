@@ -6,8 +6,8 @@ internal import Glibc
 internal import Darwin
 #endif
 
-/// Notices, while it lasts, that the process is to stop, as by ^Z, or has gone on: a terminal that hides what is typed has to
-/// be put right before the one, and made to hide it again after the other, since shells set it anew.
+/// Notices, while it lasts, that the process is about to stop, as by ^Z, or has continued. A terminal that hides what is typed
+/// must show it again before the stop, and hide it again afterwards, since shells change its settings in between.
 struct Suspension: ~Copyable {
     /// The signal that came last and that nobody has looked at; 0 for none.
     private static let pending = Atomic<Int32>(0)

@@ -24,7 +24,7 @@ struct RotationReceipt: Sendable {
 
         var text: String {
             switch self {
-            case .notEncryptedAnew: "it was not encrypted anew since the new key came"
+            case .notEncryptedAnew: "it was not re-encrypted since the new key was added"
             case .otherKeysOpen: "other keys open it, too"
             case .keptKeyIsMissing: "a key that is to be kept does not open it"
             }

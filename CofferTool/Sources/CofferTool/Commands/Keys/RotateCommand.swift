@@ -11,8 +11,8 @@ struct RotateCommand: ParsableCommand {
             keys. The first failure ends it, when the stores under way are done, unless --keep-going is given. Stores of \
             several users are rotated by a process for each of them, which has no other rights, one after the other.
 
-            A store that the new key opens, and that was not encrypted anew since that key came, or that other keys open, is \
-            not as asked: its receipt says so, and it ends with 3.
+            A store that the new key opens is not as asked when it was not re-encrypted since that key was added, or when \
+            other keys open it too. Its receipt says so, and the command ends with 3.
 
             A receipt says which store it was and its generation, what was encrypted anew and how long it took, which keys \
             open it now and which ended, and that the old key was tried and refused. It ends with 3 when some stores are \
@@ -157,7 +157,7 @@ struct RotateCommand: ParsableCommand {
         guard summary.differingCount == 0 else {
             throw Failure(
                 message: "\(summary.differingCount) of \(summary.storeCount) stores have the new key, but not as asked",
-                hint: "coffer rekey encrypts such a store anew; coffer key remove ends another key",
+                hint: "coffer rekey re-encrypts such a store; coffer key remove removes another key",
                 code: "notAsAsked", status: 409, exit: .partlyDone)
         }
         guard summary.leftCount == 0 else {
