@@ -156,62 +156,65 @@ struct CrashTests {
     @Test("has the store to itself: others are busy at once or after their time, until it is killed")
     func twoProcesses() async throws {
         try makeStore()
-        let child = Task { [path = stores.directory.path, journal = journal.path] in
-            _ = await #expect(processExitsWith: .signal(SIGKILL)) {
-                [path = path as String, journal = journal as String] in
-                try Self.holdUntilKilled(path, isReadOnly: false, Journal(path: journal))
+        let others = WorkBesideProcess { [stores, journal] in
+            let line = try #require(journal.waitForLine())
+            let holder = try #require(Int32(line))
+            defer { kill(holder, SIGKILL) }
+            for isReadOnly in [false, true] {
+                try Self.checkOthersAreBusy(stores, isReadOnly: isReadOnly)
             }
+            #expect(stores.manager.databaseExists(named: "db"))
+            Thread {
+                Thread.sleep(forTimeInterval: 0.1); kill(holder, SIGKILL)
+            }.start()
+            return try stores.open { $0.lockTimeout = longestWait }.documentIDs()
         }
-        let line = try #require(try await journal.waitForLine())
-        let pid = try #require(Int32(line))
+        await #expect(processExitsWith: .signal(SIGKILL)) {
+            [path = stores.directory.path as String, journal = journal.path as String] in
+            try Self.holdUntilKilled(path, isReadOnly: false, Journal(path: journal))
+        }
+        #expect(try others.value() == ["a", "b"])
+    }
 
-        for isReadOnly in [false, true] {
-            // Who doesn't wait tries once.
-            let attempts = Shared(0)
-            let counting = RecordingFileSystem(beforeLock: { attempts.value = $0 })
-            let impatient = TestStores(sharing: stores.directory.path, fileSystem: counting)
-            #expect(thrown { try impatient.open { $0.readOnly = isReadOnly } }?.status == 503)
-            #expect(attempts.value == 1)
-            let waiting = ContinuousClock().measure {
-                let error = thrown {
-                    try stores.open {
-                        $0.readOnly = isReadOnly
-                        $0.lockTimeout = .milliseconds(200)
-                    }
+    private static func checkOthersAreBusy(_ stores: TestStores, isReadOnly: Bool) throws {
+        // Who doesn't wait tries once.
+        let attempts = Shared(0)
+        let counting = RecordingFileSystem(beforeLock: { attempts.value = $0 })
+        let impatient = TestStores(sharing: stores.directory.path, fileSystem: counting)
+        #expect(thrown { try impatient.open { $0.readOnly = isReadOnly } }?.status == 503)
+        #expect(attempts.value == 1)
+        let waiting = ContinuousClock().measure {
+            let error = thrown {
+                try stores.open {
+                    $0.readOnly = isReadOnly
+                    $0.lockTimeout = .milliseconds(200)
                 }
-                #expect(error?.code == .busy)
             }
-            #expect((.milliseconds(200)..<longestWait).contains(waiting))
-            // Who has the store open is asked for no key; nor is a wrong one told from a right one.
-            #expect(thrown { try stores.open(key: testKey(8)) { $0.readOnly = isReadOnly } }?.code == .busy)
+            #expect(error?.code == .busy)
         }
-        #expect(stores.manager.databaseExists(named: "db"))
-
-        Thread {
-            Thread.sleep(forTimeInterval: 0.1); kill(pid, SIGKILL)
-        }.start()
-        let database = try stores.open { $0.lockTimeout = longestWait }
-        #expect(try database.documentIDs() == ["a", "b"])
-        await child.value
+        #expect((.milliseconds(200)..<longestWait).contains(waiting))
+        // Who has the store open is asked for no key; nor is a wrong one told from a right one.
+        #expect(thrown { try stores.open(key: testKey(8)) { $0.readOnly = isReadOnly } }?.code == .busy)
     }
 
     @Test("and those that only read share a store, and keep others from writing")
     func readers() async throws {
         try makeStore()
-        let child = Task { [path = stores.directory.path, journal = journal.path] in
-            _ = await #expect(processExitsWith: .signal(SIGKILL)) {
-                [path = path as String, journal = journal as String] in
-                try Self.holdUntilKilled(path, isReadOnly: true, Journal(path: journal))
+        let others = WorkBesideProcess { [stores, journal] in
+            let line = try #require(journal.waitForLine())
+            let reader = try #require(Int32(line))
+            defer { kill(reader, SIGKILL) }
+            do {
+                let database = try stores.open { $0.readOnly = true }
+                #expect(try database["a"]?["n"] == 1)
             }
+            #expect(thrown { try stores.open() }?.code == .busy)
         }
-        let line = try #require(try await journal.waitForLine())
-        do {
-            let database = try stores.open { $0.readOnly = true }
-            #expect(try database["a"]?["n"] == 1)
+        await #expect(processExitsWith: .signal(SIGKILL)) {
+            [path = stores.directory.path as String, journal = journal.path as String] in
+            try Self.holdUntilKilled(path, isReadOnly: true, Journal(path: journal))
         }
-        #expect(thrown { try stores.open() }?.code == .busy)
-        kill(try #require(Int32(line)), SIGKILL)
-        await child.value
+        try others.value()
         #expect(try stores.open()["a"]?["n"] == 1)
     }
 }

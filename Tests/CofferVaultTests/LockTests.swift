@@ -84,25 +84,24 @@ struct LockTests {
 
     @Test("is another process's too: the second is busy, until the first is killed", .timeLimit(.minutes(30)))
     func processes() async throws {
-        let ready = scratch.path + "/ready"
-        let (path, readyPath) = (scratch.store, ready)
-        let child = Task {
-            _ = await #expect(processExitsWith: .signal(SIGKILL)) {
-                [path = path as String, ready = readyPath as String] in
-                let store = try LockedStore.open(path: path, access: .readWrite)
-                try "\(getpid()) ".write(toFile: ready, atomically: true, encoding: .utf8)
-                // Until it is killed, or the test is long over.
-                sleep(3_600)
-                store.close()
-            }
+        let (path, ready) = (scratch.store, scratch.path + "/ready")
+        let others = WorkBesideProcess { [path, ready] in
+            while !FileManager.default.fileExists(atPath: ready) { Thread.sleep(forTimeInterval: 0.005) }
+            let holder = try #require(Int32(String(contentsOfFile: ready, encoding: .utf8).dropLast()))
+            defer { kill(holder, SIGKILL) }
+            #expect(throws: CofferError(.busy)) { try LockedStore.open(path: path, access: .readWrite) }
+            #expect(throws: CofferError(.busy)) { try LockedStore.open(path: path, access: .readOnly) }
+            #expect(try Manifest.read(path: path).isEncrypted)
         }
-        while !FileManager.default.fileExists(atPath: ready) { try await Task.sleep(for: .milliseconds(5)) }
-        let pid = try #require(Int32(String(contentsOfFile: ready, encoding: .utf8).dropLast()))
-        #expect(throws: CofferError(.busy)) { try open(.readWrite) }
-        #expect(throws: CofferError(.busy)) { try open(.readOnly) }
-        #expect(try Manifest.read(path: scratch.store).isEncrypted)
-        kill(pid, SIGKILL)
-        await child.value
+        await #expect(processExitsWith: .signal(SIGKILL)) {
+            [path = path as String, ready = ready as String] in
+            let store = try LockedStore.open(path: path, access: .readWrite)
+            try "\(getpid()) ".write(toFile: ready, atomically: true, encoding: .utf8)
+            // Until it is killed, or the test is long over.
+            sleep(3_600)
+            store.close()
+        }
+        try others.value()
         #expect(try !openStore(at: scratch.store))
     }
 

@@ -21,13 +21,13 @@ struct Journal {
     }
 
     /// Waits until a line is there, and returns it. Nil when none comes.
-    func waitForLine() async throws -> String? {
-        let end = ContinuousClock.now + longestWait
-        while ContinuousClock.now < end {
-            if let line = lines.first { return line }
-            try await Task.sleep(for: .milliseconds(5))
+    func waitForLine() -> String? {
+        var line: String?
+        _ = eventually {
+            line = lines.first
+            return line != nil
         }
-        return nil
+        return line
     }
 }
 
