@@ -21,16 +21,21 @@ let package = Package(
         .library(name: "Coffer", targets: ["Coffer"]),
         .library(name: "CofferTesting", targets: ["CofferTesting"]),
         .library(name: "CofferSync", targets: ["CofferSync"]),
+        .library(name: "CofferLogging", targets: ["CofferLogging"]),
     ],
     traits: [
         .trait(
             name: "Sync",
-            description: "Replication over the network: lets CofferSync use SwiftNIO. Without it nothing is fetched.")
+            description: "Replication over the network: lets CofferSync use SwiftNIO. Without it nothing is fetched."),
+        .trait(
+            name: "SwiftLog",
+            description: "Logging with swift-log: lets CofferLogging use it. Without it nothing is fetched."),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
         .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
         .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     ],
     targets: [
         // Level 0: the two C libraries and nothing else.
@@ -84,6 +89,15 @@ let package = Package(
             swiftSettings: strict
         ),
 
+        // Level 4 as well: messages of the core for swift-log, which is the trait's.
+        .target(
+            name: "CofferLogging",
+            dependencies: [
+                "Coffer", .product(name: "Logging", package: "swift-log", condition: .when(traits: ["SwiftLog"])),
+            ],
+            swiftSettings: strict
+        ),
+
         // Two stores, a server between them, and a conflict. Here, where its dependencies are built anyway, and no product.
         .executableTarget(
             name: "TwoStores", dependencies: ["Coffer", "CofferSync"], path: "Examples/TwoStores",
@@ -110,6 +124,13 @@ let package = Package(
         .testTarget(
             name: "CofferSyncTests",
             dependencies: ["Coffer", "CofferModel", "CofferSealing", "CofferSync", "CofferTesting"],
+            swiftSettings: testing),
+        .testTarget(
+            name: "CofferLoggingTests",
+            dependencies: [
+                "Coffer", "CofferLogging", "CofferSync", "CofferTesting",
+                .product(name: "Logging", package: "swift-log", condition: .when(traits: ["SwiftLog"])),
+            ],
             swiftSettings: testing),
         .testTarget(name: "SourceTests", swiftSettings: testing),
     ]

@@ -21,7 +21,8 @@ let package = Package(
         .executable(name: "coffer", targets: ["CofferTool"])
     ],
     dependencies: [
-        .package(name: "coffer", path: "..", traits: ["Sync"]),
+        // SwiftLog too, as the library's own tests have it: what the two packages share is compiled once then.
+        .package(name: "coffer", path: "..", traits: ["Sync", "SwiftLog"]),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
     ],
     targets: [

@@ -65,6 +65,7 @@ extension Layering {
             ]),
             "CofferTesting": system.union(["Coffer", "CofferSealing", "CofferVault", "Foundation"]),
             "CofferSync": system.union(["Coffer", "CofferModel", "CofferSealing", "Foundation"]),
+            "CofferLogging": ["Coffer", "Logging"],
             "CofferTool": system.union([
                 "Coffer", "CofferSync", "CofferTesting", "ArgumentParser", "Foundation", "Dispatch",
             ]),

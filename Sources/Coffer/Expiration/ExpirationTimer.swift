@@ -72,6 +72,11 @@ final class ExpirationTimer: Sendable {
             } while count == Self.purgeLimit
             sleepUntilNext(pausing: count == 0)
         } catch {
+            if error.code != .closed {
+                CofferLog.write(
+                    .warning, .storage, storage.subject, "expired documents were not purged",
+                    LogMessage.details(of: error))
+            }
             // Damage would only be looked for again.
             if error.code == .damaged { sleep(until: nil) } else { sleep(after: error) }
         }
@@ -120,7 +125,7 @@ extension Storage {
         // Nothing to do: no transaction.
         let next = try read { (tables) throws(CofferError) in try tables.expirations.next() }
         guard let next, next <= time else { return 0 }
-        return try healingIndexes { () throws(CofferError) in
+        let count = try healingIndexes { () throws(CofferError) in
             try write { (writer) throws(CofferError) in
                 try writer.tables.expirations.removeStrays(by: time)
                 let due = try writer.tables.expirations.due(by: time, limit: limit)
@@ -128,5 +133,10 @@ extension Storage {
                 return due.count
             }
         }
+        if count > 0 {
+            CofferLog.write(
+                .info, .storage, subject, "expired documents were purged", ["documents": String(count)])
+        }
+        return count
     }
 }

@@ -34,9 +34,19 @@ struct Compaction {
             try compaction.removeFilesWithoutRows()
             try compaction.giveBackPages()
         } catch {
+            if error.code != .cancelled {
+                CofferLog.write(.warning, .storage, storage.subject, "not compacted", LogMessage.details(of: error))
+            }
             throw error.about(storage.subject)
         }
-        return compaction.result
+        let result = compaction.result
+        CofferLog.write(
+            .info, .storage, storage.subject, "compacted",
+            [
+                "revisions": String(result.revisionCount), "contents": String(result.attachmentCount),
+                "bytes": String(result.byteCount),
+            ])
+        return result
     }
 
     /// Runs one step, and lets others write before the next.

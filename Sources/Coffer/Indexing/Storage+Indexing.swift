@@ -28,6 +28,7 @@ extension Storage {
             }
             return update.map { ($0.row, $0.documentCount) }
         }
+        let start = ContinuousClock.now
         let open = indexes[index.kind, index.name]
         var number: Int64?
         var target: Int64?
@@ -46,6 +47,12 @@ extension Storage {
             for change in update.changes { open.note(change.places, of: update.row.number, number: change.number) }
             documentCount += update.documentCount
             if update.isComplete || update.row.sequence >= target ?? 0 && !update.hasDebts {
+                let duration = ContinuousClock.now - start
+                if duration >= CofferLog.slowQueryThreshold {
+                    CofferLog.write(
+                        .notice, .queries, subject, "an index was brought up to date slowly",
+                        ["documents": String(documentCount), "milliseconds": duration.inMilliseconds])
+                }
                 return (update.row, documentCount)
             }
             number = update.row.number

@@ -29,9 +29,32 @@ struct KeyChange {
 
     func run() throws(CofferError) -> KeyChangeResult {
         do throws(CofferError) {
-            return try changed()
+            let result = try changed()
+            log(result)
+            return result
         } catch {
+            if error.code != .cancelled {
+                CofferLog.write(
+                    error.code == .reopenRequired ? .error : .warning, .keys, storage.subject,
+                    "the key was not changed",
+                    LogMessage.details(of: error))
+            }
             throw error.about(storage.subject)
+        }
+    }
+
+    private func log(_ result: KeyChangeResult) {
+        CofferLog.write(
+            .notice, .keys, storage.subject, result.keys.isEmpty ? "decrypted" : "encrypted under another key",
+            [
+                "generation": String(result.newGeneration), "documents": String(result.documentCount),
+                "contents": String(result.attachmentCount), "keys": String(result.keys.count),
+                "milliseconds": result.duration.inMilliseconds,
+            ])
+        if !result.oldGenerations.isEmpty {
+            CofferLog.write(
+                .warning, .keys, storage.subject, "an old generation could not be removed",
+                ["generations": String(result.oldGenerations.count)])
         }
     }
 

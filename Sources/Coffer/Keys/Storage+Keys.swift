@@ -21,7 +21,7 @@ extension Storage {
 
     func addKey(_ key: SymmetricKey, _ label: String?) throws(CofferError) -> DatabaseKey {
         try key.checkUsable()
-        return try changeSlots { (manifest) throws(CofferError) in
+        return try changeSlots(logging: "a key was added") { (manifest) throws(CofferError) in
             // What can be known without a derivation, before one.
             try manifest.checkHasRoom()
             let slot = try newSlot(openedBy: key, besides: nil, in: manifest)
@@ -31,7 +31,7 @@ extension Storage {
     }
 
     func removeKey(_ id: DatabaseKey.ID) throws(CofferError) {
-        try changeSlots { (manifest) throws(CofferError) in
+        try changeSlots(logging: "a key was removed") { (manifest) throws(CofferError) in
             (SlotChange(next: try manifest.removing(manifest.slot(id).id)), ())
         }
     }
@@ -41,7 +41,7 @@ extension Storage {
         _ id: DatabaseKey.ID?, with key: SymmetricKey, _ label: String??
     ) throws(CofferError) -> DatabaseKey {
         try key.checkUsable()
-        return try changeSlots { (manifest) throws(CofferError) in
+        return try changeSlots(logging: "a key was replaced") { (manifest) throws(CofferError) in
             let old = try manifest.slot(id)
             let slot = try newSlot(openedBy: key, besides: old.id, in: manifest)
             let kept = try read { (tables) throws(CofferError) in try KeyLabels.read(from: tables.connection)[old.id] }
@@ -73,12 +73,14 @@ extension Storage {
 
     /// Has `make` find out what shall be, which may take a derivation, while others read and write; then makes it so.
     private func changeSlots<Value>(
-        _ make: (UnlockedManifest) throws(CofferError) -> (SlotChange, Value)
+        logging event: String, _ make: (UnlockedManifest) throws(CofferError) -> (SlotChange, Value)
     ) throws(CofferError) -> Value {
         do throws(CofferError) {
             return try maintain { () throws(CofferError) in
                 let (change, value) = try make(manifest)
                 try alone { (writer) throws(CofferError) in try commit(change, writer) }
+                CofferLog.write(
+                    .notice, .keys, subject, event, ["keys": String(change.next.manifest.slots.count)])
                 return value
             }
         } catch {

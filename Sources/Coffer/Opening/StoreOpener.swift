@@ -16,6 +16,21 @@ struct StoreOpener {
     /// Until the binding row is found nothing of the store changes: where there is a log, a connection that can only read
     /// looks for it, before the writer is opened.
     func open() throws(CofferError) -> Storage {
+        let start = ContinuousClock.now
+        do throws(CofferError) {
+            let storage = try opened()
+            CofferLog.write(
+                .debug, .storage, subject, options.readOnly ? "opened for reading" : "opened",
+                ["milliseconds": (.now - start).inMilliseconds])
+            return storage
+        } catch {
+            // There may have been nothing to open, which its caller knows what to do about.
+            if error.code != .databaseNotFound { logRefusal(error) }
+            throw error
+        }
+    }
+
+    private func opened() throws(CofferError) -> Storage {
         let store = try LockedStore.open(
             path: path, access: options.readOnly ? .readOnly : .readWrite, timeout: options.lockTimeout,
             otherOwners: settings.otherOwners, fileSystem: settings.fileSystem)
@@ -25,6 +40,16 @@ struct StoreOpener {
         } catch {
             store.close()
             throw error.about(subject)
+        }
+    }
+
+    private func logRefusal(_ error: CofferError) {
+        let details = LogMessage.details(of: error)
+        switch error.code {
+        case .wrongKey, .keyRequired, .notEncrypted:
+            CofferLog.write(.notice, .keys, subject, "not opened by the key that was given", details)
+        case .damaged: CofferLog.write(.error, .storage, subject, "not opened", details)
+        default: CofferLog.write(.warning, .storage, subject, "not opened", details)
         }
     }
 
@@ -44,7 +69,10 @@ struct StoreOpener {
             throw error.about(subject)
         }
         do throws(CofferError) {
-            return try open(store, manifest)
+            let storage = try open(store, manifest)
+            CofferLog.write(
+                .info, .storage, subject, "created", ["encrypted": manifest.manifest.isEncrypted ? "yes" : "no"])
+            return storage
         } catch {
             store.close()
             throw error.about(subject)
@@ -114,6 +142,7 @@ struct StoreOpener {
     private func recover(
         _ store: LockedStore, _ manifest: UnlockedManifest, _ tables: borrowing DocumentTables
     ) throws(CofferError) -> UnlockedManifest {
+        CofferLog.write(.notice, .storage, subject, "recovered, since a change of it was cut short")
         let names = try tables.attachments.names(by: AttachmentNaming(manifest))
         // A file is removed for want of a row, so no row may be overlooked.
         try tables.confirmReads()

@@ -474,7 +474,11 @@ final class Storage: Sendable {
         expirationTimer.finish()
         writerLock.close()
         withExtendedLifetime(observers) {}
-        if let failure { throw failure }
+        if let failure {
+            CofferLog.write(.warning, .storage, subject, "closed after a failure", LogMessage.details(of: failure))
+            throw failure
+        }
+        CofferLog.write(.debug, .storage, subject, removing ? "deleted" : "closed")
     }
 
     deinit {

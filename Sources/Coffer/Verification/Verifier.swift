@@ -19,6 +19,16 @@ struct Verifier {
     let alone: (_ body: (_ frameCount: Int) throws(CofferError) -> Void) throws(CofferError) -> Void
 
     func run(_ level: VerificationLevel) throws(CofferError) -> Verification {
+        let start = ContinuousClock.now
+        let result = try checked(level)
+        CofferLog.write(
+            result.isSound ? .info : .error, .storage, subject,
+            result.isSound ? "verified" : "verified, and found damaged",
+            ["findings": String(result.findings.count), "milliseconds": (.now - start).inMilliseconds])
+        return result
+    }
+
+    private func checked(_ level: VerificationLevel) throws(CofferError) -> Verification {
         var result = Verification(level)
         try checkManifest(&result)
         guard level >= .pages else { return result }

@@ -18,7 +18,11 @@ extension DatabaseView {
             try prepare(options)
         } batches: { [self] () throws(CofferError) in
             var reader = try ViewReader(self, options)
-            return { () throws(CofferError) in try reader.nextBatch() }
+            let clock = QueryClock(database.storage.subject, "a view was slow", [:])
+            return { () throws(CofferError) in
+                guard let clock else { return try reader.nextBatch() }
+                return try clock.measure { () throws(CofferError) in try reader.nextBatch() }
+            }
         }
     }
 
@@ -34,7 +38,11 @@ extension DatabaseView {
             try prepare(options)
         } batches: { [self] () throws(CofferError) in
             var reader = try GroupReader(self, options, try reduction())
-            return { () throws(CofferError) in try reader.nextBatch() }
+            let clock = QueryClock(database.storage.subject, "a reduction was slow", [:])
+            return { () throws(CofferError) in
+                guard let clock else { return try reader.nextBatch() }
+                return try clock.measure { () throws(CofferError) in try reader.nextBatch() }
+            }
         }
     }
 

@@ -69,9 +69,27 @@ package final class Service: Sendable {
     package func respond(to request: HTTPRequest) async -> HTTPResponse {
         var request = request
         request.memory = memory.part()
+        let start = ContinuousClock.now
         var response = await answer(request)
         response.memory = request.memory
+        log(request, response, after: .now - start)
         return response
+    }
+
+    /// Tells of a request, and not for what: a path holds ids.
+    private func log(_ request: HTTPRequest, _ response: HTTPResponse, after duration: Duration) {
+        let level: LogMessage.Level =
+            switch response.status {
+            case 401, 403, 429: .notice
+            case 500...599: .warning
+            default: .debug
+            }
+        CofferLog.write(
+            level, .sync, "listener", "answered a request",
+            [
+                "method": LogMessage.methods.contains(request.method) ? request.method : "other",
+                "status": String(response.status), "milliseconds": duration.inMilliseconds,
+            ])
     }
 
     private func answer(_ request: HTTPRequest) async -> HTTPResponse {

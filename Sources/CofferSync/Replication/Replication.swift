@@ -51,7 +51,7 @@ public final class Replication: Sendable {
     private let url: RemoteURL
     private let makeTransport: @Sendable () -> any HTTPTransport
     private let sleep: @Sendable (Duration) async throws -> Void
-    private let monitor = ReplicationMonitor()
+    private let monitor: ReplicationMonitor
     private let runs = Lock(Runs())
 
     private struct Runs {
@@ -85,6 +85,8 @@ public final class Replication: Sendable {
         self.url = url
         self.options = options
         self.sleep = sleep
+        monitor = ReplicationMonitor(
+            subject: direction == .pull ? "pull into database \(database.name)" : "push of database \(database.name)")
         remoteURL = url.text
         makeTransport = transport
     }
@@ -210,6 +212,8 @@ public final class Replication: Sendable {
     /// - Returns: whether it came to its end, well or not, and was not stopped before.
     private func goOn(_ number: Int) async -> Bool {
         var isOver = true
+        let start = ContinuousClock.now
+        CofferLog.write(.info, .sync, monitor.subject, "started")
         let remote = RemoteDatabase(url, makeTransport(), options, sleep: sleep)
         var failureCount = 0
         while !Task.isCancelled {
@@ -222,14 +226,26 @@ public final class Replication: Sendable {
             } catch {
                 let mayPass = (error as? SyncError)?.mayPass ?? ((error as? CofferError)?.code == .busy)
                 monitor.change { $0.error = error }
-                guard options.isContinuous, mayPass else { break }
+                guard options.isContinuous, mayPass else {
+                    CofferLog.write(.error, .sync, monitor.subject, "given up", LogMessage.details(ofSync: error))
+                    break
+                }
                 failureCount += 1
                 monitor.change { $0.activity = .offline }
+                CofferLog.write(
+                    .warning, .sync, monitor.subject, "offline, and tried again", LogMessage.details(ofSync: error))
                 try? await sleep(options.retry.pause(after: failureCount, chance: Double.random(in: 0...1)))
             }
         }
         if Task.isCancelled { isOver = false }
         await remote.close()
+        let status = monitor.status
+        CofferLog.write(
+            .info, .sync, monitor.subject, isOver ? "ended" : "stopped",
+            [
+                "documents": String(status.completedCount), "failed": String(status.failedCount),
+                "milliseconds": (.now - start).inMilliseconds,
+            ])
         // Who sees that it has stopped may start it again at once.
         runs.withLock { runs in
             if runs.number == number { runs.latest = nil }

@@ -1,8 +1,14 @@
+internal import Coffer
 internal import CofferSealing
 internal import Synchronization
 
 /// What a replication tells of itself, to whoever looks or listens.
 final class ReplicationMonitor: Sendable {
+    /// What messages of a log are about, such as `pull into database people`: no address, which may hold more than a name.
+    let subject: String
+
+    init(subject: String) { self.subject = subject }
+
     private struct State {
         var failures: [DocumentFailure] = []
         var lastNumber = 0
@@ -32,6 +38,7 @@ final class ReplicationMonitor: Sendable {
             return Array(state.failureListeners.values)
         }
         for listener in listeners { listener.yield(failure) }
+        CofferLog.write(.warning, .sync, subject, "a document stayed away", LogMessage.details(ofSync: failure.error))
         change { $0.failedCount += 1 }
     }
 

@@ -1,0 +1,106 @@
+internal import CofferSealing
+internal import Dispatch
+internal import Synchronization
+
+/// What Coffer tells of its work, to a handler of the app's: into a file, the system's log, or swift-log.
+///
+/// ```swift
+/// CofferLog.setHandler { message in file.write(Data("\(message.level) \(message)\n".utf8)) }
+/// ```
+///
+/// Nothing is told until a handler is set, and then nothing secret: see ``LogMessage``. For swift-log there is the product
+/// `CofferLogging`. One handler serves the whole process. Safe from any thread.
+public enum CofferLog {
+    /// Gives messages to `handler` from now on; nil ends that.
+    ///
+    /// The handler is called on a thread of its own, one message after another, in the order of what happened on each
+    /// thread; it may use databases. Nobody waits for it: a thousand messages may wait, and those beyond are counted, and that
+    /// is told in their place.
+    ///
+    /// - Parameters:
+    ///   - level: messages that matter less are not made. Default: `info`.
+    ///   - slowQueryThreshold: queries and views that take longer to read and find are told of, as notices. Default: 250
+    ///     milliseconds.
+    ///   - handler: what is done with a message.
+    public static func setHandler(
+        level: LogMessage.Level = .info, slowQueryThreshold: Duration = .milliseconds(250),
+        _ handler: (@Sendable (LogMessage) -> Void)?
+    ) {
+        backlog.withLock { $0.handler = handler }
+        threshold.store(Int64(max(.zero, slowQueryThreshold) / .microseconds(1)), ordering: .relaxed)
+        leastLevel.store(handler == nil ? Int.max : level.rawValue, ordering: .releasing)
+    }
+
+    /// Waits until all messages of before were handled. For the end of a program; does nothing in a handler.
+    public static func flush() {
+        guard DispatchQueue.getSpecific(key: isHandlerQueue) == nil else { return }
+        queue.sync {}
+    }
+
+    // MARK: Telling
+
+    /// Tells of something, if anybody wants to know. Costs a look at a number otherwise.
+    package static func write(
+        _ level: LogMessage.Level, _ category: LogMessage.Category, _ subject: @autoclosure () -> String,
+        _ event: String,
+        _ details: @autoclosure () -> [String: String] = [:]
+    ) {
+        guard isTold(level) else { return }
+        let message = LogMessage(
+            level: level, category: category, subject: subject(), event: event, details: details())
+        let isFirst = backlog.withLock { backlog in
+            guard backlog.messages.count < limit else {
+                backlog.lostCount += 1
+                return false
+            }
+            backlog.messages.append(message)
+            return backlog.messages.count == 1
+        }
+        if isFirst { queue.async { deliver() } }
+    }
+
+    /// Whether messages of that level are told.
+    package static func isTold(_ level: LogMessage.Level) -> Bool {
+        level.rawValue >= leastLevel.load(ordering: .relaxed)
+    }
+
+    /// From when on a query is slow.
+    static var slowQueryThreshold: Duration { .microseconds(threshold.load(ordering: .relaxed)) }
+
+    /// Messages that may wait.
+    static let limit = 1_000
+
+    private struct Backlog {
+        var handler: (@Sendable (LogMessage) -> Void)?
+        var messages: [LogMessage] = []
+        var lostCount = 0
+    }
+
+    private static let backlog = Lock(Backlog())
+    private static let leastLevel = Atomic(Int.max)
+    private static let threshold = Atomic<Int64>(250_000)
+    private static let isHandlerQueue = DispatchSpecificKey<Bool>()
+    private static let queue: DispatchQueue = {
+        let queue = DispatchQueue(label: "coffer.log", qos: .utility)
+        queue.setSpecific(key: isHandlerQueue, value: true)
+        return queue
+    }()
+
+    private static func deliver() {
+        let taken = backlog.withLock { backlog in
+            defer {
+                backlog.messages = []
+                backlog.lostCount = 0
+            }
+            return backlog
+        }
+        guard let handler = taken.handler else { return }
+        for message in taken.messages { handler(message) }
+        if taken.lostCount > 0 {
+            handler(
+                LogMessage(
+                    level: .warning, category: .storage, subject: "the log", event: "messages were lost",
+                    details: ["messages": String(taken.lostCount)]))
+        }
+    }
+}
