@@ -5,7 +5,10 @@ import PackageDescription
 // Coffer brings SQLCipher and GRDB brings SQLite, whose functions have the same names. The two executables differ in
 // nothing but the order in which they depend on them: neither order may matter.
 //
-// Notes: an app's store, and the tests with which it proves that the store is encrypted.
+// Notes: an app's store, a small command over it, and the tests with which it proves that the store is encrypted.
+//
+// RotationJob: gives all databases of a folder a new key, as a job that runs at night does, and the tests that expect a 401 of
+// every other key.
 let coffer = Target.Dependency.product(name: "Coffer", package: "coffer")
 let testing = Target.Dependency.product(name: "CofferTesting", package: "coffer")
 let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
@@ -25,6 +28,14 @@ let package = Package(
             name: "GRDBFirst", dependencies: [grdb, coffer, "TwoDatabases"], path: "TwoDatabases/GRDBFirst"),
 
         .target(name: "Notes", dependencies: [coffer], path: "Notes/Notes"),
+        .executableTarget(name: "notes-app", dependencies: [coffer, "Notes"], path: "Notes/NotesApp"),
         .testTarget(name: "NotesTests", dependencies: [coffer, testing, "Notes"], path: "Notes/NotesTests"),
+
+        .target(name: "RotationJob", dependencies: [coffer], path: "RotationJob/RotationJob"),
+        .executableTarget(
+            name: "rotation-job", dependencies: [coffer, "RotationJob"], path: "RotationJob/rotation-job"),
+        .testTarget(
+            name: "RotationJobTests", dependencies: [coffer, testing, "RotationJob"],
+            path: "RotationJob/RotationJobTests"),
     ]
 )

@@ -23,6 +23,11 @@ public final class Notes: Sendable {
     /// The text under a title, if there is one.
     public func text(under title: String) throws(CofferError) -> String? { try database[title]?["text"] }
 
+    /// The titles of all notes, in order.
+    public var titles: [String] {
+        get throws(CofferError) { try database.documentIDs() }
+    }
+
     /// Puts everything under another key. The old one opens nothing any more.
     public func changeKey(to key: SymmetricKey) throws(CofferError) {
         try database.changeEncryptionKey(to: key)
