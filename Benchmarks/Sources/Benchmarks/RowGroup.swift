@@ -42,6 +42,7 @@ struct RowGroup {
         RowGroup("key slot", rows: { [try KeySlotRow($0).row()] }),
         RowGroup("large attachment", { try LargeAttachment($0).findings() }),
         RowGroup("view", rows: { try ViewRows($0).rows() }),
+        RowGroup("query", rows: { try ElementRows($0).rows() }),
         RowGroup("watching", rows: { [try Watching($0).row()] }),
         RowGroup("growth of revisions", rows: { try RevisionGrowth($0).rows() }),
         RowGroup("growth of documents", { try DocumentGrowth($0).findings() }),
