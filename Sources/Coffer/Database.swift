@@ -37,6 +37,15 @@ public final class Database: Sendable {
         self.storage = storage
     }
 
+    /// Whether a database can have that name: lower-case ASCII letters, digits and `_$()+-/`, the first a letter; shorter than
+    /// 240 bytes.
+    public static func isValidName(_ name: String) -> Bool { DatabaseName.isValid(name) }
+
+    /// The directory of the database's store, where it was opened.
+    public var url: URL {
+        manager.directory.appending(component: DatabaseName.fileName(of: name), directoryHint: .isDirectory)
+    }
+
     /// Whether the database is encrypted.
     public var isEncrypted: Bool { storage.manifest.manifest.isEncrypted }
 

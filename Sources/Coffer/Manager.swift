@@ -14,8 +14,7 @@ public final class Manager: Sendable {
     /// Where this manager's databases are. Made when the first one is created, for its owner alone.
     public let directory: URL
 
-    /// The manager of the app's usual place for data: `Application Support/Coffer` on Apple systems; elsewhere
-    /// `$XDG_DATA_HOME/Coffer`, or `~/.local/share/Coffer` where that is not set.
+    /// The manager of the app's usual place for data, ``defaultDirectory``.
     public static let shared = Manager(unchecked: defaultDirectory)
 
     /// The engine of databases that are created without naming one. Default: ``StorageType/sqlite``.
@@ -48,6 +47,8 @@ public final class Manager: Sendable {
     let passwordCost: PasswordCost
     private let attachmentBatchCount: Int
     private let adjustDigest: @Sendable (ContentDigest) -> ContentDigest
+    /// What must last as long as anybody has this manager, or a database of it.
+    private let companion: (any AnyObject & Sendable)?
 
     /// A manager for the databases in `directory`, which need not exist.
     ///
@@ -64,8 +65,10 @@ public final class Manager: Sendable {
     package init(
         directory: URL, fileSystem: any FileSystem, passwordCost: PasswordCost,
         attachmentBatchCount: Int = Installation.batchCount,
-        adjustDigest: @escaping @Sendable (ContentDigest) -> ContentDigest = { $0 }
+        adjustDigest: @escaping @Sendable (ContentDigest) -> ContentDigest = { $0 },
+        keeping companion: (any AnyObject & Sendable)? = nil
     ) {
+        self.companion = companion
         self.directory = directory.standardizedFileURL
         self.fileSystem = fileSystem
         self.passwordCost = passwordCost
@@ -77,7 +80,9 @@ public final class Manager: Sendable {
         self.init(directory: directory, fileSystem: SystemFileSystem(), passwordCost: .standard)
     }
 
-    private static var defaultDirectory: URL {
+    /// Where ``shared`` keeps its databases: `Application Support/Coffer` on Apple systems; elsewhere `$XDG_DATA_HOME/Coffer`, or
+    /// `~/.local/share/Coffer` where that is not set (XDG Base Directory Specification). Need not exist.
+    public static var defaultDirectory: URL {
         #if canImport(Darwin)
         URL.applicationSupportDirectory.appending(path: "Coffer", directoryHint: .isDirectory)
         #else

@@ -2,7 +2,7 @@ public import Coffer
 internal import CofferVault
 public import Foundation
 
-/// A folder of stores of a test's own, removed when the last reference to this goes away.
+/// A folder of stores of a test's own, removed when nobody has this, its manager or a database of it any more.
 ///
 /// Everything is real, files and encryption alike, but for the cost of passwords: where these stores are created, a
 /// password is stretched a hundred times less than usual (scrypt with N = 2^10, p = 1), so that tests with many passwords
@@ -16,13 +16,20 @@ public final class TemporaryStores: Sendable {
 
     /// Makes a folder with nothing in it.
     public init() {
-        directory = URL.temporaryDirectory.appending(
-            path: "coffer-testing-\(UUID().uuidString)", directoryHint: .isDirectory)
+        let folder = Folder()
+        directory = folder.url
         manager = Manager(
-            directory: directory, fileSystem: SystemFileSystem(), passwordCost: .scrypt(log2N: 10, p: 1))
+            directory: directory, fileSystem: SystemFileSystem(), passwordCost: .scrypt(log2N: 10, p: 1),
+            keeping: folder)
     }
 
-    deinit { try? FileManager.default.removeItem(at: directory) }
+    /// A place for a folder, which goes away with it.
+    private final class Folder: Sendable {
+        let url = URL.temporaryDirectory.appending(
+            path: "coffer-testing-\(UUID().uuidString)", directoryHint: .isDirectory)
+
+        deinit { try? FileManager.default.removeItem(at: url) }
+    }
 
     /// The directory of the store that has, or would have, the database `name`: `NAME.coffer`.
     public func url(ofDatabaseNamed name: String) -> URL {

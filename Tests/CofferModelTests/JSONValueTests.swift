@@ -31,6 +31,24 @@ import Testing
         #expect(values.map(\.objectValue) == [nil, nil, nil, nil, nil, ["a": 1]])
     }
 
+    @Test("numbers are had as integers where they are some, and as doubles")
+    func numberAccessors() {
+        let values: [JSONValue] = [3, 2.5, 1e300, "3", true, nil]
+        #expect(values.map(\.intValue) == [3, nil, nil, nil, nil, nil])
+        #expect(values.map(\.doubleValue) == [3, 2.5, 1e300, nil, nil, nil])
+    }
+
+    @Test("values sort as they do in a view")
+    func order() {
+        let values: [JSONValue] = [nil, false, true, -1, 0, 1.5, 2, 10, "", "B", "a", "ä", [], [1], [1, 2], [2], [:]]
+        #expect(values.reversed().sorted() == values)
+        for (left, a) in values.enumerated() {
+            for (right, b) in values.enumerated() { #expect((a < b) == (left < right)) }
+        }
+        let infinite = JSONValue.number(JSONNumber(Double.infinity))
+        #expect(infinite < nil && !(JSONValue.null < infinite))
+    }
+
     @Test("values of different types are never equal")
     func inequality() {
         let values: [JSONValue] = [nil, false, 0, "", [], [:], true, 1, "1", [1], ["1": 1], ["1": nil], [nil]]

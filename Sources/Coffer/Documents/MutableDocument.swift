@@ -38,6 +38,16 @@ public final class MutableDocument {
         self.properties = properties
     }
 
+    /// A new document that holds the members of a dictionary.
+    ///
+    /// - Parameters:
+    ///   - id: its id. Default: nil, one that nobody else has.
+    ///   - properties: what it holds at first.
+    @_disfavoredOverload
+    public convenience init(id: String? = nil, _ properties: [String: JSONValue]) {
+        self.init(id: id, JSONObject(uniqueKeysWithValues: properties.map { ($0.key, $0.value) }))
+    }
+
     init(_ revision: SavedRevision) throws(CofferError) {
         id = revision.documentID
         properties = try revision.properties

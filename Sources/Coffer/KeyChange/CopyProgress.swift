@@ -46,6 +46,14 @@ extension ProgressMonitor where Progress == CopyProgress {
             $0.completedItemCount += itemCount
         }
     }
+
+    /// Notes that all of the phase is done, whatever was counted of it.
+    func complete() {
+        update {
+            $0.completedByteCount = $0.totalByteCount
+            $0.completedItemCount = $0.totalItemCount
+        }
+    }
 }
 
 extension CopyProgress {

@@ -194,7 +194,7 @@ struct KeyChange {
         }
         let oldAttachments = storage.attachments
         storage.exchange(with: successor, next.manifest, target)
-        monitor.advance(itemCount: 1)
+        monitor.complete()
         return DatabaseCopy.Outcome(
             oldAttachments: oldAttachments, contents: contents, documentCount: documentCount,
             databaseByteCount: target.byteCount)

@@ -52,6 +52,27 @@ public struct Rows<Element: Sendable>: AsyncSequence, Sendable {
         }
     }
 
+    /// The first row; nil where there is none. Reads one batch.
+    ///
+    /// - Throws: as ``all``.
+    public var first: Element? {
+        get throws(CofferError) {
+            var rows = makeIterator()
+            return try rows.next()
+        }
+    }
+
+    /// How many rows there are. Reads all of them, a batch at a time, and keeps none.
+    ///
+    /// - Throws: as ``all``.
+    public var count: Int {
+        get throws(CofferError) {
+            var (rows, count) = (makeIterator(), 0)
+            while let batch = try rows.takeBatch() { count += batch.count }
+            return count
+        }
+    }
+
     /// Gives all rows to `body`, one after another.
     ///
     /// - Throws: what `body` throws, which ends it; and as ``all``.

@@ -42,6 +42,9 @@ final class ProgressMonitor<Progress: Sendable>: Sendable {
         }
         if let due { report(due) }
     }
+
+    /// Tells where the work has come to, whenever that was last told: short work would be told of once, before it began.
+    func tellLast() { report?(state.withLock(\.progress)) }
 }
 
 extension ProgressMonitor {
@@ -57,7 +60,9 @@ extension ProgressMonitor {
         async let _: Void = reports.deliver(to: progress)
         defer { reporter.finish() }
         return try await withTaskCancellationHandler {
-            try await work(monitor)
+            let value = try await work(monitor)
+            monitor.tellLast()
+            return value
         } onCancel: {
             monitor.cancel()
         }

@@ -22,6 +22,13 @@ public final class Emitter {
             failure = failure ?? error
         }
     }
+
+    /// Adds a row for the document under a key that it may not have: `emit(try revision["city"], 1)`. Without one the key is
+    /// null, as CouchDB has it.
+    @_disfavoredOverload
+    public func callAsFunction(_ key: JSONValue?, _ value: some JSONConvertible = JSONValue.null) {
+        self(key ?? .null, value)
+    }
 }
 
 /// What the app has given a view.

@@ -111,3 +111,15 @@ extension ViewOptions {
         return [range]
     }
 }
+
+extension ViewOptions {
+    /// The rows of one key: a string, a number, a list, or anything else that JSON can say.
+    public init(key: some JSONConvertible) { self.init(from: key, through: key) }
+
+    /// The rows from one key to another, both included.
+    public init(from first: some JSONConvertible, through last: some JSONConvertible) {
+        self.init()
+        startKey = first.jsonValue
+        endKey = last.jsonValue
+    }
+}

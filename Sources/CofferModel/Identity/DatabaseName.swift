@@ -32,12 +32,15 @@ package struct DatabaseName: Sendable, Hashable {
     }
 
     /// The name of the database's directory: the database's, with `:` for `/`, and the extension.
-    package var fileName: String {
+    package var fileName: String { Self.fileName(of: text) }
+
+    /// The name of the directory of the database of this name.
+    package static func fileName(of text: String) -> String {
         String(decoding: text.utf8.map { $0 == UInt8(ascii: "/") ? UInt8(ascii: ":") : $0 }, as: UTF8.self)
-            + Self.fileExtension
+            + fileExtension
     }
 
-    private static func isValid(_ text: String) -> Bool {
+    package static func isValid(_ text: String) -> Bool {
         guard let first = text.utf8.first, isLetter(first), text.utf8.count < byteLimit else { return false }
         return text.utf8.allSatisfy { isLetter($0) || isDigit($0) || "_$()+-/".utf8.contains($0) }
     }

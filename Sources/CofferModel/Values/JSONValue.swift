@@ -87,6 +87,12 @@ extension JSONValue {
         if case .number(let value) = self { value } else { nil }
     }
 
+    /// The number as an integer, or nil where the value is none, has a fraction, or is out of range.
+    public var intValue: Int? { Int(jsonValue: self) }
+
+    /// The number as a double, or nil where the value is none.
+    public var doubleValue: Double? { Double(jsonValue: self) }
+
     /// The string, or nil where the value is none.
     public var stringValue: String? {
         if case .string(let value) = self { value } else { nil }
@@ -128,6 +134,18 @@ extension JSONValue {
         guard case .array(let elements) = self, elements.indices.contains(index) else { return nil }
         return elements[index]
     }
+}
+
+extension JSONValue: Comparable {
+    /// Whether the left value comes first, as in a view or an index: null, false, true, numbers, strings, lists, objects.
+    ///
+    /// Numbers by what they are worth, strings by their bytes in UTF-8, lists element by element, objects member by member in
+    /// the order of their keys. What JSON can't say, such as a number that is not finite, comes before everything else.
+    public static func < (left: JSONValue, right: JSONValue) -> Bool {
+        left.bytesToCompare.lexicographicallyPrecedes(right.bytesToCompare)
+    }
+
+    private var bytesToCompare: [UInt8] { (try? CollationKey(self).bytes) ?? [] }
 }
 
 extension JSONValue: ExpressibleByNilLiteral, ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral,

@@ -1,4 +1,5 @@
 #if Sync
+public import Foundation
 internal import CofferSealing
 internal import Synchronization
 public import Coffer
@@ -52,6 +53,18 @@ public final class Listener: Sendable {
 
     /// Where the server is, such as `http://127.0.0.1:49152`: a database's name follows after a slash.
     public var url: String { "\(scheme)://\(host.contains(":") ? "[\(host)]" : host):\(port)" }
+
+    /// Where others find a database: what a ``Replication`` takes. To say who asks, put a name and a password into it.
+    ///
+    /// - Parameter name: the database's. One that isn't there yet is made by whoever pushes with
+    ///   ``ReplicationOptions/createsTarget``, if the options allow it.
+    /// - Throws: ``SyncError`` 400 for a name that no database can have.
+    public func url(ofDatabaseNamed name: String) throws(SyncError) -> URL {
+        guard Database.isValidName(name), let path = name.addingPercentEncoding(withAllowedCharacters: .alphanumerics),
+            let url = URL(string: "\(url)/\(path)")
+        else { throw SyncError(400, "no database can have that name") }
+        return url
+    }
 
     /// Takes no new requests, waits for those under way, and closes the databases that nobody else holds. Feeds end at once.
     ///

@@ -120,7 +120,31 @@ public final class Replication: Sendable {
     /// - Parameter limit: so many at most. Default: 1,000.
     /// - Throws: `closed` and `damaged` (500); `invalidArgument` (400) for a filter that is not known. Empty for a pull.
     public func pendingDocumentIDs(limit: Int = 1000) throws -> [String] {
-        guard direction == .push, limit > 0 else { return [] }
+        guard limit > 0 else { return [] }
+        var pending: [String] = []
+        try findPending { id in
+            pending.append(id)
+            return pending.count < limit
+        }
+        return pending
+    }
+
+    /// Whether a document was changed since a push last noted how far it has come. Asks no server. False for a pull, and for a
+    /// document that a filter keeps here.
+    ///
+    /// - Throws: as ``pendingDocumentIDs(limit:)``.
+    public func isDocumentPending(_ id: String) throws -> Bool {
+        var isPending = false
+        try findPending { found in
+            isPending = ByteKey(found) == ByteKey(id)
+            return !isPending
+        }
+        return isPending
+    }
+
+    /// Gives the ids of pending documents to `body`, until it says false.
+    private func findPending(_ body: (String) -> Bool) throws {
+        guard direction == .push else { return }
         let document = try database.localDocument(withID: try checkpointID()) ?? [:]
         let local = Checkpoint(document)
         var feed = FeedOptions()
@@ -130,16 +154,17 @@ public final class Replication: Sendable {
         let position: Int? = local.sessions.first.flatMap { Int(jsonValue: $0.position.value) }
         let ids = options.documentIDs.map { Set($0.map(ByteKey.init)) }
         var reader = try FeedReader(database, since: position ?? 0, feed)
-        var pending = PostponedRevisions(document[Checkpoints.postponedKey]).entries.prefix(limit).map(\.id)
-        if pending.count == limit { return pending }
-        let postponed = Set(pending.map(ByteKey.init))
+        var postponed: Set<ByteKey> = []
+        for entry in PostponedRevisions(document[Checkpoints.postponedKey]).entries {
+            guard postponed.insert(ByteKey(entry.id)).inserted else { continue }
+            guard body(entry.id) else { return }
+        }
         while true {
             let batch = try reader.nextBatch()
-            if batch.isEmpty { return pending }
+            if batch.isEmpty { return }
             for document in batch where ids.map({ $0.contains(ByteKey(document.documentID)) }) ?? true {
                 guard !postponed.contains(ByteKey(document.documentID)) else { continue }
-                pending.append(document.documentID)
-                if pending.count == limit { return pending }
+                guard body(document.documentID) else { return }
             }
         }
     }
@@ -186,6 +211,13 @@ public final class Replication: Sendable {
         let running = runs.withLock { $0.latest }
         running?.cancel()
         _ = await running?.value
+    }
+
+    /// Stops it and starts it again, with a new connection: for a network that has changed, say. What was exchanged stays; what
+    /// was to be tried again later is tried at once.
+    public func restart() async {
+        await stop()
+        start()
     }
 
     /// Runs it to its end: until everything was exchanged, or, where it is continuous, until it is stopped.

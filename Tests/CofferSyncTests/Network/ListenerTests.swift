@@ -184,6 +184,11 @@ import Testing
             return String(decoding: bytes, as: UTF8.self)
         }
         #expect(try await curl("-X", "PUT", "\(listener.url)/db").contains("true"))
+        let odd = try listener.url(ofDatabaseNamed: "shop/orders+1")
+        #expect(odd.absoluteString == "\(listener.url)/shop%2Forders%2B1")
+        #expect(try await curl("-X", "PUT", odd.absoluteString).contains("true"))
+        #expect(try stores.manager.allDatabaseNames.contains("shop/orders+1"))
+        #expect(throws: SyncError.self) { try listener.url(ofDatabaseNamed: "No") }
         let put = try await curl(
             "-X", "PUT", "\(listener.url)/db/d/a", "-H", "Expect: 100-continue", "-H", "Content-Type: a/b",
             "--data-binary", "@\(file.path)")

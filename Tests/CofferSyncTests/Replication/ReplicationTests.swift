@@ -189,8 +189,31 @@ import Testing
         for id in ["b", "c", "d"] { try database.write(id, [:]) }
         peers.wire.reset()
         #expect(try push.pendingDocumentIDs(limit: 2) == ["b", "c"])
+        #expect(try push.isDocumentPending("d"))
+        #expect(try !push.isDocumentPending("a"), "it was pushed")
+        #expect(try !push.isDocumentPending("e"), "there is none")
         #expect(peers.wire.all.isEmpty)
-        #expect(try peers.replication(.pull, database).pendingDocumentIDs() == [])
+        let pull = try peers.replication(.pull, database)
+        #expect(try pull.pendingDocumentIDs() == [])
+        #expect(try !pull.isDocumentPending("d"))
+        let filtered = try peers.replication(.push, database) { $0.documentIDs = ["b"] }
+        #expect(try filtered.isDocumentPending("b"))
+        #expect(try !filtered.isDocumentPending("c"), "it is not to be pushed")
+    }
+
+    @Test("a restart goes on from where it was, with another connection") func restart() async throws {
+        let peers = try Peers()
+        let database = try peers.database()
+        try database.write("a", [:])
+        let push = try peers.replication(.push, database) { $0.isContinuous = true }
+        push.start()
+        #expect(try await eventually { try push.pendingDocumentIDs().isEmpty && push.status.activity == .idle })
+        try database.write("b", [:])
+        await push.restart()
+        #expect(try await eventually { try push.pendingDocumentIDs().isEmpty && push.status.activity == .idle })
+        #expect(push.status.completedCount <= 1, "what was pushed before isn't pushed again")
+        await push.stop()
+        #expect(push.status.activity == .stopped)
     }
 
     @Test(
