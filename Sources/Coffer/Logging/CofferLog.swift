@@ -13,7 +13,7 @@ internal import Synchronization
 public enum CofferLog {
     /// Gives messages to `handler` from now on; nil ends that.
     ///
-    /// The handler is called on a thread of its own, one message after another, in the order of what happened on each
+    /// The handler is called on a queue of its own, one message after another, in the order of what happened on each
     /// thread; it may use databases. Nobody waits for it: a thousand messages may wait, and those beyond are counted, and that
     /// is told in their place.
     ///
@@ -34,7 +34,8 @@ public enum CofferLog {
     /// Waits until all messages of before were handled. For the end of a program; does nothing in a handler.
     public static func flush() {
         guard DispatchQueue.getSpecific(key: isHandlerQueue) == nil else { return }
-        queue.sync {}
+        // Whoever wrote the first of those that wait may not have come to say so.
+        queue.sync { deliver() }
     }
 
     // MARK: Telling
