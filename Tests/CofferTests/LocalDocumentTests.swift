@@ -114,5 +114,7 @@ struct LocalDocumentTests {
             data[range.lowerBound] ^= 1
         }
         #expect(thrown { try stores.open(key: nil).localDocument(withID: "a") }?.code == .damaged)
+        let result = try stores.manager.verifyDatabase(named: "db", level: .documents)
+        #expect(result.findings.map(\.documentID) == ["_local/a"])
     }
 }

@@ -208,6 +208,13 @@ struct ReplacementTests {
         let modes = try FileManager.default.attributesOfItem(atPath: stores.url().path)[.posixPermissions] as? NSNumber
         #expect(modes?.intValue == 0o700)
         try makeReadOnly(url, false)
+
+        // A store that was in use has a UUID already, which a copy of it must not keep.
+        try stores.manager.replaceDatabase(named: "copy", withDatabaseAt: stores.url(), encryptionKey: key)
+        let original = try stores.existing(key: key)
+        let found = try stores.manager.existingDatabase(named: "copy", encryptionKey: key)
+        let copy = try #require(found)
+        #expect(try original.uuid != copy.uuid)
     }
 
     @Test("that can't be opened, or is damaged anywhere, leaves the old one untouched")

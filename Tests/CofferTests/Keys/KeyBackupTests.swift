@@ -84,6 +84,8 @@ struct KeyBackupTests {
         let restored = try manager.restoreKeys(ofDatabaseNamed: "db", from: backup, encryptionKey: key)
         #expect(restored.sequence == before + 1)
         #expect(try manager.storeInfo(named: "db").sequence == before + 1)
+        // The database is one behind, so that here the store's is the higher one.
+        #expect(try manager.restoreKeys(ofDatabaseNamed: "db", from: backup, encryptionKey: key).sequence == before + 2)
         try FileManager.default.removeItem(at: manifest)
         // Nobody has told the database about the last one yet.
         #expect(try manager.restoreKeys(ofDatabaseNamed: "db", from: backup, encryptionKey: key).sequence == before + 1)
