@@ -23,13 +23,14 @@ public import Foundation
 /// There is one instance for each open database of the process. It closes with ``close()``, or when nobody holds it or a
 /// revision or blob of it.
 public final class Database: Sendable {
+    // The first, so that it is let go of first: the manager may hold the directory.
+    let storage: Storage
+
     /// The database's name.
     public let name: String
 
     /// The manager that opened the database.
     public let manager: Manager
-
-    let storage: Storage
 
     init(name: String, manager: Manager, storage: Storage) {
         self.name = name
@@ -123,6 +124,9 @@ public final class Database: Sendable {
     /// Reads inside see what it has saved so far; other threads do not, until it has returned. Many saves in one
     /// transaction are much faster than many transactions, since each commit waits for the disk. Transactions nest: an
     /// inner one that throws takes back only its own changes. `body` runs on the calling thread.
+    ///
+    /// Since `body` may throw anything, a bare `catch` has an `any Error`, without a status: write
+    /// `catch let error as CofferError`.
     ///
     /// - Returns: what `body` returns.
     /// - Throws: what `body` throws; `readOnly` (403), `closed` (500), `busy` (503), `noSpace` (507).

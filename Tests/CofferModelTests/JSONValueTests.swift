@@ -38,6 +38,15 @@ import Testing
         #expect(values.map(\.doubleValue) == [3, 2.5, 1e300, nil, nil, nil])
     }
 
+    @Test("what is deep in a value is reached without question marks")
+    func nestedSubscripts() {
+        let object: JSONObject = ["a": ["b": [7, ["c": "x"]]]]
+        #expect(object["a"]["b"][0] == 7)
+        #expect(object["a"]["b"][1]["c"]?.stringValue == "x")
+        #expect(object["a"]["b"][2] == nil && object["a"]["b"][-1] == nil)
+        #expect(object["none"]["b"][0] == nil && object["a"][0] == nil)
+    }
+
     @Test("values sort as they do in a view")
     func order() {
         let values: [JSONValue] = [nil, false, true, -1, 0, 1.5, 2, 10, "", "B", "a", "ä", [], [1], [1, 2], [2], [:]]

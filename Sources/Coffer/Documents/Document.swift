@@ -45,6 +45,9 @@ public final class Document: Sendable {
     }
 
     /// One property of the current revision; nil when it has none of that name, or when there is no current revision.
+    ///
+    /// It is a ``JSONValue``, and so never `as? Int`: write `let age: Int? = try document["age"]`, or `try
+    /// document["age"]?.intValue`.
     public subscript(key: String) -> JSONValue? {
         get throws(CofferError) { try properties?[key] }
     }

@@ -45,7 +45,8 @@ public struct FeedOptions: Sendable {
 }
 
 extension Database {
-    /// The documents that were changed after a sequence, in the order of their last changes, each of them once.
+    /// The documents that were changed after a sequence, in the order of their last changes, each of them once. It ends with
+    /// the last; ``changes``, without parentheses, are the commits from here on, and wait for the next.
     ///
     /// Deleted documents are among them, purged ones and local ones are not. Goes on to what is committed while the rows are
     /// taken: a document that is changed meanwhile moves to its new place.

@@ -6,7 +6,10 @@ public import CofferSealing
 /// for try await revision in database.allDocuments() { … }      // in a task
 /// try database.allDocuments().forEach { revision in … }        // elsewhere
 /// let all = try database.allDocuments().all                    // if they are few
+/// let ids = try database.allDocuments().map(\.documentID)      // and filter, first, count
 /// ```
+///
+/// Reading may throw, so a plain `for row in rows` doesn't compile: write `for row in try rows.all`, or one of these.
 ///
 /// Each batch of some dozen rows is what was committed when it is read, and has been checked before its first row is
 /// handed out; while the rows are looked at nothing is kept open or locked, so that they may be changed meanwhile. Whoever
@@ -50,6 +53,24 @@ public struct Rows<Element: Sendable>: AsyncSequence, Sendable {
             while let batch = try rows.takeBatch() { if all.isEmpty { all = batch } else { all += batch } }
             return all
         }
+    }
+
+    /// What `transform` makes of each row, in their order. Unlike the `map` of sequences for tasks, at once.
+    ///
+    /// - Throws: what `transform` throws, which ends it; and as ``all``.
+    public func map<Value>(_ transform: (Element) throws -> Value) throws -> [Value] {
+        var values: [Value] = []
+        try forEach { values.append(try transform($0)) }
+        return values
+    }
+
+    /// The rows for which `isIncluded` is true, in their order. Unlike the `filter` of sequences for tasks, at once.
+    ///
+    /// - Throws: what `isIncluded` throws, which ends it; and as ``all``.
+    public func filter(_ isIncluded: (Element) throws -> Bool) throws -> [Element] {
+        var rows: [Element] = []
+        try forEach { if try isIncluded($0) { rows.append($0) } }
+        return rows
     }
 
     /// The first row; nil where there is none. Reads one batch.

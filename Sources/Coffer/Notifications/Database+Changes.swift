@@ -3,7 +3,8 @@ public import Dispatch
 extension Database {
     // MARK: Watching
 
-    /// The commits of this database from here on, one element each, in their order.
+    /// The commits of this database from here on, one element each, in their order. What was changed before is what
+    /// ``changes(since:options:)`` lists; what one commit changed is its ``DatabaseChanges/changes``.
     ///
     /// ```swift
     /// for await commit in database.changes {

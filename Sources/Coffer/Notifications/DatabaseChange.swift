@@ -63,7 +63,8 @@ public enum DatabaseChanges: Sendable, Equatable {
     /// that are told once more afterwards.
     case missed(since: Int)
 
-    /// The commit's changes; none where commits were missed.
+    /// The commit's changes, a document's revision each; none where commits were missed. Not ``Database/changes``, whose
+    /// elements these are.
     public var changes: [DatabaseChange] {
         if case .committed(let changes) = self { changes } else { [] }
     }
