@@ -91,6 +91,8 @@ extension Layering {
             // Texts that are compared without accents, or in whatever composition.
             "Sources/CofferModel/Queries/TextPattern.swift": ["Foundation"],
             "Sources/CofferModel/Values/Bytes.swift": ["Glibc", "Darwin"],
+            // What a view of SwiftUI follows.
+            "Sources/Coffer/LiveQueries/LiveRows.swift": ["Observation"],
         ]
     )
 
