@@ -15,7 +15,7 @@ extension CofferLog {
     ///
     /// - Parameters:
     ///   - level: messages that matter less are not made. Default: `info`. The loggers take all that are.
-    ///   - slowQueryThreshold: queries and views that take longer are told of. Default: 250 milliseconds.
+    ///   - slowQueryThreshold: queries and views that take longer than this are logged. Default: 250 milliseconds.
     public static func useSwiftLog(
         level: LogMessage.Level = .info, slowQueryThreshold: Duration = .milliseconds(250)
     ) {

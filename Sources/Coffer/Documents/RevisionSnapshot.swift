@@ -27,7 +27,7 @@ public struct RevisionSnapshot: Sendable, Hashable, Identifiable {
     /// The document's id.
     public var id: String { documentID }
 
-    /// One property; nil when there is none of that name.
+    /// The property of that name, or nil if it does not exist.
     public subscript(key: String) -> JSONValue? { properties[key] }
 }
 

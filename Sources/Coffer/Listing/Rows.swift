@@ -73,7 +73,7 @@ public struct Rows<Element: Sendable>: AsyncSequence, Sendable {
         return rows
     }
 
-    /// The first row; nil where there is none. Reads one batch.
+    /// The first row, or nil if there are no rows. Reads one batch.
     ///
     /// - Throws: as ``all``.
     public var first: Element? {

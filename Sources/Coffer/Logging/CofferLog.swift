@@ -19,7 +19,7 @@ public enum CofferLog {
     ///
     /// - Parameters:
     ///   - level: messages that matter less are not made. Default: `info`.
-    ///   - slowQueryThreshold: queries and views that take longer to read and find are told of, as notices. Default: 250
+    ///   - slowQueryThreshold: queries and views that take longer than this are logged as notices. Default: 250
     ///     milliseconds.
     ///   - handler: what is done with a message.
     public static func setHandler(

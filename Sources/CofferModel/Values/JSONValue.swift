@@ -87,10 +87,10 @@ extension JSONValue {
         if case .number(let value) = self { value } else { nil }
     }
 
-    /// The number as an integer, or nil where the value is none, has a fraction, or is out of range.
+    /// The number as an integer, or nil if the value is not a number, has a fraction, or is out of range.
     public var intValue: Int? { Int(jsonValue: self) }
 
-    /// The number as a double, or nil where the value is none.
+    /// The number as a double, or nil if the value is not a number.
     public var doubleValue: Double? { Double(jsonValue: self) }
 
     /// The string, or nil where the value is none.
