@@ -159,9 +159,13 @@ struct CrashTests {
         let others = WorkBesideProcess { [stores, journal] in
             let line = try #require(journal.waitForLine())
             let holder = try #require(Int32(line))
-            defer { kill(holder, SIGKILL) }
-            for isReadOnly in [false, true] {
-                try Self.checkOthersAreBusy(stores, isReadOnly: isReadOnly)
+            do {
+                for isReadOnly in [false, true] {
+                    try Self.checkOthersAreBusy(stores, isReadOnly: isReadOnly)
+                }
+            } catch {
+                kill(holder, SIGKILL)
+                throw error
             }
             #expect(stores.manager.databaseExists(named: "db"))
             Thread {

@@ -14,8 +14,19 @@ final class QueryClock: Sendable {
     private let details: [String: String]
     private let reading = Lock(Reading())
 
+    /// Reads batches by the clock, where somebody wants to know what they take.
+    ///
+    /// - Parameter read: gives the next batch at each call.
+    static func timed<Row>(
+        _ subject: String, _ event: String, _ details: @autoclosure () -> [String: String],
+        _ read: @escaping () throws(CofferError) -> [Row]
+    ) -> () throws(CofferError) -> [Row] {
+        guard let clock = QueryClock(subject, event, details()) else { return read }
+        return { () throws(CofferError) in try clock.measure(read) }
+    }
+
     /// - Returns: nil where nobody wants to know.
-    init?(_ subject: String, _ event: String, _ details: @autoclosure () -> [String: String]) {
+    private init?(_ subject: String, _ event: String, _ details: @autoclosure () -> [String: String]) {
         guard CofferLog.isTold(.notice) else { return nil }
         self.subject = subject
         self.event = event
@@ -32,7 +43,7 @@ final class QueryClock: Sendable {
     }
 
     /// Counts what reading a batch takes, and its rows.
-    func measure<Row>(_ read: () throws(CofferError) -> [Row]) throws(CofferError) -> [Row] {
+    private func measure<Row>(_ read: () throws(CofferError) -> [Row]) throws(CofferError) -> [Row] {
         let start = ContinuousClock.now
         var rowCount = 0
         defer {

@@ -26,10 +26,8 @@ extension Database {
                 planned = try self.planned(query)
             }
             var reader = try QueryReader(self, query, planned)
-            let clock = QueryClock(storage.subject, "a query was slow", planned.plan.logDetails)
-            return { () throws(CofferError) in
-                guard let clock else { return try reader.nextBatch() }
-                return try clock.measure { () throws(CofferError) in try reader.nextBatch() }
+            return QueryClock.timed(storage.subject, "a query was slow", planned.plan.logDetails) {
+                () throws(CofferError) in try reader.nextBatch()
             }
         }
     }

@@ -18,10 +18,8 @@ extension DatabaseView {
             try prepare(options)
         } batches: { [self] () throws(CofferError) in
             var reader = try ViewReader(self, options)
-            let clock = QueryClock(database.storage.subject, "a view was slow", [:])
-            return { () throws(CofferError) in
-                guard let clock else { return try reader.nextBatch() }
-                return try clock.measure { () throws(CofferError) in try reader.nextBatch() }
+            return QueryClock.timed(database.storage.subject, "a view was slow", [:]) { () throws(CofferError) in
+                try reader.nextBatch()
             }
         }
     }
@@ -38,10 +36,8 @@ extension DatabaseView {
             try prepare(options)
         } batches: { [self] () throws(CofferError) in
             var reader = try GroupReader(self, options, try reduction())
-            let clock = QueryClock(database.storage.subject, "a reduction was slow", [:])
-            return { () throws(CofferError) in
-                guard let clock else { return try reader.nextBatch() }
-                return try clock.measure { () throws(CofferError) in try reader.nextBatch() }
+            return QueryClock.timed(database.storage.subject, "a reduction was slow", [:]) { () throws(CofferError) in
+                try reader.nextBatch()
             }
         }
     }
