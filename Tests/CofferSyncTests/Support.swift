@@ -32,13 +32,13 @@ final class TestServer: HTTPTransport {
     let service: Service
 
     init(
-        _ change: (inout ListenerOptions) -> Void = { _ in },
+        _ change: (inout ListenerOptions) -> Void = { _ in }, makeTransport: TransportMaker? = nil,
         now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
     ) {
         var options = ListenerOptions(access: .unauthenticatedLoopback)
         options.encryptionKey = { _ in TestServer.key }
         change(&options)
-        service = Service(stores.manager, options, now: now)
+        service = Service(stores.manager, options, makeTransport: makeTransport, now: now)
     }
 
     func send(_ request: HTTPRequest) async throws -> HTTPResponse { await service.respond(to: request) }

@@ -27,16 +27,17 @@ extension Database {
     ///   - properties: with `_id`, `_rev` or `_revisions`, as CouchDB gives them.
     ///   - attachments: contents by the names of attachments. They are known to have the MD5 that is said of them.
     ///   - contents: of blobs.
+    ///   - source: the database that a pull brings it from; nil where a peer sent it by itself.
     @discardableResult
     package func putExistingRevision(
-        _ properties: JSONObject, attachments: [ByteKey: Blob], contents: [Blob]
+        _ properties: JSONObject, attachments: [ByteKey: Blob], contents: [Blob], from source: String?
     ) throws(CofferError) -> ExistingRevisionResult {
         let id = properties["_id"]?.stringValue
         do throws(CofferError) {
             let staged = try StagedContent.stage(properties.blobs + contents, in: storage)
             return try ExistingRevision(
                 try DocumentBody(properties, isForeign: true), in: self, withID: id, history: nil,
-                contents: attachments, areContentsChecked: true, staged: staged
+                contents: attachments, areContentsChecked: true, staged: staged, source: source
             ).put()
         } catch {
             throw id.map { error.about(document(withID: $0).subject) } ?? error

@@ -27,6 +27,8 @@ struct ExistingRevision: Sendable {
     let content: RevisionContent
     /// Contents that it brings.
     let staged: [StagedContent]
+    /// The database that a pull brings it from.
+    let source: String?
 
     /// - Parameters:
     ///   - parsed: what the other database says.
@@ -35,17 +37,19 @@ struct ExistingRevision: Sendable {
     ///   - contents: of attachments, by name.
     ///   - areContentsChecked: whether `contents` are known to have the digests that `parsed` says.
     ///   - staged: of blobs.
+    ///   - source: the database that a pull brings it from. Default: nil, no pull does.
     /// - Throws: `invalidDocumentID`, `invalidJSON`, `invalidArgument`, `invalidAttachment` (400).
     init(
         _ parsed: DocumentBody, in database: Database, withID id: String?, history ids: [RevisionID]?,
         isDeletion: Bool = false, contents: [ByteKey: Blob], areContentsChecked: Bool = false,
-        staged blobs: [StagedContent] = []
+        staged blobs: [StagedContent] = [], source: String? = nil
     ) throws(CofferError) {
         guard let id = id ?? parsed.id else {
             throw CofferError(.invalidArgument, "a revision that does not say which document it is of")
         }
         document = database.document(withID: id)
         documentID = try document.checkedID
+        self.source = source
         let subject = document.subject
         do throws(CofferError) {
             try document.checkID(parsed)
@@ -137,7 +141,7 @@ extension Writer {
         try useContents(content, by: stored.sequence)
         noteSaved(
             stored.id, stored.sequence, isDeletion: stored.isDeletion, of: document, before: row?.flags, after: after,
-            isFromPeer: true)
+            isFromPeer: true, source: existing.source)
         return (stored, wasKnown: false, isCurrent: after.winner == stored.sequence, isBranch: isBranch)
     }
 

@@ -25,12 +25,17 @@ public struct DatabaseChange: Sendable {
     /// Whether the revision came from a peer, and not from a save in this process.
     public let isFromPeer: Bool
 
+    /// The database that a pull brought the revision from: the replication's `remoteURL`, without name and password. Nil for
+    /// revisions that were saved here, that a peer sent by itself, or that `putExistingRevision` was given.
+    public let source: String?
+
     /// Whether the document was purged: it is gone as if it had never been there, and no peer will learn of it.
     public var isPurge: Bool { revisionID == nil }
 
     init(
         documentID: String, revisionID: RevisionID?, sequence: Int64, isDeletion: Bool = false,
-        isCurrentRevision: Bool = false, isInConflict: Bool = false, isFromPeer: Bool = false
+        isCurrentRevision: Bool = false, isInConflict: Bool = false, isFromPeer: Bool = false,
+        source: String? = nil
     ) {
         self.documentID = documentID
         self.revisionID = revisionID
@@ -39,6 +44,7 @@ public struct DatabaseChange: Sendable {
         self.isCurrentRevision = isCurrentRevision
         self.isInConflict = isInConflict
         self.isFromPeer = isFromPeer
+        self.source = source
     }
 }
 
@@ -48,7 +54,7 @@ extension DatabaseChange: Equatable {
         left.documentID.utf8.elementsEqual(right.documentID.utf8) && left.revisionID == right.revisionID
             && left.sequence == right.sequence && left.isDeletion == right.isDeletion
             && left.isCurrentRevision == right.isCurrentRevision && left.isInConflict == right.isInConflict
-            && left.isFromPeer == right.isFromPeer
+            && left.isFromPeer == right.isFromPeer && left.source == right.source
     }
 }
 

@@ -6,15 +6,16 @@ extension Writer {
     /// - Parameters:
     ///   - before: the flags that the document had; nil when it is new.
     ///   - after: what the document's row says with the revision.
+    ///   - source: the database that a pull brought it from.
     func noteSaved(
         _ revisionID: RevisionID, _ sequence: Int64, isDeletion: Bool, of document: DocumentID,
-        before: DocumentFlags?, after: DocumentRow, isFromPeer: Bool = false
+        before: DocumentFlags?, after: DocumentRow, isFromPeer: Bool = false, source: String? = nil
     ) {
         state.changes.note(
             DatabaseChange(
                 documentID: document.text, revisionID: revisionID, sequence: sequence, isDeletion: isDeletion,
                 isCurrentRevision: after.winner == sequence, isInConflict: after.flags.contains(.isInConflict),
-                isFromPeer: isFromPeer),
+                isFromPeer: isFromPeer, source: source),
             documentDelta: after.flags.documentCount - (before?.documentCount ?? 0),
             // A revision that was there before counts now: another one was purged.
             isPurge: sequence != state.lastSequence)

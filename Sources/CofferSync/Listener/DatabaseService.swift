@@ -36,7 +36,7 @@ struct DatabaseService {
             return try .json(201, ["ok": true, "instance_start_time": "0"])
         case "_compact":
             try request.expect("POST")
-            service.compact(database)
+            service.tasks.compact(database)
             return try .json(202, ["ok": true])
         case "_purge": return try await purge(request)
         case "_local":
@@ -60,7 +60,7 @@ struct DatabaseService {
         var info: JSONObject = ["db_name": .string(database.name), "instance_start_time": "0"]
         info["doc_count"] = .number(JSONNumber(Int64(try database.documentCount)))
         info["update_seq"] = .number(JSONNumber(Int64(try database.lastSequenceNumber)))
-        info["compact_running"] = .bool(service.isCompacting(database))
+        info["compact_running"] = .bool(service.tasks.isCompacting(database))
         info["uuid"] = try database.uuid.map { .string($0.uuidString) }
         return try .json(200, .object(info))
     }

@@ -36,6 +36,8 @@ enum ServerFailure {
             return (status, name(of: status), error.detail)
         case let error as CofferError:
             return (status(of: error), name(of: status(of: error)), error.detail ?? error.code.description)
+        case let error as ReplicationFailure:
+            return (error.status, name(of: error.status), error.reason)
         case is TooManyAttempts:
             return (429, name(of: 429), "too many wrong passwords")
         case is CancellationError:

@@ -37,7 +37,11 @@ public final class Listener: Sendable {
                 throw SyncError(400, "an empty name or password, or none at all")
             }
         }
-        let service = Service(manager, options)
+        let service = Service(
+            manager, options,
+            makeTransport: { (remote, options) throws(SyncError) in
+                try NetworkTransport.maker(remote.origin, options)
+            })
         self.service = service
         host = options.host
         scheme = options.tls == nil ? "http" : "https"
@@ -66,13 +70,14 @@ public final class Listener: Sendable {
         return url
     }
 
-    /// Takes no new requests, waits for those under way, and closes the databases that nobody else holds. Feeds end at once.
+    /// Takes no new requests, waits for those under way, and closes the databases that nobody else holds. Feeds end at once;
+    /// compactions and replications that were asked for are broken off, and keep what they have done.
     ///
     /// - Parameter grace: after that time requests are broken off. Default: 10 seconds.
     public func stop(grace: Duration = .seconds(10)) async {
         service.stop()
         await server.stop(grace: grace)
-        await service.endCompactions()
+        await service.endTasks()
         service.releaseDatabases()
     }
 }

@@ -58,6 +58,12 @@ public struct ListenerOptions: Sendable {
     /// One that the app has open for writing stays as it is. It can't be opened for writing, a 503, once the listener has it.
     public var isReadOnly = false
 
+    /// How `_replicate` goes about replications that clients ask for. Default: nil, there are none, and `_replicate` is a 403.
+    ///
+    /// Whoever has a password can then have this process connect to any address that it reaches, the machine's own included,
+    /// and send there what its databases hold. What a request says, such as `continuous`, goes before these options.
+    public var replications: ReplicationOptions?
+
     /// Bodies that are JSON may have at most that many bytes, unpacked; more is a 413. Default: 64 MiB, as many as a document may
     /// have. Nor may they have more than 1,048,576 values, or 100,000 documents, keys or revisions in a list.
     public var documentByteLimit = 64 << 20

@@ -12,23 +12,27 @@ package final class Service: Sendable {
     let attempts = Lock(PasswordAttempts())
     package let memory: MemoryBudget
     let now: @Sendable () -> ContinuousClock.Instant
+    let tasks = BackgroundTasks()
+    /// Nil where nothing leads out of here.
+    let makeTransport: TransportMaker?
     private let state = Lock(State())
 
     private struct State {
         /// Those that were asked for, open until the service stops.
         var databases: [String: Database] = [:]
-        /// Compactions under way.
-        var compactions: [String: Task<Void, Never>] = [:]
         var isStopping = false
     }
 
-    /// - Parameter now: what time it is, for passwords.
+    /// - Parameters:
+    ///   - makeTransport: leads to the servers that `_replicate` names. Default: nil, nothing does.
+    ///   - now: what time it is, for passwords.
     package init(
-        _ manager: Manager, _ options: ListenerOptions,
+        _ manager: Manager, _ options: ListenerOptions, makeTransport: TransportMaker? = nil,
         now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
     ) {
         self.manager = manager
         self.now = now
+        self.makeTransport = makeTransport
         self.options = options
         memory = MemoryBudget(byteLimit: options.memoryByteLimit)
     }
@@ -39,12 +43,8 @@ package final class Service: Sendable {
         sessions.endAll()
     }
 
-    /// Ends compactions under way. What they have done stays.
-    package func endCompactions() async {
-        let compactions = state.withLock { Array($0.compactions.values) }
-        for compaction in compactions { compaction.cancel() }
-        for compaction in compactions { await compaction.value }
-    }
+    /// Ends compactions and replications under way. What they have done stays.
+    package func endTasks() async { await tasks.end() }
 
     // A database is let go of outside the lock: it may close here, which takes time, and what it held may end with it.
 
@@ -109,8 +109,9 @@ package final class Service: Sendable {
         }
     }
 
-    /// Refuses a request that names two hosts (RFC 9112 section 3.2), and what a page of the web sends behind its reader's back: to a name that leads here (Host), or from another origin
-    /// (Origin, RFC 6454 section 7), with passwords that a browser remembers or none.
+    /// Refuses a request that names two hosts (RFC 9112 section 3.2), and what a page of the web sends behind its reader's
+    /// back: to a name that leads here (Host), or from another origin (Origin, RFC 6454 section 7), with passwords that a
+    /// browser remembers or none.
     ///
     /// - Throws: ``SyncError`` 400 and 403.
     private func checkSender(_ request: HTTPRequest) throws(SyncError) {
@@ -137,6 +138,8 @@ package final class Service: Sendable {
             return try .json(200, .array(try manager.allDatabaseNames.map { .string($0) }))
         }
         if name == "_uuids" { return try uuids(request, target) }
+        if name == "_active_tasks" { return try activeTasks(request) }
+        if name == "_replicate" { return try await replicate(request) }
         if target.path.count == 1 {
             switch request.method {
             case "PUT": return try await create(name)
@@ -166,7 +169,7 @@ package final class Service: Sendable {
 
     // MARK: Databases
 
-    private func open(_ name: String) async throws -> Database {
+    func open(_ name: String) async throws -> Database {
         if let database = state.withLock({ $0.databases[name] }) { return database }
         var openOptions = openOptions(name)
         openOptions.readOnly = options.isReadOnly
@@ -187,7 +190,7 @@ package final class Service: Sendable {
         return openOptions
     }
 
-    private func create(_ name: String) async throws -> HTTPResponse {
+    func create(_ name: String) async throws -> HTTPResponse {
         guard !manager.databaseExists(named: name) else { throw SyncError(412, "the database exists") }
         var openOptions = openOptions(name)
         openOptions.create = true
@@ -202,19 +205,6 @@ package final class Service: Sendable {
         try await database.delete()
         return try .json(200, ["ok": true])
     }
-
-    /// Begins a compaction, unless one is under way. What it can't do now, a later one does.
-    func compact(_ database: Database) {
-        state.withLock { state in
-            guard state.compactions[database.name] == nil, !state.isStopping else { return }
-            state.compactions[database.name] = Task {
-                _ = try? await database.compact()
-                self.state.withLock { $0.compactions[database.name] = nil }
-            }
-        }
-    }
-
-    func isCompacting(_ database: Database) -> Bool { state.withLock { $0.compactions[database.name] != nil } }
 
     /// Forgets a database that somebody else has closed, so that the next request opens it again.
     func forget(_ database: Database) {

@@ -80,12 +80,14 @@ struct PullRun {
 
     private func save(_ prepared: [PreparedRevision]) async throws {
         guard !prepared.isEmpty else { return }
-        let (database, handler) = (database, options.conflictHandler)
-        let failures = try await database.inTransaction { () throws -> [DocumentFailure] in
+        let (database, handler, source) = (database, options.conflictHandler, remote.url.text)
+        let (writtenCount, failures) = try await database.inTransaction { () throws -> (Int, [DocumentFailure]) in
+            var writtenCount = 0
             var failures: [DocumentFailure] = []
             for one in prepared {
                 do {
-                    let saved = try one.revision.save(in: database, contents: one.contents)
+                    let saved = try one.revision.save(in: database, contents: one.contents, from: source)
+                    if !saved.wasKnown { writtenCount += 1 }
                     if let handler { try saved.resolveConflicts(handler) }
                 } catch let error as CofferError where error.status >= 500 {
                     throw error
@@ -96,8 +98,9 @@ struct PullRun {
                             isTriedAgain: false))
                 }
             }
-            return failures
+            return (writtenCount, failures)
         }
+        monitor.change { $0.writtenCount += writtenCount }
         for failure in failures { monitor.fail(failure) }
     }
 

@@ -132,7 +132,9 @@ struct PushRun {
         _ entries: ArraySlice<OutgoingDocument>, _ answer: () async throws -> [BulkFailure]
     ) async throws {
         do {
-            for failure in try await answer() {
+            let failures = try await answer()
+            monitor.change { $0.writtenCount += max(0, entries.count - failures.count) }
+            for failure in failures {
                 let revision = failure.revision ?? entries.first { $0.id == failure.id }?.revision
                 try note(failure.error, failure.id, revision, mayPass: failure.error.mayPass)
             }
@@ -159,6 +161,7 @@ struct PushRun {
         let (id, revisionID) = (revision.revision.documentID, revision.revision.revisionID)
         do {
             try await send(revision, history, known: known)
+            monitor.change { $0.writtenCount += 1 }
         } catch let error as SyncError {
             let mayPass = error.mayPass || error.status == 401 || Self.isForWantOfContents(error, revision)
             try note(error, id, revisionID, mayPass: mayPass)

@@ -169,7 +169,8 @@ public final class Replication: Sendable {
         }
     }
 
-    private func checkpointID() throws -> String {
+    /// What its checkpoints are called, here and there.
+    func checkpointID() throws -> String {
         guard let uuid = try database.uuid else {
             throw SyncError(400, "a backup that is open for reading only is nobody to replicate with")
         }

@@ -27,6 +27,9 @@ public struct ReplicationStatus: Sendable {
     /// How many documents were refused, by either side.
     public internal(set) var failedCount = 0
 
+    /// How many revisions were brought to where they were missing.
+    var writtenCount = 0
+
     /// What went wrong last, but for single documents: a ``SyncError`` or a `CofferError`. Nil once it goes on.
     public internal(set) var error: (any Error)?
 }

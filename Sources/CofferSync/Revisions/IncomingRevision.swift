@@ -133,10 +133,14 @@ package struct IncomingRevision: Sendable {
     /// One that is refused has changed nothing, so that among many it needs no nested transaction, which would have each page
     /// that it changes encrypted once more.
     ///
-    /// - Parameter brought: contents by the names of their attachments. Those that are neither here nor brought are awaited.
+    /// - Parameters:
+    ///   - brought: contents by the names of their attachments. Those that are neither here nor brought are awaited.
+    ///   - source: the database that a pull brings it from. Default: nil, a peer sent it by itself.
     /// - Throws: as `putExistingRevision`; ``SyncError`` 502 where a content is not the blob that it should be.
     @discardableResult
-    package func save(in database: Database, contents brought: [ByteKey: Blob]) throws -> ExistingRevisionResult {
+    package func save(
+        in database: Database, contents brought: [ByteKey: Blob], from source: String? = nil
+    ) throws -> ExistingRevisionResult {
         var json = properties
         var attachments = attachments
         var names: [ByteKey: Blob] = [:]
@@ -183,7 +187,7 @@ package struct IncomingRevision: Sendable {
             attachments[content.name] = .object(entry)
         }
         if !attachments.isEmpty { json["_attachments"] = .object(attachments) }
-        return try database.putExistingRevision(json, attachments: names, contents: blobs)
+        return try database.putExistingRevision(json, attachments: names, contents: blobs, from: source)
     }
 
     private var subject: String { "document \(id)" }

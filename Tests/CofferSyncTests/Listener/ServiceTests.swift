@@ -200,7 +200,7 @@ import Testing
         }
         #expect(try await server.call("GET", "/db/conf").json["_rev"] == "2-b")
         #expect(try await server.call("POST", "/db/_compact").status == 202)
-        await server.service.endCompactions()
+        await server.service.endTasks()
         #expect(try await server.call("GET", "/db").json["compact_running"] == false)
         #expect(try await server.call("GET", "/db/_compact").status == 405)
     }

@@ -308,4 +308,22 @@ import Testing
         try await other.run()
         #expect(try peers.server.database("other").documentIDs() == ["a"])
     }
+
+    @Test("a change says which database a pull brought it from, and nothing of others") func source() async throws {
+        let peers = try Peers()
+        let database = try peers.database()
+        try peers.remote.write("theirs", [:])
+        let changes = database.changes
+        let pull = try peers.replication(.pull, database, url: "http://robin:s3cret@server/db")
+        try await pull.run()
+        try database.write("ours", [:])
+        try await database.putExistingRevision(["_id": "given", "_rev": "1-a"], withID: "given")
+        var sources: [String: String?] = [:]
+        for await commit in changes {
+            for change in commit.changes { sources[change.documentID] = change.source }
+            if sources.count == 3 { break }
+        }
+        #expect(sources == ["theirs": "http://server/db", "ours": nil, "given": nil])
+        #expect(pull.remoteURL == "http://server/db")
+    }
 }
