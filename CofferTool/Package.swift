@@ -24,6 +24,8 @@ let package = Package(
         // SwiftLog too, as the library's own tests have it: what the two packages share is compiled once then.
         .package(name: "coffer", path: "..", traits: ["Sync", "SwiftLog"]),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        // Built for what syncs, in any case.
+        .package(url: "https://github.com/apple/swift-crypto", from: "4.0.0"),
     ],
     targets: [
         .executableTarget(
@@ -33,6 +35,7 @@ let package = Package(
                 .product(name: "CofferSync", package: "coffer"),
                 .product(name: "CofferTesting", package: "coffer"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "Crypto", package: "swift-crypto"),
             ],
             swiftSettings: strict
         ),

@@ -31,7 +31,7 @@ struct CofferCommand: ParsableCommand {
             CreateCommand.self, PutCommand.self, GetCommand.self, ListCommand.self, RemoveCommand.self,
             AttachCommand.self, CatCommand.self, ImportCommand.self, ExportCommand.self, InfoCommand.self,
             LogCommand.self, ChangesCommand.self, QueryCommand.self, IndexCommand.self, KeyCommand.self,
-            RekeyCommand.self, RotateCommand.self, RotatePartCommand.self,
+            RekeyCommand.self, RotateCommand.self, RotatePartCommand.self, ReceiptsCommand.self,
             EncryptCommand.self, DecryptCommand.self, CompactCommand.self, BackupCommand.self, CheckCommand.self,
             SalvageCommand.self, LeakCheckCommand.self, DoctorCommand.self, PullCommand.self, PushCommand.self,
             ServeCommand.self,

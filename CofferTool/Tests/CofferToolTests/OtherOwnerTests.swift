@@ -236,6 +236,20 @@ struct OtherOwnerTests {
         try expectOwners()
     }
 
+    @Test("of several users have their receipts in one file, which stays root's")
+    func receipts() throws {
+        try makeStores()
+        let outcome = try rotate("--receipts", "receipts", "--jobs", "2")
+        #expect(outcome.status == 0, "\(outcome.errors)")
+        let verified = try coffer(["receipts", "verify", "receipts", "--json"])
+        #expect(verified.status == 0, "\(verified.errors)")
+        #expect(try verified.objects.first?["rotated"] as? Int == 4 && verified.objects.first?["lines"] as? Int == 10)
+        #expect(try owners("receipts") == [0])
+        let again = try rotate("--receipts", "receipts", "--resume")
+        #expect(again.lines.dropLast().last == "4 stores: 1 rotated before, 3 done in an earlier run")
+        try expectOwners()
+    }
+
     @Test("of several users: the first that fails ends it, unless it shall go on")
     func failed() throws {
         try makeStores()

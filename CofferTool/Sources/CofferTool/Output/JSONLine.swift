@@ -25,6 +25,12 @@ struct JSONLine {
         text += Self.quoted(key) + ":" + json
     }
 
+    /// Adds members that stand in another line.
+    mutating func add(members: String) {
+        if !text.isEmpty, !members.isEmpty { text += "," }
+        text += members
+    }
+
     /// `string` as a JSON string (RFC 8259 §7). Control characters are escaped, DEL and those above it among them, as
     /// terminals act on them.
     static func quoted(_ string: String) -> String {

@@ -18,6 +18,14 @@ struct PartedRotation: Sendable {
         let jobCount: Int
         let goesOn: Bool
         let isJSON: Bool
+        /// Whether the process says which store it is about to change, and waits for a byte before it does.
+        let announcesStores: Bool
+    }
+
+    /// A line of what the process says.
+    enum Message: Codable, Sendable {
+        case begins(StoreBeginning)
+        case report(RotationReport)
     }
 
     struct Key: Sendable {
@@ -26,7 +34,11 @@ struct PartedRotation: Sendable {
     }
 
     /// Does it, and hands out what the processes report as it comes. Cancelled, it ends with the stores under way.
-    func run(_ report: (RotationReport) throws -> Void) async throws -> RotationRun.Summary {
+    ///
+    /// - Parameter log: is told of each store before it is changed.
+    func run(
+        _ log: ReceiptLog?, _ report: (RotationReport) throws -> Void
+    ) async throws -> RotationRun.Summary {
         var summary = RotationRun.Summary(storeCount: parts.reduce(0) { $0 + $1.paths.count })
         for part in parts where !Task.isCancelled && (part.goesOn || summary.failures.isEmpty) {
             var rest = Set(part.paths)
@@ -37,7 +49,7 @@ struct PartedRotation: Sendable {
                 summary.add(result)
                 try report(result)
             }
-            let status = try await run(part, add)
+            let status = try await run(part, log, add)
             if status == ExitStatus.ok.rawValue { continue }
             // Whatever it ended with: it may have been told to before it noticed such things.
             if Self.isCancelled {
@@ -59,15 +71,24 @@ struct PartedRotation: Sendable {
     private static var isCancelled: Bool { Task.isCancelled || (try? Interruption.check()) == nil }
 
     /// - Returns: the status that the process ended with.
-    private func run(_ part: Part, _ report: (RotationReport) throws -> Void) async throws -> Int32 {
+    private func run(
+        _ part: Part, _ log: ReceiptLog?, _ report: (RotationReport) throws -> Void
+    ) async throws -> Int32 {
         let process = try ChildProcess([RotatePartCommand.name] + (part.isJSON ? ["--json"] : []))
         return try await withTaskCancellationHandler {
             do {
                 // One that ends before it has read all says why itself.
                 try? PartMessage.send(part, keys, to: process.input)
-                process.endInput()
                 let decoder = JSONDecoder()
-                try process.forEachLine { line in try report(decoder.decode(RotationReport.self, from: line)) }
+                try process.forEachLine { line in
+                    switch try decoder.decode(Message.self, from: line) {
+                    case .report(let result): try report(result)
+                    case .begins(let store):
+                        let mayChange = (try? log?.begin(store)) != nil
+                        try? PartMessage.answer(mayChange, to: process.input)
+                    }
+                }
+                process.endInput()
             } catch {
                 process.terminate()
                 // It may be waiting for room to write in, and would never end.
@@ -97,7 +118,22 @@ enum PartMessage {
                 try unsafe Console.write(key_, to: descriptor, named: channelName)
             }
         }
-        try write(Array(JSONEncoder().encode(part)), to: descriptor)
+        let rest = try Array(JSONEncoder().encode(part))
+        try write(bytes(of: rest.count) + rest, to: descriptor)
+    }
+
+    /// Says whether a store that was announced may be changed.
+    static func answer(_ mayChange: Bool, to descriptor: Int32) throws {
+        try write([mayChange ? 1 : 0], to: descriptor)
+    }
+
+    /// - Throws: where a store that was announced may not be changed.
+    static func receiveAnswer(from descriptor: Int32) throws {
+        guard try read(1, from: descriptor)[0] == 1 else {
+            throw Failure(
+                message: "its receipt can't be written, and it is as it was", code: "ioFailed", status: 500,
+                exit: .failed)
+        }
     }
 
     /// What was sent. There are at least the old key and the new one.
@@ -108,7 +144,7 @@ enum PartMessage {
             let secret = try read(number(from: descriptor), from: descriptor)
             keys.append(try key(secret, isPassword: isPassword))
         }
-        let rest = try InputFile.contents(of: descriptor, named: channelName)
+        let rest = try data(number(from: descriptor), from: descriptor)
         guard keys.count >= 2, let part = try? JSONDecoder().decode(PartedRotation.Part.self, from: rest) else {
             throw Failure.usage("this is for coffer rotate alone")
         }
@@ -129,6 +165,15 @@ enum PartMessage {
     private static func number(from descriptor: Int32) throws(Failure) -> Int {
         let bytes = try read(4, from: descriptor)
         return (0..<4).reduce(0) { $0 | Int(bytes[$1]) << (8 * $1) }
+    }
+
+    private static func data(_ count: Int, from descriptor: Int32) throws(Failure) -> Data {
+        var data = Data()
+        while data.count < count {
+            let piece = try read(min(count - data.count, SecretBytes.maximumByteCount), from: descriptor)
+            unsafe piece.withBytes { unsafe data.append(contentsOf: $0) }
+        }
+        return data
     }
 
     private static func read(_ count: Int, from descriptor: Int32) throws(Failure) -> SecretBytes {

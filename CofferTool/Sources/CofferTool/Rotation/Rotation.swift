@@ -1,4 +1,5 @@
 internal import Coffer
+internal import Foundation
 
 /// Changes the encryption key of stores, each as one transaction of its own.
 struct Rotation: Sendable {
@@ -8,6 +9,8 @@ struct Rotation: Sendable {
     let dropsOtherKeys: Bool
     /// Whether it is only looked at what would be done.
     let isRehearsal: Bool
+    /// Told of a store before it is changed. Where it throws, the store is not.
+    let willChange: @Sendable (StoreBeginning) throws -> Void
 
     /// Does it to one store, and says what came of it. A task that is cancelled leaves the store as it was.
     func run(_ path: String) async -> RotationReceipt {
@@ -16,11 +19,12 @@ struct Rotation: Sendable {
         var receipt = RotationReceipt(path: path, outcome: .due)
         do {
             let store = try StorePath(path)
-            let place = Place(manager: try Manager(directory: store.folder), name: store.databaseName)
+            let place = Place(
+                manager: try Manager(directory: store.folder), name: store.databaseName, path: store.path)
             let info = try place.manager.storeInfo(named: place.name)
             receipt.info = info
             guard info.isEncrypted else { throw Failure.notEncrypted }
-            receipt.outcome = try await rotate(place)
+            (receipt.outcome, receipt.databaseUUID) = try await rotate(place)
             // Somebody may have changed it since.
             if case .wasRotated = receipt.outcome, let info = try? place.manager.storeInfo(named: place.name) {
                 receipt.info = info
@@ -48,6 +52,7 @@ struct Rotation: Sendable {
     private struct Place {
         let manager: Manager
         let name: String
+        let path: String
 
         func open(_ key: SymmetricKey, readOnly: Bool) async throws -> Database {
             var options = DatabaseOptions()
@@ -58,7 +63,7 @@ struct Rotation: Sendable {
         }
     }
 
-    private func rotate(_ place: Place) async throws -> RotationReceipt.Outcome {
+    private func rotate(_ place: Place) async throws -> (RotationReceipt.Outcome, UUID?) {
         let database: Database
         do {
             database = try await place.open(oldKey, readOnly: isRehearsal)
@@ -76,11 +81,11 @@ struct Rotation: Sendable {
     /// becomes of the closing.
     private func closing(
         _ database: Database, _ body: () async throws -> RotationReceipt.Outcome
-    ) async throws -> RotationReceipt.Outcome {
+    ) async throws -> (RotationReceipt.Outcome, UUID?) {
         do {
-            let outcome = try await body()
+            let (outcome, uuid) = (try await body(), try? database.uuid)
             try? await database.close()
-            return outcome
+            return (outcome, uuid)
         } catch {
             try? await database.close()
             throw error
@@ -105,6 +110,11 @@ struct Rotation: Sendable {
         // A new key that opens the store already, beside the old one, is none of those that would be dropped.
         if try database.keys.count > 1 + kept.count, try await opened(place, by: newKey) != nil { kept.append(newKey) }
         guard isRehearsal else {
+            let info = try place.manager.storeInfo(named: place.name)
+            try willChange(
+                StoreBeginning(
+                    path: place.path, uuid: info.storeUUID.uuidString.lowercased(),
+                    databaseUUID: (try? database.uuid)?.uuidString.lowercased(), generation: info.generation))
             return .rotated(
                 try await database.changeEncryptionKey(
                     to: newKey, keeping: kept, droppingOtherKeys: dropsOtherKeys))

@@ -35,6 +35,8 @@ struct RotationReceipt: Sendable {
     /// What the store said of itself before; nil where it could not be read.
     var info: StoreInfo?
     var outcome: Outcome
+    /// The database's own UUID, which tells copies of a store apart; nil where no key opened it.
+    var databaseUUID: UUID?
     /// How long all of it took.
     var duration = Duration.zero
 
@@ -86,9 +88,34 @@ struct RotationReceipt: Sendable {
 
     var json: String {
         var line = JSONLine(type: "receipt")
+        addMembers(to: &line, path: path)
+        return line.finished
+    }
+
+    /// What stands in a file of receipts.
+    var members: String {
+        var line = JSONLine()
+        addMembers(to: &line, path: Self.absolute(path))
+        return line.text
+    }
+
+    /// The store's place and UUID; nil where it could not be read.
+    var store: ReceiptStore? {
+        info.map { ReceiptStore(path: Self.absolute(path), uuid: $0.storeUUID.uuidString.lowercased()) }
+    }
+
+    /// The generation that the store has now.
+    var generation: Int? {
+        if case .rotated(let result) = outcome { result.newGeneration } else { info?.generation }
+    }
+
+    static func absolute(_ path: String) -> String { (try? StorePath(path))?.path ?? path }
+
+    private func addMembers(to line: inout JSONLine, path: String) {
         line.add("path", path)
         line.add("outcome", names.json)
         if let info { line.add("uuid", info.storeUUID.uuidString.lowercased()) }
+        if let databaseUUID { line.add("databaseUUID", databaseUUID.uuidString.lowercased()) }
         switch outcome {
         case .rotated(let result):
             result.add(to: &line)
@@ -107,6 +134,5 @@ struct RotationReceipt: Sendable {
             failure.add(to: &line)
         }
         line.add("milliseconds", milliseconds)
-        return line.finished
     }
 }

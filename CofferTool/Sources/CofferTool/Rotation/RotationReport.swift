@@ -13,12 +13,27 @@ struct RotationReport: Codable, Sendable {
     let failure: Failure?
     /// Whether the store has the new key, and something left of an old generation.
     let hasOldGeneration: Bool
+    /// What goes into a file of receipts: members of JSON.
+    let members: String
+    /// The store's place and UUID; nil where it could not be read.
+    let storePath: String?
+    let storeUUID: String?
+    /// The generation that the store has now.
+    let generation: Int?
+
+    var store: ReceiptStore? {
+        guard let storePath, let storeUUID else { return nil }
+        return ReceiptStore(path: storePath, uuid: storeUUID)
+    }
 
     init(_ receipt: RotationReceipt, isJSON: Bool) {
         path = receipt.path
         line = isJSON ? receipt.json : receipt.text
         failure = receipt.failure ?? receipt.oldGenerationLeft
         hasOldGeneration = receipt.oldGenerationLeft != nil
+        members = receipt.members
+        (storePath, storeUUID) = (receipt.store?.path, receipt.store?.uuid)
+        generation = receipt.generation
         kind =
             switch receipt.outcome {
             case .rotated: .rotated

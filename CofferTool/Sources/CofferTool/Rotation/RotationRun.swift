@@ -18,14 +18,18 @@ struct RotationRun: Sendable {
         /// Those that the new key opens and that are not as a rotation would leave them.
         var differingCount = 0
         var dueCount = 0
+        /// Those that an earlier run of the same rotation has dealt with: nobody asked them again.
+        var doneBeforeCount = 0
         var failures: [Failure] = []
         /// The stores that have the new key, and something left of an old generation.
         var leftCount = 0
         var isCancelled = false
+        /// The SHA-256 of the last line of the receipts; nil where none are kept.
+        var receipts: String?
 
         /// Those that nobody came to, after another one had failed or all of it was cancelled.
         var untriedCount: Int {
-            storeCount - rotatedCount - wasRotatedCount - differingCount - dueCount - failures.count
+            storeCount - rotatedCount - wasRotatedCount - differingCount - dueCount - failures.count - doneBeforeCount
         }
 
         mutating func add(_ report: RotationReport) {

@@ -1,3 +1,4 @@
+internal import Coffer
 internal import Foundation
 
 #if canImport(Glibc)
@@ -68,5 +69,23 @@ struct StoreList {
             let path = folder.hasSuffix("/") ? folder + name : folder + "/" + name
             if name.hasSuffix(".coffer") { add(path) } else { others.append(path) }
         }
+    }
+
+    /// Leaves out the stores that an earlier run of the same rotation has dealt with and nobody has changed since, but for one of
+    /// them, which comes first: it shows whether the new key is the same.
+    ///
+    /// - Returns: how many were left out.
+    mutating func leaveOut(settledIn log: ReceiptLog) -> Int {
+        let settled = paths.filter { path in
+            guard let store = try? StorePath(path), let manager = try? Manager(directory: store.folder),
+                let info = try? manager.storeInfo(named: store.databaseName)
+            else { return false }
+            let place = ReceiptStore(path: store.path, uuid: info.storeUUID.uuidString.lowercased())
+            return log.isSettled(place, at: info.generation)
+        }
+        guard let first = settled.first else { return 0 }
+        let leftOut = Set(settled)
+        paths = [first] + paths.filter { !leftOut.contains($0) }
+        return settled.count - 1
     }
 }

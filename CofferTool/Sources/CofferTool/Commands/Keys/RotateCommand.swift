@@ -18,6 +18,12 @@ struct RotateCommand: ParsableCommand {
             open it now and which ended, and that the old key was tried and refused. It ends with 3 when some stores are \
             under the new key and some failed, and with what was wrong with the first where none is. It also ends with 3 \
             when a store has the new key, but what was there under the old one could not be removed, and says where that is.
+
+            With --receipts a file keeps them: a line for each run, one before a store is changed, on the disk by then, and \
+            one with what became of it; each has the SHA-256 of the one before, and the last line's is printed. A run that \
+            was killed between a change and its receipt is completed by the next one with that file. --resume goes on with \
+            the last rotation there: only stores that it has not dealt with, or that were changed since, are asked, and one \
+            of the others, since nothing in the file says which key the new one was. coffer receipts verify checks the file.
             """
     )
 
@@ -52,41 +58,70 @@ struct RotateCommand: ParsableCommand {
     @Flag(help: "Try the keys and say what would be done, but change nothing.")
     var dryRun = false
 
+    @Option(
+        help: ArgumentHelp(
+            "Append what is done to this file, on the disk before a store is changed: see coffer receipts.",
+            valueName: "file"),
+        completion: .file())
+    var receipts: String?
+
+    @Flag(
+        help: "Go on with the last rotation in the file of receipts: stores that it has dealt with are not asked again."
+    )
+    var resume = false
+
+    @Option(help: ArgumentHelp("What the file of receipts says of this run. May be given again.", valueName: "text"))
+    var label: [String] = []
+
     @Flag(help: "Write one object of JSON per line, errors too.")
     var json = false
 
     func run() throws {
         let console = Console(isJSON: json)
         guard (1...64).contains(jobs) else { throw Failure.usage("--jobs is a number from 1 to 64") }
+        guard receipts != nil || (!resume && label.isEmpty) else {
+            throw Failure.usage("--resume and --label are for --receipts")
+        }
+        guard receipts == nil || !dryRun else { throw Failure.usage("--dry-run changes nothing, and has no receipts") }
         let (oldSource, keptSources) = try sources()
-        let list = try StoreList(stores)
+        var list = try StoreList(stores)
         for path in list.others { console.printNote("\(Console.printable(path)): passed over, not called NAME.coffer") }
         Interruption.watch()
-        let rotation = try rotation(oldSource, keptSources)
-        let summary: RotationRun.Summary
+        let log = try receipts.map { (path) throws(Failure) in
+            try ReceiptLog(path: path, resumes: resume, labels: label)
+        }
+        let doneBeforeCount = resume ? log.map { list.leaveOut(settledIn: $0) } ?? 0 : 0
+        let rotation = try rotation(oldSource, keptSources, log)
+        var summary: RotationRun.Summary
         let parts = Owner.parts(of: list.paths)
         let (storeCount, isJSON) = (list.paths.count, json)
         if parts.count == 1 {
             try parts[0].owner?.act()
             let run = RotationRun(
                 rotation: rotation, paths: list.paths, jobCount: jobs, goesOn: keepGoing, isJSON: json)
-            summary = try Interruptible.run { try await Self.showing(storeCount, isJSON, run.run) }
+            summary = try Interruptible.run { try await Self.showing(storeCount, isJSON, log, run.run) }
         } else {
             let keys =
                 try [(rotation.oldKey, oldSource), (rotation.newKey, newKey.source())]
                 + zip(rotation.keptKeys, keptSources)
             let run = PartedRotation(
-                parts: parts.map { part($0, $1) },
+                parts: parts.map { part($0, $1, announcesStores: log != nil) },
                 keys: keys.map { PartedRotation.Key(key: $0, isPassword: $1.encoding == .password) })
-            summary = try Interruptible.run { try await Self.showing(storeCount, isJSON, run.run) }
+            summary = try Interruptible.run {
+                try await Self.showing(storeCount, isJSON, log) { report in try await run.run(log, report) }
+            }
         }
+        summary.doneBeforeCount = doneBeforeCount
+        summary.storeCount += doneBeforeCount
+        try log?.end(summary)
+        summary.receipts = log?.last
         try report(summary, console)
     }
 
-    private func part(_ owner: Owner?, _ stores: [String]) -> PartedRotation.Part {
+    private func part(_ owner: Owner?, _ stores: [String], announcesStores: Bool) -> PartedRotation.Part {
         PartedRotation.Part(
             owner: owner, paths: stores, dropsOtherKeys: dropOtherKeys, isRehearsal: dryRun, jobCount: jobs,
-            goesOn: keepGoing, isJSON: json)
+            goesOn: keepGoing, isJSON: json, announcesStores: announcesStores)
     }
 
     private func sources() throws(Failure) -> (old: KeySource, kept: [KeySource]) {
@@ -103,7 +138,9 @@ struct RotateCommand: ParsableCommand {
         return (old, kept)
     }
 
-    private func rotation(_ old: KeySource, _ kept: [KeySource]) throws(Failure) -> Rotation {
+    private func rotation(
+        _ old: KeySource, _ kept: [KeySource], _ log: ReceiptLog?
+    ) throws(Failure) -> Rotation {
         let oldKey = try old.key(for: "Key of the stores")
         let keptKeys = try kept.map { (source) throws(Failure) in try source.key(for: "Another key of the stores") }
         let newKey = try newKey.key(for: "New key of the stores")
@@ -111,12 +148,14 @@ struct RotateCommand: ParsableCommand {
         guard newKey != oldKey else { throw Failure.usage("the new key is the old one") }
         guard !keptKeys.contains(oldKey) else { throw Failure.usage("the old key cannot be kept") }
         return Rotation(
-            oldKey: oldKey, newKey: newKey, keptKeys: keptKeys, dropsOtherKeys: dropOtherKeys, isRehearsal: dryRun)
+            oldKey: oldKey, newKey: newKey, keptKeys: keptKeys, dropsOtherKeys: dropOtherKeys, isRehearsal: dryRun
+        ) { store in try log?.begin(store) }
     }
 
     /// Writes each receipt at once, as the process may not live to the end.
     private static func showing(
-        _ total: Int, _ isJSON: Bool, _ run: ((RotationReport) throws -> Void) async throws -> RotationRun.Summary
+        _ total: Int, _ isJSON: Bool, _ log: ReceiptLog?,
+        _ run: ((RotationReport) throws -> Void) async throws -> RotationRun.Summary
     ) async throws -> RotationRun.Summary {
         let console = Console(isJSON: isJSON)
         var progress = ProgressLine()
@@ -125,6 +164,7 @@ struct RotateCommand: ParsableCommand {
         defer { progress.clear() }
         return try await run { report in
             progress.clear()
+            try log?.finish(report)
             try console.printResult(report.line)
             try console.flush()
             if let failure = report.failure { console.printFailure(failure) }
@@ -136,7 +176,8 @@ struct RotateCommand: ParsableCommand {
     private func report(_ summary: RotationRun.Summary, _ console: Console) throws(Failure) {
         try console.printResult(console.isJSON ? summary.json : summary.text)
         try console.flush()
-        let isPartlyDone = summary.untriedCount + summary.failures.count < summary.storeCount
+        let otherCount = summary.untriedCount + summary.failures.count + summary.doneBeforeCount
+        let isPartlyDone = otherCount < summary.storeCount
         guard !summary.isCancelled else {
             throw Failure(
                 message: "cancelled; each store is as it was or has the new key, and another run does the rest",
@@ -169,9 +210,10 @@ struct RotateCommand: ParsableCommand {
 }
 
 extension RotationRun.Summary {
-    private var counts: [(name: String, count: Int)] {
+    fileprivate var counts: [(name: String, count: Int)] {
         [
-            ("rotated", rotatedCount), ("alreadyRotated", wasRotatedCount), ("notAsAsked", differingCount),
+            ("rotated", rotatedCount), ("alreadyRotated", wasRotatedCount), ("doneBefore", doneBeforeCount),
+            ("notAsAsked", differingCount),
             ("due", dueCount), ("failed", failures.count), ("notTried", untriedCount),
             ("oldGenerationsLeft", leftCount),
         ]
@@ -179,19 +221,26 @@ extension RotationRun.Summary {
 
     fileprivate var text: String {
         let parts = [
-            (rotatedCount, "rotated"), (wasRotatedCount, "rotated before"), (differingCount, "not as asked"),
+            (rotatedCount, "rotated"), (wasRotatedCount, "rotated before"),
+            (doneBeforeCount, "done in an earlier run"), (differingCount, "not as asked"),
             (dueCount, "to be rotated"), (failures.count, "failed"), (untriedCount, "not tried"),
             (leftCount, "with an old generation left"),
         ]
         let words = parts.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
         return "\(storeCount) store\(storeCount == 1 ? "" : "s"): \(words.joined(separator: ", "))"
+            + (receipts.map { "\nreceipts end with \($0)" } ?? "")
     }
 
     fileprivate var json: String {
         var line = JSONLine(type: "summary")
+        add(to: &line)
+        if let receipts { line.add("receipts", receipts) }
+        return line.finished
+    }
+
+    func add(to line: inout JSONLine) {
         line.add("stores", storeCount)
         for (name, count) in counts { line.add(name, count) }
         line.add("cancelled", isCancelled)
-        return line.finished
     }
 }

@@ -16,16 +16,17 @@ struct RotatePartCommand: ParsableCommand {
         Interruption.watch()
         let (part, keys) = try PartMessage.receive(from: STDIN_FILENO)
         try part.owner?.act()
+        let channel = PartChannel()
         let rotation = Rotation(
             oldKey: keys[0], newKey: keys[1], keptKeys: Array(keys[2...]), dropsOtherKeys: part.dropsOtherKeys,
-            isRehearsal: part.isRehearsal)
+            isRehearsal: part.isRehearsal
+        ) { store in
+            if part.announcesStores { try channel.announce(store) }
+        }
         let run = RotationRun(
             rotation: rotation, paths: part.paths, jobCount: part.jobCount, goesOn: part.goesOn, isJSON: part.isJSON)
         let summary = try Interruptible.run {
-            let encoder = JSONEncoder()
-            return try await run.run { report in
-                try Console.write(Array(encoder.encode(report)) + [UInt8(ascii: "\n")], to: STDOUT_FILENO)
-            }
+            try await run.run { report in try channel.report(report) }
         }
         // What failed was reported, and is no failure of this process.
         if summary.isCancelled { ExitStatus.cancelled.endProcess() }

@@ -1,0 +1,71 @@
+internal import ArgumentParser
+internal import Foundation
+
+struct ReceiptsCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "receipts", abstract: "Look at what coffer rotate --receipts has written.",
+        subcommands: [ReceiptsVerifyCommand.self])
+
+    func run() throws { throw Failure.usage("there is no command", hint: "coffer receipts verify FILE") }
+}
+
+struct ReceiptsVerifyCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "verify",
+        abstract: "See whether a file of receipts is as it was written.",
+        discussion: """
+            Each line has the SHA-256 of the one before. What was changed, put in or cut out between two lines ends this with \
+            26, and the first line that does not follow is named. What was cut off at the end shows only where --last says \
+            what the last line's SHA-256 was: coffer rotate prints it, and so does this. A line that was not written to its \
+            end, by a process that was killed, ends it with 3; the next run takes it away. Stores that were begun, and of \
+            which nothing was written since, are named; the next run that meets them says what became of them.
+            """
+    )
+
+    @Argument(help: "The file.", completion: .file())
+    var file: String
+
+    @Option(help: ArgumentHelp("What the SHA-256 of one of its lines must be.", valueName: "hex"))
+    var last: String?
+
+    @Flag(help: "Write one object of JSON per line, errors too.")
+    var json = false
+
+    func run() throws {
+        let console = Console(isJSON: json)
+        if let last, last.count != 64 || !last.allSatisfy(\.isHexDigit) {
+            throw Failure.usage("--last is the SHA-256 of a line: 64 hexadecimal digits")
+        }
+        let receipts = try ReceiptFile(reading: file, expecting: last?.lowercased())
+        let history = receipts.history
+        let pending = history.pending.keys.map(\.path).sorted()
+        if json {
+            var line = JSONLine(type: "receipts")
+            line.add("lines", receipts.chain.count)
+            line.add("runs", history.runCount)
+            line.add("rotated", history.rotatedCount)
+            line.add("failed", history.failedCount)
+            line.add("begun", json: "[" + pending.map(JSONLine.quoted).joined(separator: ",") + "]")
+            line.add("last", receipts.chain.last)
+            try console.printResult(line.finished)
+        } else {
+            try console.printResult(
+                "\(receipts.chain.count) lines, runs: \(history.runCount), stores rotated: \(history.rotatedCount), "
+                    + "failed: \(history.failedCount), begun and not done: \(pending.count)")
+            for path in pending { try console.printResult("begun  \(Console.printable(path))") }
+            try console.printResult("last   \(receipts.chain.last)")
+        }
+        try console.flush()
+        guard receipts.isExpected else {
+            throw Failure(
+                message:
+                    "\(Console.printable(file)): it has no line with that SHA-256: something was cut off or changed",
+                code: "damaged", status: 500, exit: .damaged)
+        }
+        guard !receipts.hasCutLine else {
+            throw Failure(
+                message: "\(Console.printable(file)): its last line has no end", hint: "the next run takes it away",
+                code: "cutLine", status: 500, exit: .partlyDone)
+        }
+    }
+}

@@ -1,0 +1,34 @@
+internal import Foundation
+internal import Synchronization
+
+#if canImport(Glibc)
+internal import Glibc
+#else
+internal import Darwin
+#endif
+
+/// What a process that works as an owner says on its standard output, and is answered on its standard input. Safe from any
+/// thread.
+final class PartChannel: Sendable {
+    /// One message at a time, and with it the answer to it.
+    private let turn = Mutex(())
+
+    /// Says that a store is about to be changed, and waits until it may be.
+    ///
+    /// - Throws: where it may not, or nobody listens any more.
+    func announce(_ store: StoreBeginning) throws {
+        try turn.withLock { _ in
+            try Self.write(.begins(store))
+            try PartMessage.receiveAnswer(from: STDIN_FILENO)
+        }
+    }
+
+    /// Says what became of a store.
+    func report(_ report: RotationReport) throws {
+        try turn.withLock { _ in try Self.write(.report(report)) }
+    }
+
+    private static func write(_ message: PartedRotation.Message) throws {
+        try Console.write(Array(JSONEncoder().encode(message)) + [UInt8(ascii: "\n")], to: STDOUT_FILENO)
+    }
+}
