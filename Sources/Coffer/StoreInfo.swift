@@ -15,6 +15,12 @@ public struct StoreInfo: Sendable {
     public let sequence: Int
     /// The keys that open it, in the order of their slots. Empty when it is not encrypted.
     public let keySlots: [KeySlot]
+    /// When the data key was made that everything is encrypted under, at the latest: a change of the encryption key makes
+    /// another, adding and removing keys doesn't. Nil for a store that is not encrypted.
+    ///
+    /// That is when the first of its keys was added or its files were made, as far as the file system says, whichever came
+    /// first. Only where that key was replaced and the store was copied, too, the data key is older.
+    public let dataKeyCreated: Date?
 
     /// One key that opens a store, as far as that is known without it.
     public struct KeySlot: Sendable {
@@ -45,7 +51,8 @@ extension Manager {
     public func storeInfo(named name: String) throws(CofferError) -> StoreInfo {
         let name = try DatabaseName(name)
         do throws(CofferError) {
-            return StoreInfo(try Manifest.read(path: storePath(name)))
+            let path = storePath(name)
+            return StoreInfo(try Manifest.read(path: path), at: path)
         } catch {
             throw error.about(Self.subject(name))
         }
@@ -53,12 +60,14 @@ extension Manager {
 }
 
 extension StoreInfo {
-    init(_ manifest: Manifest) {
+    init(_ manifest: Manifest, at path: String) {
         isEncrypted = manifest.isEncrypted
         storeUUID = UUID(manifest.storeUUID.bytes)
         generation = Int(clamping: manifest.generation)
         sequence = Int(clamping: manifest.sequence)
         keySlots = manifest.slots.map(KeySlot.init)
+        let birth = manifest.generationBirthTime(inStoreAt: path).map { Date(timeIntervalSince1970: Double($0)) }
+        dataKeyCreated = isEncrypted ? (keySlots.map(\.created) + [birth].compactMap(\.self)).min() : nil
     }
 }
 

@@ -62,7 +62,7 @@ extension Manager {
         if unlocked.manifest.isEncrypted { try Library.load().requireEncryption() }
         return try withClosedDatabase(name) { (path) throws(CofferError) in
             do throws(CofferError) {
-                return StoreInfo(try restore(unlocked, inStoreAt: path, Self.subject(name)).manifest)
+                return StoreInfo(try restore(unlocked, inStoreAt: path, Self.subject(name)).manifest, at: path)
             } catch {
                 throw error.about(Self.subject(name))
             }

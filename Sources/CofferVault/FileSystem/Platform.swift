@@ -98,6 +98,21 @@ enum Platform {
         return free.overflow ? .max : Int(clamping: free.partialValue)
     }
 
+    /// When something was made, in seconds since 1970; nil where the file system doesn't say.
+    static func birthTime(of name: UnsafePointer<CChar>, in directory: Int32) -> Int64? {
+        #if canImport(Glibc)
+        var status = statx()
+        guard unsafe statx(directory, name, AT_SYMLINK_NOFOLLOW, UInt32(STATX_BTIME), &status) == 0,
+            status.stx_mask & UInt32(STATX_BTIME) != 0
+        else { return nil }
+        return status.stx_btime.tv_sec
+        #else
+        var status = stat()
+        guard unsafe fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) == 0 else { return nil }
+        return Int64(status.st_birthtimespec.tv_sec)
+        #endif
+    }
+
     /// Linux's syncfs reports what could not be written since 5.8, and only by what the file system itself notes: overlayfs
     /// and FUSE don't pass it up. macOS promises nothing of the kind.
     static func reportsFailedWrites(_ descriptor: Int32, path: String) throws(CofferError) -> Bool {

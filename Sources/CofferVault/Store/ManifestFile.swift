@@ -19,6 +19,15 @@ extension Manifest {
         return try read(in: location.openDirectory(), fileSystem)
     }
 
+    /// When the directory of the generation that this names was made, in seconds since 1970: with its data key, unless the store
+    /// was copied. Nil where the directory is not there, or the file system doesn't say.
+    package func generationBirthTime(
+        inStoreAt path: String, fileSystem: any FileSystem = SystemFileSystem()
+    ) -> Int64? {
+        guard let store = try? StoreLocation(path: path, fileSystem: fileSystem).openDirectory() else { return nil }
+        return unsafe generationName.withCString { unsafe Platform.birthTime(of: $0, in: store.descriptor) }
+    }
+
     /// Whether there is a directory with a MANIFEST at `path`, whatever it says.
     package static func exists(inStoreAt path: String, fileSystem: any FileSystem = SystemFileSystem()) -> Bool {
         let directory = try? StoreLocation(path: path, fileSystem: fileSystem).openDirectory()
