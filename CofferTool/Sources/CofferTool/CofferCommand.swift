@@ -33,7 +33,8 @@ struct CofferCommand: ParsableCommand {
             LogCommand.self, ChangesCommand.self, QueryCommand.self, IndexCommand.self, KeyCommand.self,
             RekeyCommand.self, RotateCommand.self, RotatePartCommand.self, ReceiptsCommand.self,
             EncryptCommand.self, DecryptCommand.self, CompactCommand.self, BackupCommand.self, CheckCommand.self,
-            SalvageCommand.self, LeakCheckCommand.self, DoctorCommand.self, PullCommand.self, PushCommand.self,
+            SalvageCommand.self, LeakCheckCommand.self, AuditCommand.self, DoctorCommand.self,
+            PullCommand.self, PushCommand.self,
             ServeCommand.self,
         ]
     )

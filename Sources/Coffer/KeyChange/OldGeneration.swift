@@ -1,3 +1,4 @@
+internal import CofferModel
 public import CofferSealing
 internal import CofferVault
 
@@ -6,6 +7,8 @@ internal import CofferVault
 public struct OldGeneration: Sendable {
     /// The folder.
     public let path: String
+    /// How long the files in it are together, in bytes.
+    public let byteCount: Int
     /// Whether something in it may be read without any key, since it was not encrypted, or nobody can tell. Otherwise only
     /// who has its key can read it.
     ///
@@ -16,6 +19,7 @@ public struct OldGeneration: Sendable {
 
     init(_ generation: LeftGeneration) {
         path = generation.path
+        byteCount = generation.byteCount
         mayBeReadable = generation.mayBeReadable
         failure = generation.failure
     }
@@ -31,6 +35,35 @@ extension Database {
     /// - Throws: `ioFailed` (500) when the directory can't be listed; `closed` (500).
     public var oldGenerations: [OldGeneration] {
         get throws(CofferError) { try storage.oldGenerations }
+    }
+}
+
+extension Manager {
+    /// What is left in the directory of a store that need not be open: see ``Database/oldGenerations``. Needs no key, and
+    /// removes nothing.
+    ///
+    /// Where something is there, the store is locked for reading while it is looked at, so that a change of the key that is
+    /// under way is not mistaken for one that was cut short.
+    ///
+    /// - Throws: `invalidDatabaseName` (400); `notOwner` (403); `databaseNotFound` and `notAStore` (404); `damaged` and
+    ///   `ioFailed` (500); `unsupportedFormat` (501); `busy` (503) when something is there and another process has the store
+    ///   open for writing.
+    public func oldGenerations(ofDatabaseNamed name: String) throws(CofferError) -> [OldGeneration] {
+        let name = try DatabaseName(name)
+        let path = storePath(name)
+        if let identity = try? StoreIdentity(path: path), let database = openDatabase(identity, name) {
+            return try database.oldGenerations
+        }
+        do throws(CofferError) {
+            let manifest = try Manifest.read(path: path, fileSystem: fileSystem)
+            guard try manifest.hasOtherGenerations(inStoreAt: path, fileSystem: fileSystem) else { return [] }
+            let store = try LockedStore.open(
+                path: path, access: .readOnly, otherOwners: otherOwners, fileSystem: fileSystem)
+            defer { store.close() }
+            return try store.oldGenerations(beside: store.readManifest()).map(OldGeneration.init)
+        } catch {
+            throw error.about(Self.subject(name))
+        }
     }
 }
 

@@ -7,10 +7,29 @@ internal import Synchronization
 package struct LeftGeneration: Sendable {
     /// Its directory.
     package let path: String
+    /// How long the files in it are together, as far as they can be looked at.
+    package let byteCount: Int
     /// Whether something in it may be read without a key. What nothing is known of may be.
     package let mayBeReadable: Bool
     /// Why it couldn't be removed; nil where nobody has tried, since somebody still reads there.
     package let failure: CofferError?
+}
+
+extension Manifest {
+    /// Whether there is another generation in the store's directory than the one that this names. Takes no lock: it may be one
+    /// that is being made.
+    package func hasOtherGenerations(
+        inStoreAt path: String, fileSystem: any FileSystem
+    ) throws(CofferError) -> Bool {
+        let directory = try StoreLocation(path: path, fileSystem: fileSystem).openDirectory()
+        return try !otherGenerationNames(in: directory, fileSystem).isEmpty
+    }
+
+    fileprivate func otherGenerationNames(
+        in directory: Directory, _ fileSystem: any FileSystem
+    ) throws(CofferError) -> [String] {
+        try fileSystem.textNames(in: directory).filter { Generation.isGenerationName($0) && $0 != generationName }
+    }
 }
 
 extension LockedStore {
@@ -23,16 +42,14 @@ extension LockedStore {
             guard let mayBeReadable = mayBeReadable(name) else { continue }
             generations.append(
                 LeftGeneration(
-                    path: directory.path(of: name), mayBeReadable: mayBeReadable,
+                    path: directory.path(of: name), byteCount: byteCount(of: name), mayBeReadable: mayBeReadable,
                     failure: notes.withLock { $0[name]?.failure }))
         }
         return generations
     }
 
     func otherGenerationNames(beside manifest: Manifest) throws(CofferError) -> [String] {
-        try fileSystem.textNames(in: directory).filter {
-            Generation.isGenerationName($0) && $0 != manifest.generationName
-        }
+        try manifest.otherGenerationNames(in: directory, fileSystem)
     }
 
     /// Removes a generation that is not the store's, its database first, or what else has the name of one.
@@ -119,6 +136,21 @@ extension LockedStore {
         } catch {
             return error.isMissing ? nil : true
         }
+    }
+
+    private func byteCount(of name: String) -> Int {
+        guard let directory = try? fileSystem.openDirectory(name, in: directory) else {
+            return (try? fileSystem.status(of: name, in: directory))?.byteCount ?? 0
+        }
+        var byteCount = 0
+        guard var walk = try? TreeWalk(below: directory, fileSystem, depthLimit: 100) else { return 0 }
+        while let step = try? walk.step() {
+            if case .entry(_, _, let status) = step, status.kind == .file {
+                let (sum, isTooLarge) = byteCount.addingReportingOverflow(status.byteCount)
+                byteCount = isTooLarge ? .max : sum
+            }
+        }
+        return byteCount
     }
 
     /// Whether there is a file with something in it, or what can't be looked at.

@@ -46,6 +46,7 @@ extension OldGeneration {
     fileprivate var json: String {
         var line = JSONLine()
         line.add("path", path)
+        line.add("bytes", byteCount)
         line.add("mayBeReadable", mayBeReadable)
         line.add("reason", reason)
         return line.finished

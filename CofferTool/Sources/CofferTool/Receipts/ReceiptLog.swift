@@ -62,9 +62,15 @@ final class ReceiptLog: Sendable {
 
     /// Says that a store is about to be changed. When this returns, the disk has it.
     ///
-    /// - Throws: where that can't be written. The store is not to be changed then.
+    /// - Throws: where that can't be written, and where the rotation that is resumed has given the store its new key already, so
+    ///   that this one has another. The store is not to be changed then.
     func begin(_ store: StoreBeginning) throws(Failure) {
         try file.withLock { (file) throws(Failure) in
+            guard file.history.settled[store.store] != store.generation else {
+                throw Failure(
+                    message: "the old key opens it, which the rotation that is resumed made its new one: this is another",
+                    hint: "begin it without --resume", code: "anotherRotation", status: 409, exit: .failed)
+            }
             if let former = file.history.unfinishedRun(of: store.store, at: store.generation) {
                 var line = Self.line("done", run)
                 line.add("path", store.path)

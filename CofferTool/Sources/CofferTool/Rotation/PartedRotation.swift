@@ -13,13 +13,13 @@ struct PartedRotation: Sendable {
         /// Nil for root's own.
         let owner: Owner?
         let paths: [String]
-        let dropsOtherKeys: Bool
-        let isRehearsal: Bool
         let jobCount: Int
         let goesOn: Bool
         let isJSON: Bool
         /// Whether the process says which store it is about to change, and waits for a byte before it does.
         let announcesStores: Bool
+        var limits: RotationRun.Limits
+        let manner: Rotation.Manner
     }
 
     /// A line of what the process says.
@@ -40,7 +40,8 @@ struct PartedRotation: Sendable {
         _ log: ReceiptLog?, _ report: (RotationReport) throws -> Void
     ) async throws -> RotationRun.Summary {
         var summary = RotationRun.Summary(storeCount: parts.reduce(0) { $0 + $1.paths.count })
-        for part in parts where !Task.isCancelled && (part.goesOn || summary.failures.isEmpty) {
+        for var part in parts where !Task.isCancelled && (part.goesOn || summary.failures.isEmpty) {
+            if let limit = part.limits.storeCount { part.limits.storeCount = limit - summary.rotatedCount }
             var rest = Set(part.paths)
             func add(_ result: RotationReport) throws {
                 // An owner can tell the process to end: that is a failure, and cancels nothing of others'.
@@ -131,8 +132,8 @@ enum PartMessage {
     static func receiveAnswer(from descriptor: Int32) throws {
         guard try read(1, from: descriptor)[0] == 1 else {
             throw Failure(
-                message: "its receipt can't be written, and it is as it was", code: "ioFailed", status: 500,
-                exit: .failed)
+                message: "it is as it was: its receipt can't be written, or the rotation that is resumed is another",
+                code: "ioFailed", status: 500, exit: .failed)
         }
     }
 

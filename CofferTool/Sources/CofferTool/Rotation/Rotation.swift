@@ -6,11 +6,20 @@ struct Rotation: Sendable {
     let oldKey: SymmetricKey
     let newKey: SymmetricKey
     let keptKeys: [SymmetricKey]
-    let dropsOtherKeys: Bool
-    /// Whether it is only looked at what would be done.
-    let isRehearsal: Bool
+    let manner: Manner
     /// Told of a store before it is changed. Where it throws, the store is not.
     let willChange: @Sendable (StoreBeginning) throws -> Void
+
+    /// How stores are changed.
+    struct Manner: Codable, Sendable {
+        var dropsOtherKeys = false
+        /// Whether it is only looked at what would be done.
+        var isRehearsal = false
+        /// Whether a key that is to be kept is left out where it does not open the store.
+        var keepsKeysWhereTheyOpen = false
+        /// How long to wait for a store that another process has open.
+        var waitingSeconds = 0.0
+    }
 
     /// Does it to one store, and says what came of it. A task that is cancelled leaves the store as it was.
     func run(_ path: String) async -> RotationReceipt {
@@ -20,7 +29,8 @@ struct Rotation: Sendable {
         do {
             let store = try StorePath(path)
             let place = Place(
-                manager: try Manager(directory: store.folder), name: store.databaseName, path: store.path)
+                manager: try Manager(directory: store.folder), name: store.databaseName, path: store.path,
+                waitingSeconds: manner.waitingSeconds)
             let info = try place.manager.storeInfo(named: place.name)
             receipt.info = info
             guard info.isEncrypted else { throw Failure.notEncrypted }
@@ -53,12 +63,14 @@ struct Rotation: Sendable {
         let manager: Manager
         let name: String
         let path: String
+        let waitingSeconds: Double
 
         func open(_ key: SymmetricKey, readOnly: Bool) async throws -> Database {
             var options = DatabaseOptions()
             options.encryptionKey = key
             options.readOnly = readOnly
             options.compactsInBackground = false
+            options.lockTimeout = .seconds(waitingSeconds)
             return try await manager.openDatabase(named: name, options: options)
         }
     }
@@ -66,10 +78,10 @@ struct Rotation: Sendable {
     private func rotate(_ place: Place) async throws -> (RotationReceipt.Outcome, UUID?) {
         let database: Database
         do {
-            database = try await place.open(oldKey, readOnly: isRehearsal)
+            database = try await place.open(oldKey, readOnly: manner.isRehearsal)
         } catch let error as CofferError where error.code == .wrongKey {
             // For writing: a run that was killed may have left it to be finished, and all that is under the old key.
-            guard let rotated = try await opened(place, by: newKey, readOnly: isRehearsal) else { throw error }
+            guard let rotated = try await opened(place, by: newKey, readOnly: manner.isRehearsal) else { throw error }
             return try await closing(rotated) {
                 .wasRotated(try await differences(of: rotated, place), left: try rotated.oldGenerations)
             }
@@ -99,17 +111,25 @@ struct Rotation: Sendable {
         if keys.contains(where: { $0.isCurrent && !$0.isOriginal }) { differences.append(.notEncryptedAnew) }
         var keptCount = 0
         for key in keptKeys where key != newKey {
-            if try await opened(place, by: key) != nil { keptCount += 1 } else { differences.append(.keptKeyIsMissing) }
+            if try await opened(place, by: key) != nil {
+                keptCount += 1
+            } else if !manner.keepsKeysWhereTheyOpen {
+                differences.append(.keptKeyIsMissing)
+            }
         }
         if keys.count > 1 + keptCount { differences.append(.otherKeysOpen) }
         return differences
     }
 
     private func rotate(_ database: Database, _ place: Place) async throws -> RotationReceipt.Outcome {
-        var kept = keptKeys
+        var kept: [SymmetricKey] = []
+        for key in keptKeys {
+            if manner.keepsKeysWhereTheyOpen, try await opened(place, by: key) == nil { continue }
+            kept.append(key)
+        }
         // A new key that opens the store already, beside the old one, is none of those that would be dropped.
         if try database.keys.count > 1 + kept.count, try await opened(place, by: newKey) != nil { kept.append(newKey) }
-        guard isRehearsal else {
+        guard manner.isRehearsal else {
             let info = try place.manager.storeInfo(named: place.name)
             try willChange(
                 StoreBeginning(
@@ -117,14 +137,14 @@ struct Rotation: Sendable {
                     databaseUUID: (try? database.uuid)?.uuidString.lowercased(), generation: info.generation))
             return .rotated(
                 try await database.changeEncryptionKey(
-                    to: newKey, keeping: kept, droppingOtherKeys: dropsOtherKeys))
+                    to: newKey, keeping: kept, droppingOtherKeys: manner.dropsOtherKeys))
         }
-        for key in keptKeys where try await opened(place, by: key) == nil {
+        for key in kept where try await opened(place, by: key) == nil {
             throw Failure(
                 message: "a key that is to be kept does not open it", code: "wrongKey", status: 401, exit: .wrongKey)
         }
         let otherCount = try database.keys.count - 1 - kept.count
-        guard otherCount <= 0 || dropsOtherKeys else {
+        guard otherCount <= 0 || manner.dropsOtherKeys else {
             throw Failure(
                 message: "\(otherCount) other keys open it, which were neither kept nor dropped",
                 hint: Failure.hint(for: .otherKeysExist), code: "otherKeysExist", status: 409, exit: .failed)

@@ -1,4 +1,5 @@
 internal import Coffer
+internal import Foundation
 
 /// A rotation of many stores, some at a time.
 struct RotationRun: Sendable {
@@ -9,6 +10,15 @@ struct RotationRun: Sendable {
     let goesOn: Bool
     /// Whether receipts are JSON.
     let isJSON: Bool
+    var limits = Limits()
+
+    /// When no further store is begun.
+    struct Limits: Codable, Sendable {
+        /// After that time; nil where time doesn't count.
+        var end: Date?
+        /// When that many stores have the new key by this run, or are on their way to it.
+        var storeCount: Int?
+    }
 
     /// What came of all stores together.
     struct Summary: Sendable {
@@ -18,6 +28,8 @@ struct RotationRun: Sendable {
         /// Those that the new key opens and that are not as a rotation would leave them.
         var differingCount = 0
         var dueCount = 0
+        /// Those whose data keys are too young.
+        var notDueCount = 0
         /// Those that an earlier run of the same rotation has dealt with: nobody asked them again.
         var doneBeforeCount = 0
         var failures: [Failure] = []
@@ -30,6 +42,14 @@ struct RotationRun: Sendable {
         /// Those that nobody came to, after another one had failed or all of it was cancelled.
         var untriedCount: Int {
             storeCount - rotatedCount - wasRotatedCount - differingCount - dueCount - failures.count - doneBeforeCount
+                - notDueCount
+        }
+
+        /// Counts what a run was not for.
+        mutating func add(_ leftOut: StoreSelection.LeftOut) {
+            storeCount += leftOut.doneBeforeCount + leftOut.notDueCount
+            doneBeforeCount += leftOut.doneBeforeCount
+            notDueCount += leftOut.notDueCount
         }
 
         mutating func add(_ report: RotationReport) {
@@ -51,12 +71,18 @@ struct RotationRun: Sendable {
         var summary = Summary(storeCount: paths.count)
         try await withThrowingTaskGroup(of: RotationReceipt.self) { group in
             var rest = paths[...]
+            var underWayCount = 0
             func begin() {
-                guard !Task.isCancelled, goesOn || summary.failures.isEmpty, let path = rest.popFirst() else { return }
+                guard !Task.isCancelled, goesOn || summary.failures.isEmpty, limits.end.map({ Date() < $0 }) ?? true,
+                    limits.storeCount.map({ summary.rotatedCount + underWayCount < $0 }) ?? true,
+                    let path = rest.popFirst()
+                else { return }
+                underWayCount += 1
                 group.addTask { [rotation] in await rotation.run(path) }
             }
             for _ in 0..<jobCount { begin() }
             while let receipt = try await group.next() {
+                underWayCount -= 1
                 let result = RotationReport(receipt, isJSON: isJSON)
                 summary.add(result)
                 do {

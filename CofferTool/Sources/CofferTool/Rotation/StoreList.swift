@@ -1,4 +1,3 @@
-internal import Coffer
 internal import Foundation
 
 #if canImport(Glibc)
@@ -55,7 +54,10 @@ struct StoreList {
         guard let text = String(validating: contents, as: UTF8.self), !text.contains("\0") else {
             throw Failure.usage("\(name): not a list of paths", hint: "it has the path of a store on each line")
         }
-        for line in text.split(whereSeparator: { $0 == "\n" || $0 == "\r\n" }) { add(String(line)) }
+        // A store that is called so is given as ./#NAME.
+        for line in text.split(whereSeparator: { $0 == "\n" || $0 == "\r\n" }) where !line.hasPrefix("#") {
+            add(String(line))
+        }
     }
 
     private mutating func addStores(in folder: String) throws(Failure) {
@@ -71,21 +73,11 @@ struct StoreList {
         }
     }
 
-    /// Leaves out the stores that an earlier run of the same rotation has dealt with and nobody has changed since, but for one of
-    /// them, which comes first: it shows whether the new key is the same.
+    /// Leaves out all stores but those, in that order.
     ///
     /// - Returns: how many were left out.
-    mutating func leaveOut(settledIn log: ReceiptLog) -> Int {
-        let settled = paths.filter { path in
-            guard let store = try? StorePath(path), let manager = try? Manager(directory: store.folder),
-                let info = try? manager.storeInfo(named: store.databaseName)
-            else { return false }
-            let place = ReceiptStore(path: store.path, uuid: info.storeUUID.uuidString.lowercased())
-            return log.isSettled(place, at: info.generation)
-        }
-        guard let first = settled.first else { return 0 }
-        let leftOut = Set(settled)
-        paths = [first] + paths.filter { !leftOut.contains($0) }
-        return settled.count - 1
+    mutating func keep(_ kept: [String]) -> Int {
+        defer { paths = kept }
+        return paths.count - kept.count
     }
 }

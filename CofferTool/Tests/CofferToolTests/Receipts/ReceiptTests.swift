@@ -63,6 +63,10 @@ struct ReceiptTests {
         let outcome = try stores.rotate("--resume", to: "third")
         #expect(outcome.status == 12)
         #expect(outcome.errors.contains("s0.coffer"))
+        // Stores that are not asked would stay under what is the old key now.
+        let another = try stores.rotate("--json", "--resume", from: "new", to: "third")
+        #expect(try another.status == 1 && another.failure["code"] as? String == "anotherRotation")
+        for name in stores.names { #expect(try stores.generation(of: name) == 2) }
         // Without --resume all are asked.
         let next = try stores.rotate("--json", from: "new", to: "third")
         #expect(try next.status == 0 && next.objects.last?["rotated"] as? Int == 4)

@@ -65,6 +65,25 @@ struct RotateCommand: ParsableCommand {
         completion: .file())
     var receipts: String?
 
+    @OptionGroup var selection: StoreSelection
+
+    @Option(help: ArgumentHelp("Rotate at most that many stores.", valueName: "count"))
+    var maxStores: Int?
+
+    @Option(
+        help: ArgumentHelp(
+            "Begin with no store after that time: 05:30, today or tomorrow, or 2026-05-31T05:30:00Z.",
+            valueName: "time"))
+    var until: PointInTime?
+
+    @Option(
+        help: ArgumentHelp(
+            "Wait that long for a store that another process has open, such as 30s or 5m.", valueName: "time"))
+    var wait: WaitingTime?
+
+    @Flag(help: "Keep the keys that --keep-key gives where they open a store; one that doesn't is no failure.")
+    var keepKeyWhereItOpens = false
+
     @Flag(
         help: "Go on with the last rotation in the file of receipts: stores that it has dealt with are not asked again."
     )
@@ -79,6 +98,7 @@ struct RotateCommand: ParsableCommand {
     func run() throws {
         let console = Console(isJSON: json)
         guard (1...64).contains(jobs) else { throw Failure.usage("--jobs is a number from 1 to 64") }
+        guard maxStores.map({ $0 > 0 }) ?? true else { throw Failure.usage("--max-stores is a number from 1 on") }
         guard receipts != nil || (!resume && label.isEmpty) else {
             throw Failure.usage("--resume and --label are for --receipts")
         }
@@ -90,7 +110,7 @@ struct RotateCommand: ParsableCommand {
         let log = try receipts.map { (path) throws(Failure) in
             try ReceiptLog(path: path, resumes: resume, labels: label)
         }
-        let doneBeforeCount = resume ? log.map { list.leaveOut(settledIn: $0) } ?? 0 : 0
+        let leftOut = selection.apply(to: &list, resuming: resume ? log : nil)
         let rotation = try rotation(oldSource, keptSources, log)
         var summary: RotationRun.Summary
         let parts = Owner.parts(of: list.paths)
@@ -98,7 +118,8 @@ struct RotateCommand: ParsableCommand {
         if parts.count == 1 {
             try parts[0].owner?.act()
             let run = RotationRun(
-                rotation: rotation, paths: list.paths, jobCount: jobs, goesOn: keepGoing, isJSON: json)
+                rotation: rotation, paths: list.paths, jobCount: jobs, goesOn: keepGoing, isJSON: json,
+                limits: limits)
             summary = try Interruptible.run { try await Self.showing(storeCount, isJSON, log, run.run) }
         } else {
             let keys =
@@ -111,8 +132,7 @@ struct RotateCommand: ParsableCommand {
                 try await Self.showing(storeCount, isJSON, log) { report in try await run.run(log, report) }
             }
         }
-        summary.doneBeforeCount = doneBeforeCount
-        summary.storeCount += doneBeforeCount
+        summary.add(leftOut)
         try log?.end(summary)
         summary.receipts = log?.last
         try report(summary, console)
@@ -120,8 +140,16 @@ struct RotateCommand: ParsableCommand {
 
     private func part(_ owner: Owner?, _ stores: [String], announcesStores: Bool) -> PartedRotation.Part {
         PartedRotation.Part(
-            owner: owner, paths: stores, dropsOtherKeys: dropOtherKeys, isRehearsal: dryRun, jobCount: jobs,
-            goesOn: keepGoing, isJSON: json, announcesStores: announcesStores)
+            owner: owner, paths: stores, jobCount: jobs,
+            goesOn: keepGoing, isJSON: json, announcesStores: announcesStores, limits: limits, manner: manner)
+    }
+
+    private var limits: RotationRun.Limits { RotationRun.Limits(end: until?.date, storeCount: maxStores) }
+
+    private var manner: Rotation.Manner {
+        Rotation.Manner(
+            dropsOtherKeys: dropOtherKeys, isRehearsal: dryRun, keepsKeysWhereTheyOpen: keepKeyWhereItOpens,
+            waitingSeconds: wait?.seconds ?? 0)
     }
 
     private func sources() throws(Failure) -> (old: KeySource, kept: [KeySource]) {
@@ -148,7 +176,7 @@ struct RotateCommand: ParsableCommand {
         guard newKey != oldKey else { throw Failure.usage("the new key is the old one") }
         guard !keptKeys.contains(oldKey) else { throw Failure.usage("the old key cannot be kept") }
         return Rotation(
-            oldKey: oldKey, newKey: newKey, keptKeys: keptKeys, dropsOtherKeys: dropOtherKeys, isRehearsal: dryRun
+            oldKey: oldKey, newKey: newKey, keptKeys: keptKeys, manner: manner
         ) { store in try log?.begin(store) }
     }
 
@@ -213,6 +241,7 @@ extension RotationRun.Summary {
     fileprivate var counts: [(name: String, count: Int)] {
         [
             ("rotated", rotatedCount), ("alreadyRotated", wasRotatedCount), ("doneBefore", doneBeforeCount),
+            ("notDue", notDueCount),
             ("notAsAsked", differingCount),
             ("due", dueCount), ("failed", failures.count), ("notTried", untriedCount),
             ("oldGenerationsLeft", leftCount),
@@ -222,7 +251,7 @@ extension RotationRun.Summary {
     fileprivate var text: String {
         let parts = [
             (rotatedCount, "rotated"), (wasRotatedCount, "rotated before"),
-            (doneBeforeCount, "done in an earlier run"), (differingCount, "not as asked"),
+            (doneBeforeCount, "done in an earlier run"), (notDueCount, "not due"), (differingCount, "not as asked"),
             (dueCount, "to be rotated"), (failures.count, "failed"), (untriedCount, "not tried"),
             (leftCount, "with an old generation left"),
         ]

@@ -18,13 +18,13 @@ struct RotatePartCommand: ParsableCommand {
         try part.owner?.act()
         let channel = PartChannel()
         let rotation = Rotation(
-            oldKey: keys[0], newKey: keys[1], keptKeys: Array(keys[2...]), dropsOtherKeys: part.dropsOtherKeys,
-            isRehearsal: part.isRehearsal
+            oldKey: keys[0], newKey: keys[1], keptKeys: Array(keys[2...]), manner: part.manner
         ) { store in
             if part.announcesStores { try channel.announce(store) }
         }
         let run = RotationRun(
-            rotation: rotation, paths: part.paths, jobCount: part.jobCount, goesOn: part.goesOn, isJSON: part.isJSON)
+            rotation: rotation, paths: part.paths, jobCount: part.jobCount, goesOn: part.goesOn, isJSON: part.isJSON,
+            limits: part.limits)
         let summary = try Interruptible.run {
             try await run.run { report in try channel.report(report) }
         }

@@ -1,0 +1,73 @@
+internal import Foundation
+
+#if canImport(Glibc)
+internal import Glibc
+#else
+internal import Darwin
+#endif
+
+/// Processes that have a store open, as far as the system tells.
+///
+/// A store is locked by `flock` on its directory. Linux lists such locks in `/proc/locks`, so nobody has to try for one, which
+/// could keep somebody else from getting it.
+struct LockHolders {
+    struct Holder: Equatable {
+        let process: Int32
+        /// What the system calls it; nil where it doesn't say.
+        let command: String?
+    }
+
+    private let locks: [Lock]
+
+    private struct Lock {
+        let process: Int32
+        let device: String
+        let file: UInt64
+    }
+
+    /// The locks that there are now.
+    init() {
+        let text = (try? String(contentsOfFile: "/proc/locks", encoding: .utf8)) ?? ""
+        locks = text.split(separator: "\n").compactMap { line in
+            // Such as "1: FLOCK  ADVISORY  WRITE 694 fe:00:16580615 0 EOF"; one that waits has an arrow after its number.
+            let words = line.split(separator: " ")
+            guard words.count >= 6, words[1] == "FLOCK", let process = Int32(words[4]), process > 0 else { return nil }
+            guard let colon = words[5].lastIndex(of: ":"), let file = UInt64(words[5][words[5].index(after: colon)...])
+            else { return nil }
+            return Lock(process: process, device: String(words[5][..<colon]), file: file)
+        }
+    }
+
+    /// Those that hold a lock of the directory.
+    func holders(of path: String) -> [Holder] {
+        var status = stat()
+        guard unsafe stat(path, &status) == 0 else { return [] }
+        let identity = FileIdentity(status)
+        return locks.filter { $0.file == UInt64(status.st_ino) }.compactMap { lock in
+            guard lock.device == Self.device(status) || Self.has(lock.process, open: identity) else { return nil }
+            let command = try? String(contentsOfFile: "/proc/\(lock.process)/comm", encoding: .utf8)
+            return Holder(process: lock.process, command: command?.split(separator: "\n").first.map(String.init))
+        }
+    }
+
+    /// As the list has it: major and minor number in hexadecimal.
+    private static func device(_ status: stat) -> String {
+        #if canImport(Glibc)
+        // How the C library packs both into one number: <sys/sysmacros.h>, whose functions Swift doesn't see.
+        let device = UInt64(status.st_dev)
+        let major = (device >> 8) & 0xFFF | (device >> 32) & ~0xFFF
+        let minor = device & 0xFF | (device >> 12) & ~0xFF
+        let parts = [major, minor].map { String($0, radix: 16) }
+        return parts.map { $0.count < 2 ? "0" + $0 : $0 }.joined(separator: ":")
+        #else
+        return ""
+        #endif
+    }
+
+    /// Whether a process has that file open. Some file systems are listed under another device than files say.
+    private static func has(_ process: Int32, open identity: FileIdentity) -> Bool {
+        let folder = "/proc/\(process)/fd"
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+        return names.contains { FileIdentity(path: "\(folder)/\($0)") == identity }
+    }
+}

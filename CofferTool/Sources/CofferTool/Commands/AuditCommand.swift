@@ -1,0 +1,158 @@
+internal import ArgumentParser
+internal import Coffer
+internal import Foundation
+
+struct AuditCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "audit",
+        abstract: "Say of many stores, without their keys, what is known of each, and which are not as they should be.",
+        discussion: """
+            No store is opened or changed. Of each it says whether it is encrypted and with what, its UUID and generation, when \
+            its data key was made, each key's kind, cost and date, how large it is, what a key change that was cut short has \
+            left, whether this user may write to it, and who has it open, where the system tells.
+
+            A data key is at least as old as it is said to be: it was made with the store's files and its first key, and \
+            only a copy whose first key was replaced hides that. coffer rekey and coffer rotate make a new one; coffer key \
+            does not.
+
+            It ends with 3 when a store is not as the options ask, or can't be read, and names it.
+            """
+    )
+
+    @Argument(
+        help: """
+            A folder of stores, a store, a file with the path of a store on each line, or - for such lines on standard input.
+            """,
+        completion: .file())
+    var stores: String
+
+    @Flag(help: "A store that is not encrypted is not as it should be.")
+    var encrypted = false
+
+    @Option(
+        help: ArgumentHelp(
+            "Nor is one with a data key that is older: a number with d for days, h for hours, or w for weeks, such as 90d.",
+            valueName: "age"))
+    var olderThan: Age?
+
+    @Option(
+        help: ArgumentHelp(
+            """
+            Nor is one that a password opens whose derivation costs less: scrypt:N:r:p, such as scrypt:131072:8:1, or \
+            pbkdf2:ITERATIONS. May be given again. PBKDF2 costs less than any scrypt.
+            """, valueName: "cost"))
+    var weakerThan: [DerivationCost] = []
+
+    @Flag(help: "Name only stores that are not as they should be.")
+    var quiet = false
+
+    @Flag(help: "Write one object of JSON per line, errors too.")
+    var json = false
+
+    func run() throws {
+        let console = Console(isJSON: json)
+        let list = try StoreList(stores)
+        for path in list.others { console.printNote("\(Console.printable(path)): passed over, not called NAME.coffer") }
+        Interruption.watch()
+        let policy = AuditPolicy(mustBeEncrypted: encrypted, oldest: olderThan, weakest: weakerThan)
+        let (holders, now) = (LockHolders(), Date())
+        var summary = AuditSummary()
+        for path in list.paths {
+            try Interruption.check()
+            do {
+                let store = try StoreAudit(path, holders: holders)
+                let violations = policy.violations(of: store, at: now)
+                summary.add(store, violations)
+                if !quiet || !violations.isEmpty {
+                    try console.printResult(
+                        json ? store.json(violations, at: now) : store.text(violations, at: now))
+                }
+            } catch {
+                let failure = Failure(auditing: error, path)
+                summary.failures.append(failure)
+                try console.printResult(json ? failure.auditLine(path) : "unreadable  \(Console.printable(path))")
+                console.printFailure(failure)
+            }
+        }
+        try console.printResult(json ? summary.json : summary.text)
+        try console.flush()
+        try summary.check()
+    }
+}
+
+/// What came of all stores together.
+struct AuditSummary {
+    private var storeCount = 0
+    private var encryptedCount = 0
+    private var openCount = 0
+    private var leftoverCount = 0
+    private var violatingCount = 0
+    private var counts: [AuditPolicy.Violation: Int] = [:]
+    var failures: [Failure] = []
+
+    mutating func add(_ store: StoreAudit, _ violations: [AuditPolicy.Violation]) {
+        storeCount += 1
+        if store.info.isEncrypted { encryptedCount += 1 }
+        if !store.holders.isEmpty { openCount += 1 }
+        if store.leftovers?.isEmpty == false { leftoverCount += 1 }
+        if !violations.isEmpty { violatingCount += 1 }
+        for violation in violations { counts[violation, default: 0] += 1 }
+    }
+
+    var text: String {
+        let parts = [
+            (encryptedCount, "encrypted"), (openCount, "open"), (leftoverCount, "with an old generation left"),
+            (violatingCount, "not as they should be"), (failures.count, "unreadable"),
+        ]
+        let words = parts.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
+        let total = storeCount + failures.count
+        return "\(total) store\(total == 1 ? "" : "s")" + (words.isEmpty ? "" : ": " + words.joined(separator: ", "))
+    }
+
+    var json: String {
+        var line = JSONLine(type: "summary")
+        line.add("stores", storeCount + failures.count)
+        line.add("encrypted", encryptedCount)
+        line.add("open", openCount)
+        line.add("oldGenerationsLeft", leftoverCount)
+        line.add("violating", violatingCount)
+        for violation in AuditPolicy.Violation.allCases { line.add(violation.rawValue, counts[violation] ?? 0) }
+        line.add("unreadable", failures.count)
+        return line.finished
+    }
+
+    /// - Throws: where a store is not as it should be, or could not be read.
+    func check() throws(Failure) {
+        if let first = failures.first, storeCount == 0 {
+            throw Failure(message: "no store could be read", code: first.code, status: first.status, exit: first.exit)
+        }
+        guard violatingCount == 0 else {
+            throw Failure(
+                message: "\(violatingCount) of \(storeCount + failures.count) stores are not as they should be",
+                code: "policyNotMet", status: 409, exit: .partlyDone)
+        }
+        guard let first = failures.first else { return }
+        throw Failure(
+            message: "\(failures.count) of \(storeCount + failures.count) stores could not be read", code: first.code,
+            status: first.status, exit: .partlyDone)
+    }
+}
+
+extension Failure {
+    fileprivate init(auditing error: any Error, _ path: String) {
+        let failure =
+            switch error {
+            case let failure as Failure: failure
+            case let error as CofferError: Failure(error)
+            default: Failure(describing: error, subject: path)
+            }
+        self = failure.about(Console.printable(path))
+    }
+
+    fileprivate func auditLine(_ path: String) -> String {
+        var line = JSONLine(type: "store")
+        line.add("path", path)
+        add(to: &line)
+        return line.finished
+    }
+}

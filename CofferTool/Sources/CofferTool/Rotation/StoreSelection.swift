@@ -1,0 +1,78 @@
+internal import ArgumentParser
+internal import Coffer
+internal import Foundation
+
+#if canImport(Glibc)
+internal import Glibc
+#else
+internal import Darwin
+#endif
+
+/// Which stores of those that are named a rotation is for.
+struct StoreSelection: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "Leave out stores whose path or name matches, with * and ? as in a shell. May be given again.",
+            valueName: "pattern"))
+    var exclude: [String] = []
+
+    @Option(
+        help: ArgumentHelp(
+            "Leave out stores with a younger data key: a number with d for days, h for hours, or w for weeks. See coffer audit.",
+            valueName: "age"))
+    var olderThan: Age?
+
+    /// What was left out, and why.
+    struct LeftOut {
+        /// An earlier run of the same rotation has dealt with them.
+        var doneBeforeCount = 0
+        /// Their data keys are too young.
+        var notDueCount = 0
+    }
+
+    /// Leaves out of `list` what the rotation is not for.
+    ///
+    /// - Parameter log: of the rotation that is resumed; nil where none is.
+    func apply(to list: inout StoreList, resuming log: ReceiptLog?) -> LeftOut {
+        var leftOut = LeftOut()
+        _ = list.keep(list.paths.filter { !isExcluded($0) })
+        if let log { leftOut.doneBeforeCount = list.keep(Self.unsettled(list.paths, log)) }
+        if let olderThan {
+            let now = Date()
+            leftOut.notDueCount = list.keep(list.paths.filter { Self.isOlder($0, than: olderThan, at: now) })
+        }
+        return leftOut
+    }
+
+    private func isExcluded(_ path: String) -> Bool {
+        let name = path.split(separator: "/").last.map(String.init) ?? path
+        return exclude.contains { pattern in
+            unsafe fnmatch(pattern, path, 0) == 0 || fnmatch(pattern, name, 0) == 0
+        }
+    }
+
+    private static func info(_ path: String) -> (store: StorePath, info: StoreInfo)? {
+        guard let store = try? StorePath(path), let manager = try? Manager(directory: store.folder),
+            let info = try? manager.storeInfo(named: store.databaseName)
+        else { return nil }
+        return (store, info)
+    }
+
+    /// Whether its data key is older, or not known: what is wrong with the store, its rotation says.
+    private static func isOlder(_ path: String, than age: Age, at now: Date) -> Bool {
+        guard let created = info(path)?.info.dataKeyCreated else { return true }
+        return now.timeIntervalSince(created) > age.duration / .seconds(1)
+    }
+
+    /// The stores that an earlier run of the same rotation has not dealt with, or that somebody has changed since, and before them
+    /// one of the others: it shows whether the new key is the same.
+    private static func unsettled(_ paths: [String], _ log: ReceiptLog) -> [String] {
+        let settled = paths.filter { path in
+            guard let (store, info) = info(path) else { return false }
+            let place = ReceiptStore(path: store.path, uuid: info.storeUUID.uuidString.lowercased())
+            return log.isSettled(place, at: info.generation)
+        }
+        let leftOut = Set(settled)
+        return Array(settled.prefix(1)) + paths.filter { !leftOut.contains($0) }
+    }
+}
