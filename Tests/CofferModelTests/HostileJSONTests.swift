@@ -33,6 +33,8 @@ func onSmallStack(_ body: @escaping @Sendable () throws -> Void) throws {
             #expect(try DocumentBody(object).body.bytes == Array(json.utf8))
             #expect(try DocumentBody(encoding: object).body.bytes == Array(json.utf8))
             _ = try JSONValue(canonical: document.body.bytes)
+            let deeper = "{\"a\":\(open)" + json.dropFirst(5).dropLast() + "\(close)}"
+            #expect(throws: CofferError(.invalidJSON)) { try DocumentBody(json: Array(deeper.utf8)) }
         }
     }
 

@@ -48,6 +48,28 @@ struct ConnectionTests {
         #expect(version.hasPrefix(try #require(ExpectedVersion.text)))
     }
 
+    @Test(
+        "Temporary data that outgrow the cache are in no file",
+        .enabled(if: FileManager.default.fileExists(atPath: "/proc/self/fd"), "only there a removed file can be seen"),
+        arguments: [true, false])
+    func temporaryData(isEncrypted: Bool) throws {
+        let key = isEncrypted ? try SymmetricKey() : nil
+        let connection = try connect(try create(key: key), .readWrite, key)
+        try connection.execute(
+            """
+            CREATE TEMP TABLE many (v);
+            WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 20000)
+            INSERT INTO many SELECT zeroblob(1000) FROM numbers
+            """)
+        let files = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").compactMap {
+            try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/" + $0)
+        }
+        #expect(files.contains { $0.hasSuffix("/db.sqlite3") })
+        // What SQLite calls its temporary files.
+        #expect(!files.contains { $0.contains("etilqs") })
+        try connection.close()
+    }
+
     /// SQLCipher 3.4.1 reports it as an error like any other, which was taken for damage.
     @Test("An export that is interrupted, at whichever of its steps, was cancelled", arguments: [true, false])
     func interruptedExport(isEncrypted: Bool) throws {

@@ -358,6 +358,9 @@ struct AttachmentTests {
         let names = try FileManager.default.contentsOfDirectory(
             atPath: stores.generation("keyed").appending(path: "attachments").path)
         #expect(names.count == 1 && names[0].count == 64 + 5)
+        let digest = try #require(try database["d"]?.currentRevision?.attachment(named: "a")?.digest)
+        let sha1 = try #require(Data(base64Encoded: String(digest.dropFirst("sha1-".count))))
+        #expect(sha1.count == 20 && !names[0].contains(hexadecimal(Array(sha1.prefix(8)))))
         #expect(
             try database["d"]?.currentRevision?.attachment(named: "a")?.content
                 == Data("This is the body of attach1".utf8))

@@ -225,6 +225,11 @@ struct DamageTests {
         try FileManager.default.removeItem(at: generation)
         try FileManager.default.copyItem(at: stores.generation("other"), to: generation)
         #expect(thrown { try stores.open() }?.code == .damaged)
+
+        // Without keys only the database's own word says which store it is of.
+        for name in ["plain", "another"] { try stores.open(name, key: nil).close() }
+        try Data(contentsOf: stores.databaseFile("another")).write(to: stores.databaseFile("plain"))
+        #expect(thrown { try stores.open("plain", key: nil) }?.code == .damaged)
     }
 
     @Test("in an unencrypted store's binding is noticed too")

@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import Coffer
+@testable import CofferVault
 
 @Suite("Opening a database")
 struct OpeningTests {
@@ -210,6 +211,15 @@ struct OpeningTests {
         #expect(info.isEncrypted)
         #expect(info.generation == 1)
         #expect(info.keySlots.map(\.kind) == [.scryptPassword(n: 1024, r: 8, p: 1)])
+        var text = ""
+        dump(info, to: &text)
+        // The first slot's salt and wrapped key, and the code that authenticates it all: see docs/FORMAT.md.
+        let manifest = try Data(contentsOf: stores.url().appending(path: "MANIFEST"))
+        for secret in [manifest[80..<112], manifest[112..<152], manifest[992..<1024]] {
+            #expect(secret.contains { $0 != 0 })
+            #expect(!text.contains(hexadecimal(Array(secret.prefix(8)))))
+            #expect(!text.contains(secret.prefix(6).base64EncodedString()))
+        }
         try stores.open("plain", key: nil).close()
         #expect(try stores.manager.storeInfo(named: "plain").keySlots.isEmpty)
         #expect(thrown { try stores.manager.storeInfo(named: "none") }?.code == .databaseNotFound)

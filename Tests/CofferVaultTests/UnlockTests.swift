@@ -1,7 +1,8 @@
 import CofferSealing
-import CofferVault
 import Foundation
 import Testing
+
+@testable import CofferVault
 
 @Suite("Unlocking")
 struct UnlockTests {
@@ -69,6 +70,11 @@ struct UnlockTests {
                 keys.insert(try #require(try unlocked.key(for: purpose)).withBytes { Array($0) })
             }
             store.close()
+            // A change of the key makes another master key, too. The label has to do without.
+            let labels = (1...3).map {
+                KeyLabel.subkey(for: "database", of: unlocked.manifest.storeUUID, generation: $0)
+            }
+            #expect(Set(labels).count == 3)
         }
         #expect(keys.count == 8)
     }

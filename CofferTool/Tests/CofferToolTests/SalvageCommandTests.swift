@@ -137,7 +137,11 @@ struct SalvageCommandTests {
             // Before it watches for signals they end it as they end any process.
             #expect([0, 130, 128 + SIGINT, 128 + SIGTERM].contains(result.status))
             #expect(isThere == (result.status == 0))
-            cancelledCount += result.status == 130 ? 1 : 0
+            if result.status == 130 {
+                cancelledCount += 1
+                let names = try FileManager.default.contentsOfDirectory(atPath: work.folder.path)
+                #expect(names.filter { $0.hasPrefix(".coffer-") } == [])
+            }
             if isThere { try FileManager.default.removeItem(at: work.folder.appending(path: "out.coffer")) }
         }
         #expect(cancelledCount > 0)

@@ -155,6 +155,10 @@ struct SyncCommandTests {
         "a command line that makes no sense, or holds a secret, is 64, and changes nothing",
         arguments: [
             ["pull", "people.coffer", "http://robin:CANARY-of-the-password@127.0.0.1/x"],
+            [
+                "pull", "people.coffer", "http://robin:CANARY-of-the-password@127.0.0.1/x", "--password",
+                "file:password",
+            ],
             ["pull", "people.coffer", "x"],
             ["pull", "people.coffer", "ftp://example.com/x"], ["pull", "people.coffer", "http://example.com"],
             ["pull", "people.coffer", "http://example.com/x?y"], ["pull", "people.coffer"],

@@ -104,7 +104,7 @@ struct BackupTests {
 
     @Test("is of one moment, whoever writes meanwhile")
     func snapshot() throws {
-        let database = try stores.open()
+        let database = try stores.open { $0.durability = .relaxed }
         let isDone = Atomic(false)
         try onThreads(2) { thread in
             if thread == 1 {

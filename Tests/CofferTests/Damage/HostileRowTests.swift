@@ -243,6 +243,36 @@ struct HostileRowTests {
         return try stores.open(key: nil)
     }
 
+    @Test("a view whose name leads to another view's row gives none of that one's entries")
+    func otherView() throws {
+        func view(_ name: String, _ key: JSONValue, in database: Database) throws -> DatabaseView {
+            let view = database.view(named: name)
+            try view.setMap(version: "1") { _, emit in emit(key, 1) }
+            return view
+        }
+        let database = try stores.open(key: nil)
+        try database.save(json: Data("{}".utf8), withID: "a")
+        for (name, key) in [("view-1", "one"), ("view-2", "two")] as [(String, JSONValue)] {
+            #expect(try view(name, key, in: database).rows().all.map(\.key) == [key])
+        }
+        try database.close()
+        // Their names change places in the index of names.
+        var count = 0
+        try stores.databaseFile().patch { data in
+            for start in stride(from: 0, to: data.count, by: Schema.pageByteCount) where data[start] == 10 {
+                let page = start..<start + Schema.pageByteCount
+                guard let one = data.range(of: Data("view-1".utf8), in: page),
+                    let two = data.range(of: Data("view-2".utf8), in: page)
+                else { continue }
+                data.swapAt(one.upperBound - 1, two.upperBound - 1)
+                count += 1
+            }
+        }
+        #expect(count == 1)
+        let again = try stores.open(key: nil)
+        #expect(try view("view-2", "two", in: again).rows().all.map(\.key) == ["two"])
+    }
+
     @Test("a view or a trigger in the file is refused before it can run", .timeLimit(.minutes(30)))
     func code() throws {
         for statements in [

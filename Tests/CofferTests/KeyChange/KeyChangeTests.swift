@@ -417,4 +417,28 @@ struct KeyChangeSchemaTests {
         #expect(count == Schema.tables.count)
         try connection.close()
     }
+
+    @Test("A copy that has another number of rows than its source, in any table, is damaged")
+    func otherRows() throws {
+        let stores = TestStores()
+        let database = try stores.open(key: nil)
+        try KeyChangeContent.fill(database)
+        let documentCount = try database.documentCount
+        try database.close()
+        let file = DatabaseFile(path: try stores.databaseFile().path, subject: "the test's", key: nil)
+        let connection = try file.connect(.readOnly, cacheByteCount: 1 << 20)
+        var counts: [Int] = []
+        for table in Schema.tables {
+            counts.append(try Statement(connection, table.count).first { Int($0.integer(0)) } ?? 0)
+        }
+        try connection.close()
+        counts += IndexSchema.counts.map { _ in 0 }
+        let copy = DatabaseCopy(from: file, to: file, try Manifest.read(path: stores.url().path), CopyMonitor())
+        #expect(try copy.verify(rowCounts: counts) == documentCount)
+        for place in counts.indices {
+            var others = counts
+            others[place] += 1
+            #expect(thrown { try copy.verify(rowCounts: others) }?.code == .damaged, "\(place)")
+        }
+    }
 }

@@ -158,6 +158,29 @@ struct HostilePageTests {
         #expect(outcome.intact.count == 8)
     }
 
+    @Test("a later revision that says another document than the first one is taken for neither")
+    func anotherIDLater() throws {
+        let fixture = try SalvageFixture(key: nil) { database in
+            for number in 0..<9 {
+                let id = "document-\(number)"
+                let first = try database.save(json: Data(#"{"n":\#(number)}"#.utf8), withID: id)
+                if number == 4 {
+                    try database.save(json: Data(#"{"n":44}"#.utf8), withID: id, replacing: first.revisionID)
+                }
+            }
+        }
+        let row = Data(#"document-4{"n":44}"#.utf8)
+        try fixture.databaseFile.patch { data in
+            let place = try #require(data.range(of: row))
+            data[place.lowerBound + 9] = UInt8(ascii: "x")
+        }
+        let outcome = try fixture.salvage()
+        #expect(outcome.contents.documents["document-x"] == nil)
+        #expect(outcome.contents.documents["document-4"].map { $0.json } != Data(#"{"n":44}"#.utf8))
+        #expect(outcome.named.contains("document-x"))
+        #expect(outcome.intact.count == 8)
+    }
+
     private static func bytes(_ number: UInt32) -> [UInt8] {
         (0..<4).map { UInt8(truncatingIfNeeded: number >> UInt32(24 - 8 * $0)) }
     }

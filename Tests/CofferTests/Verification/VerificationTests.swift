@@ -266,6 +266,20 @@ struct VerificationTests {
         #expect(try stores.manager.verifyDatabase(named: "db").isSound)
     }
 
+    @Test("of entries of a view that are not what was written says that some can't be read")
+    func entries() throws {
+        let database = try stores.open(key: nil)
+        try database.save(json: Data(#"{"n":1}"#.utf8), withID: "a")
+        let view = database.view(named: "v")
+        try view.setMap(version: "1") { revision, emit in emit(revision.documentID, 1) }
+        #expect(try view.rows().all.count == 1)
+        try database.close()
+        #expect(try stores.manager.verifyDatabase(named: "db", level: .documents).isSound)
+        try execute("UPDATE index_entries SET digest = x'00'", in: try stores.databaseFile())
+        let findings = try stores.manager.verifyDatabase(named: "db", level: .documents).findings
+        #expect(findings.map(\.kind) == [.structure])
+    }
+
     private func execute(_ sql: StaticString, in file: URL) throws {
         let database = DatabaseFile(path: file.path, subject: "the test's", key: nil)
         let connection = try database.connect(.readWrite, cacheByteCount: 1 << 20)
