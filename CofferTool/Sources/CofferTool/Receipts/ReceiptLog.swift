@@ -68,7 +68,7 @@ final class ReceiptLog: Sendable {
         try file.withLock { (file) throws(Failure) in
             guard file.history.settled[store.store] != store.generation else {
                 throw Failure(
-                    message: "the old key opens it, which the rotation that is resumed made its new one: this is another",
+                    message: "the old key opens it, which the resumed rotation made its new one: this is another",
                     hint: "begin it without --resume", code: "anotherRotation", status: 409, exit: .failed)
             }
             if let former = file.history.unfinishedRun(of: store.store, at: store.generation) {
