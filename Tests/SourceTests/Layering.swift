@@ -67,7 +67,7 @@ extension Layering {
             "CofferSync": system.union(["Coffer", "CofferModel", "CofferSealing", "Foundation"]),
             "CofferLogging": ["Coffer", "Logging"],
             "CofferTool": system.union([
-                "Coffer", "CofferSync", "CofferTesting", "ArgumentParser", "Foundation", "Dispatch",
+                "Coffer", "CofferSync", "CofferTesting", "ArgumentParser", "Crypto", "Foundation", "Dispatch",
             ]),
         ],
         fences: [
