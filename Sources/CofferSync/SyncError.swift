@@ -25,6 +25,11 @@ public struct SyncError: Error, Sendable, Equatable {
         SyncError(502, of: subject, detail)
     }
 
+    /// A revision of another database whose id, or an ancestor's, none can have here.
+    package static func foreignRevision(_ subject: String) -> SyncError {
+        SyncError(403, of: subject, "a revision id that none can have here")
+    }
+
     /// Whether it is about the server or the way there, and not about one document.
     package var isAboutServer: Bool { subject == nil && [401, 495, 503, 504].contains(status) }
 

@@ -6,24 +6,44 @@ extension DatabaseService {
     func revisionsDifference(_ request: HTTPRequest) async throws -> HTTPResponse {
         try request.expect("POST")
         let question = try RevisionsQuestion(try await request.json(upTo: service.options.documentByteLimit))
-        try RequestLimits.check(question.documents.reduce(0) { $0 + max(1, $1.revisions.count) }, "revisions")
-        // What is no document's id is told before the answer begins.
-        for (id, _) in question.documents { _ = try DocumentID(id) }
+        let foreign = question.foreign
+        try RequestLimits.check(
+            question.documents.reduce(0) { $0 + max(1, $1.revisions.count) }
+                + foreign.values.reduce(0) { $0 + $1.count }, "revisions")
         var rest = question.documents[...]
         let rows = RowWriter(head: [UInt8(ascii: "{")], tail: Array("}\n".utf8))
         return .json(
             200,
             stream: rows.streamTexts { [database] () throws -> [UInt8]? in
                 while let (id, revisions) = rest.popFirst() {
-                    guard let difference = try Self.difference(revisions, of: id, in: database) else { continue }
-                    return try JSONValue.string(id).canonicalJSON() + [UInt8(ascii: ":")]
-                        + difference.json.canonicalJSON()
+                    let others = foreign[ByteKey(id)] ?? []
+                    guard let difference = try Self.difference(revisions, others, of: id, in: database) else {
+                        continue
+                    }
+                    return try JSONValue.string(id).canonicalJSON() + [UInt8(ascii: ":")] + difference.canonicalJSON()
                 }
                 return nil
             })
     }
 
     /// Nil where none of the revisions is missing.
+    ///
+    /// What can't be here is missing: it is refused alone when it is sent, where a refusal now would keep all else away.
+    private static func difference(
+        _ revisions: [RevisionID], _ foreign: [String], of id: String, in database: Database
+    ) throws -> JSONValue? {
+        guard (try? DocumentID(id)) != nil else {
+            let missing = revisions.map(\.description) + foreign
+            return missing.isEmpty ? nil : ["missing": .array(missing.map { .string($0) })]
+        }
+        guard let known = try difference(revisions, of: id, in: database)?.json else {
+            return foreign.isEmpty ? nil : ["missing": .array(foreign.map { .string($0) })]
+        }
+        guard !foreign.isEmpty, var object = known.objectValue else { return known }
+        object["missing"] = .array((object["missing"]?.arrayValue ?? []) + foreign.map { .string($0) })
+        return .object(object)
+    }
+
     private static func difference(
         _ revisions: [RevisionID], of id: String, in database: Database
     ) throws -> RevisionsDifference? {
@@ -37,10 +57,8 @@ extension DatabaseService {
     /// Answers `_bulk_docs`. Each document is saved by itself: one that is refused keeps no other from being saved.
     func bulkDocuments(_ request: HTTPRequest) async throws -> HTTPResponse {
         try request.expect("POST")
-        let question = try await request.json(upTo: service.options.documentByteLimit)
-        guard let documents = question["docs"]?.arrayValue else { throw SyncError(400, "there are no docs") }
+        let (documents, isReplicated) = try await request.documents(upTo: service.options.documentByteLimit)
         try RequestLimits.check(documents.count, "documents")
-        let isReplicated = question["new_edits"] == false
         let results = try await database.inTransactionUntilCancelled { cancellation in
             // As text, which takes a tenth of what values do.
             var results = [UInt8(ascii: "[")]
@@ -56,9 +74,16 @@ extension DatabaseService {
     }
 
     /// Saves one of many documents; says what became of it, which is nothing where another database's was taken over.
-    private func saveOne(_ json: JSONValue, isReplicated: Bool) throws -> JSONValue? {
-        var id: JSONValue = json["_id"] ?? nil
+    private func saveOne(_ sent: Result<JSONValue, UnholdableJSON>, isReplicated: Bool) throws -> JSONValue? {
+        var (id, stated): (JSONValue, JSONValue?)
+        switch sent {
+        case .success(let json): (id, stated) = (json["_id"] ?? nil, json["_rev"])
+        case .failure(let error):
+            id = error.outline["_id"]?.stringValue.map { .string($0) } ?? nil
+            stated = error.outline["_rev"]?.stringValue.map { .string($0) }
+        }
         do {
+            let json = try sent.get()
             guard let object = json.objectValue else { throw SyncError(400, "a document is an object") }
             if isReplicated {
                 try saveReplicated(object, contents: [:])
@@ -74,7 +99,7 @@ extension DatabaseService {
             // What is wrong with the store itself is so for all of them.
             if status >= 500 { throw error }
             var result: JSONObject = ["id": id, "error": .string(name), "reason": .string(reason)]
-            result["rev"] = json["_rev"]
+            result["rev"] = stated
             result["status"] = .number(JSONNumber(Int64(status)))
             return .object(result)
         }

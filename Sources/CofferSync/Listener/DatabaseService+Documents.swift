@@ -112,16 +112,27 @@ extension DatabaseService {
     }
 
     private func put(_ request: HTTPRequest, _ target: RequestTarget, _ id: String) async throws -> HTTPResponse {
-        var (json, contents) = try await received(request, id)
+        let isReplicated = target["new_edits"] == "false"
+        var json: JSONObject
+        var contents: [ByteKey: Blob]
+        do {
+            (json, contents) = try await received(request, id)
+        } catch let error as UnholdableJSON where isReplicated {
+            throw NamedRefusal.unholdable(error.reason)
+        }
         guard json["_id"] == nil || json["_id"]?.stringValue.map({ $0.utf8.elementsEqual(id.utf8) }) == true else {
             throw SyncError(400, "_id is another than the path says")
         }
         json["_id"] = .string(id)
         let (document, brought) = (json, contents)
         contents = [:]
-        if target["new_edits"] == "false" {
-            let result = try await database.inTransaction { try saveReplicated(document, contents: brought) }
-            return try saved(201, result.revision)
+        if isReplicated {
+            do {
+                let result = try await database.inTransaction { try saveReplicated(document, contents: brought) }
+                return try saved(201, result.revision)
+            } catch let error as CofferError where [.invalidDocumentID, .invalidJSON].contains(error.code) {
+                throw NamedRefusal.unholdable(error.detail ?? error.code.description)
+            }
         }
         let parent = try parent(request, target)
         let revision = try await database.inTransaction {
@@ -176,7 +187,7 @@ extension DatabaseService {
         for content in try incoming.missingContents(in: database)
         where contents[ByteKey(content.name)] == nil {
             // Nobody would ever bring it.
-            throw SyncError(412, of: "attachment \(content.name)", "its content is not here")
+            throw NamedRefusal.missingStub(content.name, of: "document \(incoming.id)")
         }
         return try incoming.save(in: database, contents: contents)
     }
@@ -232,13 +243,13 @@ extension DatabaseService {
                 draft.setAttachment(named: name, contentType: type, content)
             } else if let text = entry["data"]?.stringValue {
                 let inline = InlineContent(
-                    text: text, isPacked: entry["encoding"]?.stringValue == "gzip", digest: nil,
+                    text: text, isPacked: entry["encoding"]?.stringValue == "gzip", digest: nil, length: nil,
                     subject: "attachment \(name) of \(subject)")
                 let data = try inline.data(upTo: inlineByteLimit)
                 inlineByteLimit -= data.count
                 draft.setAttachment(named: name, contentType: type, content: data)
             } else if draft.attachment(named: name) == nil {
-                throw SyncError(412, of: "attachment \(name)", "its content is not here")
+                throw NamedRefusal.missingStub(name, of: subject)
             }
         }
         return try draft.save()

@@ -79,8 +79,8 @@ struct DatabaseService {
             }
             // Whoever wrote it last may have been somebody else.
             let stated = json["_rev"]?.stringValue
-            json["_id"] = nil
-            json["_rev"] = nil
+            // CouchDB's replicator says the history of its checkpoint too.
+            for key in ["_id", "_rev", "_revisions"] { json[key] = nil }
             let (database, saved) = (database, json)
             let generation = try await database.inTransaction {
                 let generation = try database.localDocumentGeneration(withID: id)

@@ -26,16 +26,42 @@ extension HTTPResponse {
     }
 }
 
+/// A refusal that CouchDB has a name of its own for, which clients go by: a 412 can be about a database or about a content.
+struct NamedRefusal: Error {
+    let status: Int
+    let name: String
+    let reason: String
+
+    static let databaseExists = NamedRefusal(status: 412, name: "file_exists", reason: "the database exists")
+
+    /// An attachment whose content neither came with its revision nor is here. CouchDB's replicator sends it once more then,
+    /// with the contents.
+    static func missingStub(_ name: String, of subject: String) -> NamedRefusal {
+        NamedRefusal(
+            status: 412, name: "missing_stub", reason: "the content of attachment \(name) of \(subject) is not here")
+    }
+}
+
+extension NamedRefusal {
+    /// Another database's revision that none here can be. CouchDB's replicator skips what is forbidden, and ends, to begin
+    /// again later, where it is refused in any other way.
+    static func unholdable(_ reason: String) -> NamedRefusal {
+        NamedRefusal(status: 403, name: "forbidden", reason: reason)
+    }
+}
+
 /// Errors in CouchDB's words.
 enum ServerFailure {
     static func parts(of error: any Error) -> (status: Int, name: String, reason: String) {
         switch error {
+        case let error as NamedRefusal: return (error.status, error.name, error.reason)
+        case let error as UnholdableJSON: return (400, name(of: 400), error.reason)
         case let error as SyncError:
             // What a client sent wrongly is its fault, and not a gateway's.
             let status = error.status == 502 ? 400 : error.status
             return (status, name(of: status), error.detail)
         case let error as CofferError:
-            return (status(of: error), name(of: status(of: error)), error.detail ?? error.code.description)
+            return (status(of: error), name(of: error), error.detail ?? error.code.description)
         case let error as ReplicationFailure:
             return (error.status, name(of: error.status), error.reason)
         case is TooManyAttempts:
@@ -56,9 +82,17 @@ enum ServerFailure {
         }
     }
 
+    private static func name(of error: CofferError) -> String {
+        switch error.code {
+        case .databaseExists: NamedRefusal.databaseExists.name
+        case .databaseOpen: "database_open"
+        default: name(of: status(of: error))
+        }
+    }
+
     private static func name(of status: Int) -> String {
         switch status {
-        case 412: "file_exists"
+        case 412: "precondition_failed"
         case 413: "too_large"
         case 408: "timeout"
         case 416: "requested_range_not_satisfiable"

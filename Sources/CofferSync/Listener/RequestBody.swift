@@ -33,6 +33,12 @@ extension HTTPRequest {
     ///
     /// - Throws: as for the body.
     func json(of stream: ByteStream, upTo limit: Int, default value: JSONValue? = nil) async throws -> JSONValue {
+        let bytes = try await bytes(of: stream, upTo: limit)
+        if bytes.isEmpty, let value { return value }
+        return try await self.value(of: bytes)
+    }
+
+    private func bytes(of stream: ByteStream, upTo limit: Int) async throws -> [UInt8] {
         var bytes: [UInt8] = []
         while let piece = try await stream.next() {
             guard bytes.count + piece.count <= limit else { throw SyncError(413, "more than \(limit) bytes") }
@@ -40,20 +46,63 @@ extension HTTPRequest {
             try await memory?.grow(to: 2 * (bytes.count + piece.count))
             if bytes.isEmpty { bytes = piece } else { bytes += piece }
         }
-        if bytes.isEmpty, let value { return value }
-        return try await self.value(of: bytes)
+        return bytes
     }
 
     private func value(of bytes: consuming [UInt8]) async throws -> JSONValue {
         let byteCount = bytes.count
         try Task.checkCancellation()
-        guard let text = try CheckedJSON(bytes, valueLimit: JSONLimits.valueCount) else {
-            throw SyncError(413, "more than \(JSONLimits.valueCount) values")
-        }
+        guard let text = try CheckedJSON(received: bytes, valueLimit: JSONLimits.valueCount) else { throw Self.tooMany }
         // The text, the same in another form, which it is saved in later, and the values with their strings.
         try await memory?.grow(to: 3 * byteCount + text.valueCount * JSONLimits.valueByteCost)
         try Task.checkCancellation()
         return try text.value()
+    }
+
+    private static let tooMany = SyncError(413, "more than \(JSONLimits.valueCount) values")
+
+    /// A body that lists documents under `docs`. Where one can't be held, it says so in its place, and the others stand beside
+    /// it.
+    ///
+    /// - Throws: as for ``json(upTo:default:)``; ``SyncError`` 400 where there is no such list.
+    func documents(upTo limit: Int) async throws -> (all: [Result<JSONValue, UnholdableJSON>], areReplicated: Bool) {
+        let bytes = try await bytes(of: try unpackedBody(), upTo: limit)
+        do {
+            let json = try await value(of: bytes)
+            guard let documents = json["docs"]?.arrayValue else { throw SyncError(400, "there are no docs") }
+            return (documents.map { .success($0) }, json["new_edits"] == false)
+        } catch let error as UnholdableJSON {
+            guard let list = try error.outline["docs"]?.elements(upTo: RequestLimits.itemCount) else {
+                throw SyncError(400, "there are no docs")
+            }
+            let isReplicated = error.outline["new_edits"]?.bytes == Array("false".utf8)
+            return (try await values(of: list, byteCount: bytes.count), isReplicated)
+        }
+    }
+
+    private func values(
+        of list: [JSONOutline], byteCount: Int
+    ) async throws -> [Result<JSONValue, UnholdableJSON>] {
+        var valueCount = 0
+        var checked: [Result<CheckedJSON, UnholdableJSON>] = []
+        for element in list {
+            try Task.checkCancellation()
+            do {
+                let limit = JSONLimits.valueCount - valueCount
+                guard let text = try CheckedJSON(received: element.bytes, valueLimit: limit) else { throw Self.tooMany }
+                valueCount += text.valueCount
+                checked.append(.success(text))
+            } catch let error as UnholdableJSON {
+                checked.append(.failure(error))
+            }
+        }
+        try await memory?.grow(to: 4 * byteCount + valueCount * JSONLimits.valueByteCost)
+        return try checked.map { element in
+            switch element {
+            case .success(let text): .success(try text.value())
+            case .failure(let error): .failure(error)
+            }
+        }
     }
 
     /// The body, unpacked where it is packed.

@@ -137,7 +137,11 @@ extension DatabaseService {
             return MultipartBody.Part(
                 ["Content-Type": "application/json; error=\"true\""], try (json["error"] ?? json).canonicalJSON())
         case .found(let revision):
+            // As CouchDB has it: in parts contents follow, whether they were asked for or not.
+            var query = query
+            query.wantsContents = true
             guard let message = try message(revision, query) else {
+                query.wantsContents = false
                 return MultipartBody.Part(
                     ["Content-Type": "application/json"],
                     try JSONValue.object(try json(revision, query)).canonicalJSON())

@@ -191,7 +191,7 @@ package final class Service: Sendable {
     }
 
     func create(_ name: String) async throws -> HTTPResponse {
-        guard !manager.databaseExists(named: name) else { throw SyncError(412, "the database exists") }
+        guard !manager.databaseExists(named: name) else { throw NamedRefusal.databaseExists }
         var openOptions = openOptions(name)
         openOptions.create = true
         let database = try await manager.openDatabase(named: name, options: openOptions)

@@ -109,6 +109,45 @@ package enum RevisionAnswer: Sendable {
         return answers
     }
 
+    /// The same of an answer in which something can't be held: each revision is looked at by itself.
+    ///
+    /// - Throws: ``SyncError`` 502; 413 for more values than an answer may have.
+    static func all(inBulkAnswer outline: JSONOutline) throws -> [RevisionAnswer] {
+        guard let results = try outline["results"]?.elements(upTo: RequestLimits.itemCount) else {
+            throw SyncError.garbage("an answer of _bulk_get without results")
+        }
+        var answers: [RevisionAnswer] = []
+        var valueCount = 0
+        for result in results {
+            guard let id = result["id"]?.stringValue,
+                let documents = try result["docs"]?.elements(upTo: RequestLimits.itemCount)
+            else { throw SyncError.garbage("a result of _bulk_get without id or docs") }
+            for document in documents {
+                do {
+                    let limit = JSONLimits.valueCount - valueCount
+                    guard let checked = try CheckedJSON(received: document.bytes, valueLimit: limit) else {
+                        throw SyncError(413, "an answer with more than \(JSONLimits.valueCount) values")
+                    }
+                    valueCount += checked.valueCount
+                    answers.append(try RevisionAnswer(try checked.value(), id: id))
+                } catch let error as UnholdableJSON {
+                    answers.append(.failure(error, id: id))
+                }
+            }
+        }
+        return answers
+    }
+
+    /// A revision that came, and that no document here can hold.
+    ///
+    /// - Parameter id: of its document. Default: what the revision says.
+    static func failure(_ error: UnholdableJSON, id: String? = nil) -> RevisionAnswer {
+        let revision = error.outline["ok"] ?? error.outline
+        let id = id ?? revision["_id"]?.stringValue ?? ""
+        return .failure(
+            id: id, revision: revision["_rev"]?.stringValue, SyncError(400, of: "document \(id)", error.reason))
+    }
+
     private init(_ json: JSONValue, id: String) throws(SyncError) {
         if let revision = json["ok"]?.objectValue {
             self = .revision(revision)

@@ -4,6 +4,9 @@ package import CofferModel
 package struct RevisionsQuestion: Sendable {
     package var documents: [(id: String, revisions: [RevisionID])] = []
 
+    /// Revisions that another database may have, and none here, by the ids of their documents.
+    package private(set) var foreign: [ByteKey: [String]] = [:]
+
     package init() {}
 
     /// - Throws: ``SyncError`` 400.
@@ -13,10 +16,13 @@ package struct RevisionsQuestion: Sendable {
             guard let texts = value.arrayValue else { throw SyncError(400, "_revs_diff asks for no list of revisions") }
             var revisions: [RevisionID] = []
             for text in texts {
-                guard let revision = text.stringValue.flatMap(RevisionID.init) else {
+                if let revision = text.stringValue.flatMap(RevisionID.init) {
+                    revisions.append(revision)
+                } else if let text = text.stringValue, RevisionID.isForeign(text) {
+                    foreign[ByteKey(id), default: []].append(text)
+                } else {
                     throw SyncError(400, of: "document \(id)", "_revs_diff asks for what is no revision id")
                 }
-                revisions.append(revision)
             }
             documents.append((id, revisions))
         }
@@ -28,6 +34,16 @@ package struct RevisionsQuestion: Sendable {
             object[id] = .array((object[id]?.arrayValue ?? []) + revisions.map { .string($0.description) })
         }
         return .object(object)
+    }
+}
+
+extension RevisionID {
+    /// Whether `text` has the form of a revision's id, a number, a hyphen and something behind it, and is too long or too late
+    /// for any that can be here.
+    static func isForeign(_ text: String) -> Bool {
+        let digits = text.utf8.prefix { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+        let rest = text.utf8.dropFirst(digits.count)
+        return !digits.isEmpty && rest.first == UInt8(ascii: "-") && rest.count > 1 && RevisionID(text) == nil
     }
 }
 

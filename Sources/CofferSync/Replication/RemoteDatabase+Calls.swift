@@ -88,8 +88,12 @@ extension RemoteDatabase {
             if response.fields["Content-Type"].flatMap(MediaType.init)?.name == "multipart/mixed" {
                 return try await Self.revisions(inPartsOf: response)
             }
-            let (json, byteCount) = try await Self.sizedJSON(response)
-            return (try RevisionAnswer.all(inBulkAnswer: json), byteCount)
+            do {
+                let (json, byteCount) = try await Self.sizedJSON(response)
+                return (try RevisionAnswer.all(inBulkAnswer: json), byteCount)
+            } catch let error as UnholdableJSON {
+                return (try RevisionAnswer.all(inBulkAnswer: error.outline), error.outline.bytes.count)
+            }
         }
     }
 
@@ -103,7 +107,11 @@ extension RemoteDatabase {
             fields: ["Accept": "application/json", "Content-Type": "application/json"], body: { .bytes(question) }
         ) { response in
             guard response.fields["Content-Type"].flatMap(MediaType.init)?.name == "application/json" else { return [] }
-            return try RevisionAnswer.all(inBulkAnswer: try await Self.json(response))
+            do {
+                return try RevisionAnswer.all(inBulkAnswer: try await Self.json(response))
+            } catch let error as UnholdableJSON {
+                return try RevisionAnswer.all(inBulkAnswer: error.outline)
+            }
         }
     }
 
@@ -114,11 +122,25 @@ extension RemoteDatabase {
         var answers: [RevisionAnswer] = []
         var (byteCount, valueCount) = (0, 0)
         while let part = try await reader.nextPart() {
-            let text = try await part.body.collect(upTo: answerByteLimit - byteCount)
+            let type = part.fields["Content-Type"].flatMap(MediaType.init)
+            var body = part.body
+            if type?.name == "multipart/related" {
+                // Contents that come unasked are skipped: many would be in no bound of memory.
+                guard let first = try await MultipartReader(body, fields: part.fields).nextPart() else { continue }
+                body = first.body
+            }
+            let text = try await body.collect(upTo: answerByteLimit - byteCount)
             byteCount += text.count
-            // What can't be read answers nothing, which shows in the end.
-            guard let json = try Self.json(text, &valueCount)?.objectValue else { continue }
-            let isFailure = part.fields["Content-Type"].flatMap(MediaType.init)?.parameters["error"] == "true"
+            let json: JSONObject
+            do {
+                // What can't be read answers nothing, which shows in the end.
+                guard let object = try Self.json(text, &valueCount)?.objectValue else { continue }
+                json = object
+            } catch let error as UnholdableJSON {
+                answers.append(.failure(error))
+                continue
+            }
+            let isFailure = type?.parameters["error"] == "true"
             answers.append(isFailure ? .failure(json) : .revision(json))
         }
         return (answers, byteCount)

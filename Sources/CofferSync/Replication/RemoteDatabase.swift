@@ -65,6 +65,9 @@ package final class RemoteDatabase: Sendable {
                 (error, retryAfter) = (refusal.error, refusal.retryAfter)
             } catch let failure as SyncError {
                 error = failure
+            } catch let failure as UnholdableJSON {
+                // It is the same whenever it is asked for.
+                throw SyncError(400, of: subject, failure.reason)
             }
             failureCount += 1
             guard error.mayPass, failureCount < options.retry.attemptCount else { throw error }
@@ -106,7 +109,7 @@ package final class RemoteDatabase: Sendable {
         }
     }
 
-    /// - Throws: ``SyncError`` 502 for what is no JSON, 413 for what is too large.
+    /// - Throws: ``SyncError`` 502 for what is no JSON, 413 for what is too large; ``UnholdableJSON``.
     static func json(_ response: HTTPResponse) async throws -> JSONValue { try await sizedJSON(response).json }
 
     /// The same, and how many bytes it has.
@@ -120,12 +123,12 @@ package final class RemoteDatabase: Sendable {
     /// The value that a part of an answer says; nil for what is no JSON.
     ///
     /// - Parameter valueCount: how many values the answer has had so far.
-    /// - Throws: ``SyncError`` 413 where it has too many.
-    static func json(_ text: [UInt8], _ valueCount: inout Int) throws(SyncError) -> JSONValue? {
+    /// - Throws: ``SyncError`` 413 where it has too many; ``UnholdableJSON``.
+    static func json(_ text: [UInt8], _ valueCount: inout Int) throws -> JSONValue? {
         let checked: CheckedJSON?
-        do throws(CofferError) {
-            checked = try CheckedJSON(text, valueLimit: JSONLimits.valueCount - valueCount)
-        } catch {
+        do {
+            checked = try CheckedJSON(received: text, valueLimit: JSONLimits.valueCount - valueCount)
+        } catch is CofferError {
             return nil
         }
         guard let checked else { throw SyncError(413, "an answer with more than \(JSONLimits.valueCount) values") }

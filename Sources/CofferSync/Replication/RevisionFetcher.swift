@@ -131,6 +131,10 @@ actor RevisionFetcher {
             unanswered[id]?.removeAll(where: answer.settles)
             switch answer {
             case .failure(let id, let revision, let error):
+                // It is of a later one that was not asked for: that is what became of the others.
+                if error.status == 400, asked[ByteKey(id)]?.contains(where: answer.settles) == false {
+                    unanswered[ByteKey(id)] = nil
+                }
                 failures.append(DocumentFailure(fetching: id, revision.flatMap(RevisionID.init), error))
             case .revision(let json):
                 // Sync Gateway's way to say that the document left the channels that one may read.

@@ -57,8 +57,8 @@ actor WantedPages {
         var next = WantedPage(rowCount: page.rows.count, last: page.last)
         for row in page.rows {
             if row.hasForeignRevisions {
-                let error = SyncError(400, of: "document \(row.id)", "a revision id that none can have here")
-                next.failures.append(DocumentFailure(fetching: row.id, nil, error))
+                next.failures.append(
+                    DocumentFailure(fetching: row.id, nil, SyncError.foreignRevision("document \(row.id)")))
             }
             do throws(CofferError) {
                 next.wanted += try database.revisionsToAskFor(row.revisions, of: row.id)

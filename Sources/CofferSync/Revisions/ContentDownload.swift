@@ -4,13 +4,13 @@ package import Coffer
 
 /// A content on its way from another database into this one: checked before anything names it.
 ///
-/// What arrives may be packed. MD5s of CouchDB are those of the packed bytes, where it keeps them packed; a SHA-1 is that of
-/// the content itself.
+/// What arrives may be packed. MD5s of CouchDB are those of the packed bytes, where it keeps them packed, and so is the length
+/// where a client packed them (Content-Encoding); a SHA-1 is that of the content itself.
 package struct ContentDownload: Sendable {
     package let subject: String
     /// What the other database says: `md5-…` or `sha1-…`. Others can't be checked.
     package let digest: String?
-    /// The length of the unpacked content; nil where it is not known.
+    /// The length of the content, or of what it is packed in; nil where it is not known.
     package let length: Int?
     package let isPacked: Bool
 
@@ -59,6 +59,11 @@ package actor ArrivingContent {
     private var unpackedMD5: StreamingDigest?
     /// Unpacked.
     private(set) var byteCount = 0
+    /// As they arrived.
+    private var arrivedByteCount = 0
+
+    /// Deflate packs no bytes into less than a 1,032nd (RFC 1951: 258 bytes take two bits at least).
+    private static let greatestRatio = 1032
 
     /// - Parameters:
     ///   - limit: more bytes than that are a 413; nil for as many as fit on the disk.
@@ -87,6 +92,7 @@ package actor ArrivingContent {
     @discardableResult
     func take(_ piece: [UInt8]) throws -> Int {
         md5?.update(piece)
+        arrivedByteCount += piece.count
         guard let decoder else {
             try write(piece)
             return byteCount
@@ -99,7 +105,12 @@ package actor ArrivingContent {
     private func write(_ bytes: [UInt8]) throws {
         byteCount += bytes.count
         // What unpacks to more than it should is stopped here, not on a full disk.
-        guard download.length.map({ byteCount <= $0 }) ?? true else { throw wrongLength() }
+        if let length = download.length {
+            let mayBePacked = decoder != nil && arrivedByteCount <= length
+            guard byteCount <= length || (mayBePacked && byteCount / Self.greatestRatio <= length) else {
+                throw wrongLength()
+            }
+        }
         guard limit.map({ byteCount <= $0 }) ?? true else {
             throw SyncError(413, of: download.subject, "more than \(limit ?? 0) bytes")
         }
@@ -114,7 +125,9 @@ package actor ArrivingContent {
         guard decoder?.isOver ?? true else {
             throw SyncError.garbage("a packed content that ends before its end", of: download.subject)
         }
-        guard download.length.map({ byteCount == $0 }) ?? true else { throw wrongLength() }
+        if let length = download.length {
+            guard byteCount == length || (decoder != nil && arrivedByteCount == length) else { throw wrongLength() }
+        }
         let found = [md5?.finalize(), unpackedMD5?.finalize()].compactMap { $0 }
         let blob = try content.finish()
         if let digest = download.digest, digest.hasPrefix("md5-") || digest.hasPrefix("sha1-") {

@@ -42,6 +42,7 @@ package struct IncomingRevision: Sendable {
         let subject = "document \(id)"
         self.id = id
         guard let revisionID = json["_rev"]?.stringValue.flatMap(RevisionID.init) else {
+            if json["_rev"]?.stringValue.map(RevisionID.isForeign) == true { throw .foreignRevision(subject) }
             throw .garbage("a revision without an id", of: subject)
         }
         self.revisionID = revisionID
@@ -96,6 +97,8 @@ package struct IncomingRevision: Sendable {
         var ids: [RevisionID] = []
         for (distance, suffix) in suffixes.enumerated() {
             guard let text = suffix.stringValue, let id = RevisionID("\(start - distance)-\(text)") else {
+                let isForeign = suffix.stringValue.map { RevisionID.isForeign("\(start - distance)-\($0)") } ?? false
+                if isForeign, start > distance { throw .foreignRevision(subject) }
                 throw .garbage("_revisions holds what is no revision id", of: subject)
             }
             ids.append(id)
@@ -151,7 +154,7 @@ package struct IncomingRevision: Sendable {
             var bytes = brought[ByteKey(content.name)]
             if let text = content.inline {
                 let inline = InlineContent(
-                    text: text, isPacked: content.isPacked, digest: content.digest,
+                    text: text, isPacked: content.isPacked, digest: content.digest, length: content.length,
                     subject: "attachment \(content.name) of \(subject)")
                 let data = try inline.data(upTo: inlineByteLimit)
                 inlineByteLimit -= data.count
@@ -177,6 +180,8 @@ package struct IncomingRevision: Sendable {
             entry["stub"] = true
             if let bytes {
                 names[ByteKey(content.name)] = bytes
+                // What came was checked: the length that is said of it may be that of its packed form.
+                if content.isPacked || content.inline == nil { entry["length"] = nil }
             } else if content.digest.map(database.hasContent) != true {
                 if ancestor == nil { ancestor = .some(try knownAncestor(in: database)) }
                 if let known = ancestor.flatMap({ $0 }), let same = try same(content, in: known) {

@@ -7,6 +7,8 @@ struct InlineContent {
     let isPacked: Bool
     /// As the other database says it: of the packed bytes, perhaps.
     let digest: String?
+    /// As the other database says it: unpacked or, where a client packed it, as it is.
+    let length: Int?
     /// What it is of.
     let subject: String
 
@@ -32,6 +34,9 @@ struct InlineContent {
             unpacked += piece
         }
         guard decoder.isOver else { throw .garbage("\(subject) is packed, and ends before its end") }
+        guard length.map({ $0 == unpacked.count || $0 == data.count }) ?? true else {
+            throw .garbage("\(subject) has another length than it says")
+        }
         if let digest, digest.hasPrefix("md5-"), try md5(data) != digest, try md5(unpacked) != digest {
             throw .garbage("\(subject) has another digest than it says")
         }

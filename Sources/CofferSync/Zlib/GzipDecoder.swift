@@ -33,13 +33,22 @@ internal import CZlib
 
     /// The next unpacked bytes; nil when more packed ones are needed.
     ///
-    /// - Throws: ``SyncError`` 502 for what is not gzip, and for bytes behind its end.
+    /// - Throws: ``SyncError`` 502 for what is not gzip. What stands behind its end has to be gzip as well, whose bytes follow
+    ///   (RFC 1952, section 2.2).
     package func next() throws(SyncError) -> [UInt8]? {
-        guard !isOver else {
-            if inputStart < input.count { throw .garbage("bytes behind the end of a packed content") }
-            return nil
+        while inputStart < input.count {
+            if isOver {
+                guard unsafe inflateReset(stream) == Z_OK else { throw .garbage("a packed content that is not gzip") }
+                isOver = false
+            }
+            let output = try unpack()
+            if !output.isEmpty { return output }
         }
-        guard inputStart < input.count else { return nil }
+        return nil
+    }
+
+    /// Unpacks as much as fits into a piece: nothing where the packed bytes so far say nothing, and then all of them are taken.
+    private func unpack() throws(SyncError) -> [UInt8] {
         var output = [UInt8](repeating: 0, count: Self.pieceByteCount)
         var (result, consumed, produced) = (Z_OK, 0, 0)
         unsafe input.withUnsafeMutableBufferPointer { input in
@@ -58,11 +67,10 @@ internal import CZlib
             }
         }
         inputStart += consumed
-        guard result == Z_OK || result == Z_STREAM_END || result == Z_BUF_ERROR else {
+        guard result == Z_OK || result == Z_STREAM_END || result == Z_BUF_ERROR, consumed + produced > 0 else {
             throw .garbage("a packed content that is not gzip")
         }
         isOver = result == Z_STREAM_END
-        if produced == 0 { return isOver ? try next() : nil }
         output.removeLast(output.count - produced)
         return output
     }

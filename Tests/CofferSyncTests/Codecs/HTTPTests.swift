@@ -64,6 +64,25 @@ import Testing
         }
     }
 
+    /// Three members, the second of nothing (RFC 1952, section 2.2).
+    @Test("gzip with several members is one content", arguments: [1, 30, 100]) func members(count: Int) async throws {
+        let text = "H4sIAAAAAAAC/8tIzcnJVwAA9vmB7QYAAAAfiwgAAAAAAAL/AwAAAAAAAAAAAB+LCAAAAAAAAv8rzy/KSQEAQxF3OgUAAAA="
+        let packed = try Array(#require(Data(base64Encoded: text)))
+        func pieces(_ bytes: [UInt8]) -> [[UInt8]] {
+            stride(from: 0, to: bytes.count, by: count).map { Array(bytes[$0..<min($0 + count, bytes.count)]) }
+        }
+        #expect(try await stream(pieces(packed)).gunzipped().collect(upTo: 100) == Array("hello world".utf8))
+        // A million of nothing are no depth.
+        let empty = Array(packed[26..<46])
+        let many = Array(repeatElement(empty, count: 100_000).joined())
+        #expect(try await ByteStream(many).gunzipped().collect(upTo: 100).isEmpty)
+        for cut in [packed.count - 1, 46 + 5, 30] {
+            await #expect(throws: SyncError.self) {
+                try await stream(pieces(Array(packed[..<cut]))).gunzipped().collect(upTo: 100)
+            }
+        }
+    }
+
     @Test("a little that unpacks to a lot is given out in pieces, and stops where the taker stops") func bomb()
         async throws
     {

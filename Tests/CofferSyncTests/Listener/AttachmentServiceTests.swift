@@ -119,10 +119,11 @@ import Testing
     @Test("what unpacks to more than a revision's contents may have is refused before it is unpacked") func packedBomb()
     {
         let content = InlineContent(
-            text: Data(Self.packed).base64EncodedString(), isPacked: true, digest: nil, subject: "a content")
+            text: Data(Self.packed).base64EncodedString(), isPacked: true, digest: nil, length: nil,
+            subject: "a content")
         #expect(throws: SyncError.self) { try content.data(upTo: 4) }
         #expect(throws: Never.self) { try content.data(upTo: 5) }
-        let plain = InlineContent(text: "aGVsbG8=", isPacked: false, digest: nil, subject: "a content")
+        let plain = InlineContent(text: "aGVsbG8=", isPacked: false, digest: nil, length: nil, subject: "a content")
         #expect(throws: SyncError.self) { try plain.data(upTo: 4) }
     }
 
