@@ -1,5 +1,6 @@
 internal import CofferModel
 internal import CofferSealing
+internal import CofferSQLite
 
 /// Which documents ``Database/allDocuments(_:)`` lists, and in which order.
 public struct AllDocumentsOptions: Sendable {
@@ -90,6 +91,28 @@ extension Database {
                 return []
             }
         }
+    }
+}
+
+extension Database {
+    /// How many documents, not counting deleted ones, a listing by id has before it comes to this id. Takes time in proportion
+    /// to their number.
+    ///
+    /// - Throws: `damaged` and `closed` (500).
+    package func documentCount(before id: String, isDescending: Bool) throws(CofferError) -> Int {
+        try storage.read { (tables) throws(CofferError) in try tables.documentCount(before: id, isDescending) }
+    }
+}
+
+extension DocumentTables {
+    fileprivate func documentCount(before id: String, _ isDescending: Bool) throws(CofferError) -> Int {
+        let count =
+            isDescending
+            ? Statement(connection, "SELECT count(*) FROM documents WHERE id > ?1 AND flags & 1 = 0")
+            : Statement(connection, "SELECT count(*) FROM documents WHERE id < ?1 AND flags & 1 = 0")
+        defer { count.finalize() }
+        try count.bind(1, id)
+        return try count.first { Int($0.integer(0)) } ?? 0
     }
 }
 

@@ -26,7 +26,7 @@ struct DatabaseService {
         guard let first = path.first else { return try await top(request) }
         switch first {
         case "_changes": return try await changes(request, target)
-        case "_all_docs": return try await allDocuments(request, target)
+        case "_all_docs": return try await allDocuments(request, target, Array(path.dropFirst()))
         case "_bulk_docs": return try await bulkDocuments(request)
         case "_bulk_get": return try await bulkGet(request, target)
         case "_revs_diff": return try await revisionsDifference(request)
@@ -100,73 +100,5 @@ struct DatabaseService {
             json["_rev"] = .string("0-\(try database.localDocumentGeneration(withID: id))")
             return try .json(200, .object(json))
         }
-    }
-
-    // MARK: All documents
-
-    private func allDocuments(_ request: HTTPRequest, _ target: RequestTarget) async throws -> HTTPResponse {
-        try request.expect("GET", "HEAD", "POST")
-        var keys: [JSONValue]?
-        if request.method == "POST" {
-            keys = try await request.json(upTo: service.options.documentByteLimit)["keys"]?.arrayValue
-        } else if let text = target["keys"] {
-            keys = try JSONValue(json: Array(text.utf8)).arrayValue
-        }
-        try RequestLimits.check(keys?.count ?? 0, "keys")
-        let includesDocuments = target.isTrue("include_docs")
-        let total: JSONValue = .number(JSONNumber(Int64(try database.documentCount)))
-        let head = Array("{\"total_rows\":\(total),\"offset\":0,\"rows\":[\n".utf8)
-        let rows = RowWriter(head: head, tail: Array("\n]}\n".utf8))
-        if let keys {
-            var place = 0
-            return .json(
-                200,
-                stream: rows.stream { [self] () throws -> JSONValue? in
-                    guard place < keys.count else { return nil }
-                    defer { place += 1 }
-                    return try row(keys[place], includesDocuments)
-                })
-        }
-        var options = AllDocumentsOptions()
-        options.limit = try target.count("limit")
-        options.skip = try target.count("skip") ?? 0
-        let key = try target.key("key")
-        options.startID = try key ?? target.key("start_key") ?? target.key("startkey")
-        options.endID = try key ?? target.key("end_key") ?? target.key("endkey")
-        options.isDescending = target.isTrue("descending")
-        var documents = database.allDocuments(options).makeIterator()
-        return .json(
-            200,
-            stream: rows.stream { [self] () throws -> JSONValue? in
-                try documents.next().map { try row($0, includesDocuments) }
-            })
-    }
-
-    private func row(_ key: JSONValue, _ includesDocuments: Bool) throws -> JSONValue {
-        guard let id = key.stringValue, let document = try database[id], let revision = try document.currentRevision
-        else {
-            return ["key": key, "error": "not_found"]
-        }
-        return try row(revision, includesDocuments)
-    }
-
-    private func row(_ revision: SavedRevision, _ includesDocuments: Bool) throws -> JSONValue {
-        let id = JSONValue.string(revision.documentID)
-        var row: JSONObject = ["id": id, "key": id, "value": ["rev": .string(revision.revisionID.description)]]
-        if includesDocuments {
-            row["doc"] = .object(try OutgoingRevision(revision).json(history: nil) { _ in .stub })
-        }
-        return .object(row)
-    }
-}
-
-extension RequestTarget {
-    /// A query's field that is a string in JSON.
-    fileprivate func key(_ name: String) throws -> String? {
-        guard let text = self[name] else { return nil }
-        guard let key = try? JSONValue(json: Array(text.utf8)).stringValue else {
-            throw SyncError(400, "\(name) is no string in JSON")
-        }
-        return key
     }
 }

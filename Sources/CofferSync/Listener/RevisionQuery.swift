@@ -13,6 +13,13 @@ struct RevisionQuery: Sendable {
     /// Contents that one of these revisions has need not come again.
     var attachmentsSince: [RevisionID]
 
+    /// What stands beside the properties where nothing asks for more.
+    init(wantsContents: Bool = false, wantsConflicts: Bool = false) {
+        self.wantsContents = wantsContents
+        self.wantsConflicts = wantsConflicts
+        (wantsHistory, wantsLatest, wantsHistoryInfo, attachmentsSince) = (false, false, false, [])
+    }
+
     init(_ target: RequestTarget) {
         wantsHistory = target.isTrue("revs")
         wantsContents = target.isTrue("attachments")

@@ -163,6 +163,7 @@ package final class Service: Sendable {
     /// Whether the request changes nothing.
     private static func isReading(_ method: String, _ target: RequestTarget) -> Bool {
         if method == "GET" || method == "HEAD" { return true }
+        if method == "POST", target.path.dropFirst() == ["_all_docs", "queries"] { return true }
         guard method == "POST", target.path.count == 2 else { return false }
         return ["_changes", "_all_docs", "_bulk_get", "_revs_diff", "_ensure_full_commit"].contains(target.path[1])
     }
