@@ -24,6 +24,14 @@ struct RotationSelectionTests {
         #expect(try summary(stores.rotate("--json", "--older-than", "0h"))["rotated"] as? Int == 4)
     }
 
+    /// The store that shows whether the new key is the same was left out for its age, and nothing noticed another key.
+    @Test("a resumed run looks first at which are due, and only then at which are done")
+    func dueBeforeDone() throws {
+        #expect(try stores.rotate().status == 0)
+        let resumed = try summary(stores.rotate("--json", "--resume", "--older-than", "1d"))
+        #expect(resumed["notDue"] as? Int == 4 && resumed["doneBefore"] as? Int == 0)
+    }
+
     @Test("none whose name or path is excluded, or that a list has as a comment")
     func excluded() throws {
         let outcome = try stores.rotate("--json", "--exclude", "s1.*", "--exclude", "stores/s2*")

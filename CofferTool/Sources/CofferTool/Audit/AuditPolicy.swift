@@ -28,7 +28,7 @@ struct AuditPolicy {
     func violations(of store: StoreAudit, at now: Date) -> [Violation] {
         var violations: [Violation] = []
         if mustBeEncrypted, !store.info.isEncrypted { violations.append(.notEncrypted) }
-        if let oldest, let age = store.dataKeyAge(at: now), age > oldest.duration { violations.append(.tooOld) }
+        if let oldest, let age = store.info.dataKeyAge(at: now), age > oldest.duration { violations.append(.tooOld) }
         if store.info.keySlots.contains(where: { slot in weakest.contains { $0.isAbove(slot.kind) } }) {
             violations.append(.tooWeak)
         }

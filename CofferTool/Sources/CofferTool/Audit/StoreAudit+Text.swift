@@ -4,7 +4,7 @@ internal import Foundation
 extension StoreAudit {
     private var engine: String { info.isEncrypted ? "SQLCipher" : "SQLite" }
 
-    private func days(at now: Date) -> Int? { dataKeyAge(at: now).map { Int($0 / .seconds(86_400)) } }
+    private func days(at now: Date) -> Int? { info.dataKeyAge(at: now).map { Int($0 / .seconds(86_400)) } }
 
     /// One line for people, and one more for each thing that is to be seen to.
     func text(_ violations: [AuditPolicy.Violation], at now: Date) -> String {

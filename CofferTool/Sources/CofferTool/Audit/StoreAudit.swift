@@ -29,9 +29,11 @@ struct StoreAudit {
         isWritable = ["", "/MANIFEST"].allSatisfy { unsafe access(store.path + $0, W_OK) == 0 }
         self.holders = holders.holders(of: store.path)
     }
+}
 
+extension StoreInfo {
     /// How old the data key is at least; nil for a store that is not encrypted.
     func dataKeyAge(at now: Date) -> Duration? {
-        info.dataKeyCreated.map { .seconds(max(0, Int64(now.timeIntervalSince($0)))) }
+        dataKeyCreated.map { .seconds(max(0, Int64(now.timeIntervalSince($0)))) }
     }
 }

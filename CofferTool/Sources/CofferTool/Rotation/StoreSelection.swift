@@ -36,11 +36,12 @@ struct StoreSelection: ParsableArguments {
     func apply(to list: inout StoreList, resuming log: ReceiptLog?) -> LeftOut {
         var leftOut = LeftOut()
         _ = list.keep(list.paths.filter { !isExcluded($0) })
-        if let log { leftOut.doneBeforeCount = list.keep(Self.unsettled(list.paths, log)) }
         if let olderThan {
             let now = Date()
             leftOut.notDueCount = list.keep(list.paths.filter { Self.isOlder($0, than: olderThan, at: now) })
         }
+        // Last, so that the store that shows whether the new key is the same stays in the list.
+        if let log { leftOut.doneBeforeCount = list.keep(Self.unsettled(list.paths, log)) }
         return leftOut
     }
 
@@ -60,8 +61,7 @@ struct StoreSelection: ParsableArguments {
 
     /// Whether its data key is older, or not known: what is wrong with the store, its rotation says.
     private static func isOlder(_ path: String, than age: Age, at now: Date) -> Bool {
-        guard let created = info(path)?.info.dataKeyCreated else { return true }
-        return now.timeIntervalSince(created) > age.duration / .seconds(1)
+        info(path)?.info.dataKeyAge(at: now).map { $0 > age.duration } ?? true
     }
 
     /// The stores that an earlier run of the same rotation has not dealt with, or that somebody has changed since, and before them
