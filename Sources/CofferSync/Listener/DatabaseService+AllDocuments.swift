@@ -138,7 +138,7 @@ struct AllDocumentsQuery: Sendable {
     private(set) var wantsSequence = false
     private(set) var limit: Int?
     private(set) var skip = 0
-    /// What is told of each document.
+    /// What the answer says about each document.
     private(set) var revision = RevisionQuery()
     private var key: String?
     private var start: String?
@@ -225,7 +225,7 @@ struct AllDocumentsQuery: Sendable {
 
     private func check(_ name: String, _ value: Value, _ words: [String]) throws {
         guard let text = text(value), words.contains(text) else {
-            throw SyncError(400, "\(name) is none of \(words.joined(separator: ", "))")
+            throw SyncError(400, "\(name) must be one of \(words.joined(separator: ", "))")
         }
     }
 }

@@ -58,7 +58,7 @@ public struct ListenerOptions: Sendable {
     /// One that the app has open for writing stays as it is. It can't be opened for writing, a 503, once the listener has it.
     public var isReadOnly = false
 
-    /// How `_replicate` goes about replications that clients ask for. Default: nil, there are none, and `_replicate` is a 403.
+    /// The options of replications that clients start through `_replicate`. Default: nil, and `_replicate` is a 403.
     ///
     /// Whoever has a password can then have this process connect to any address that it reaches, the machine's own included,
     /// and send there what its databases hold. What a request says, such as `continuous`, goes before these options.

@@ -10,7 +10,7 @@ struct ReplicationRequest {
     let databaseName: String
     let remote: RemoteURL
     let options: ReplicationOptions
-    /// Whether the database here is made where there is none.
+    /// Whether to create the database here if it does not exist.
     let createsDatabase: Bool
 
     /// Members that say how fast something is done, and not what: they are not looked at.

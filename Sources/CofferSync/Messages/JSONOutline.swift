@@ -50,7 +50,7 @@ struct JSONOutline: Sendable {
         return elements
     }
 
-    /// The value of the first member of that name; nil where there is none, or this is no object.
+    /// The value of the first member with that name, or nil if there is none or this is not an object.
     subscript(name: String) -> JSONOutline? {
         guard text[range.lowerBound] == UInt8(ascii: "{") else { return nil }
         var scanner = JSONScanner(text, at: range.lowerBound + 1)

@@ -107,8 +107,7 @@ struct ReceiptFile: Sendable {
     private func damage(_ reason: String) -> Failure {
         Failure(
             message: "\(path): \(reason)", hint: "keep the file, and let the next run begin another one",
-            code: "damaged",
-            status: 500, exit: .damaged)
+            code: "damaged", status: 500, exit: .damaged)
     }
 
     /// Appends a line, which is on the disk when this returns.

@@ -27,7 +27,7 @@ final class ReceiptLog: Sendable {
         var line = Self.line("run", run)
         line.add("rotation", rotation)
         line.add("host", Self.hostName)
-        line.add("user", Self.userName)
+        line.add("user", NSUserName())
         line.add("uid", Int(getuid()))
         line.add("tool", CofferCommand.configuration.version)
         line.add("labels", json: "[" + labels.map(JSONLine.quoted).joined(separator: ",") + "]")
@@ -47,8 +47,6 @@ final class ReceiptLog: Sendable {
         guard unsafe gethostname(&name, name.count - 1) == 0 else { return "" }
         return String(decoding: name.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
     }
-
-    private static var userName: String { NSUserName() }
 
     /// The SHA-256 of the last line.
     var last: String { file.withLock { $0.chain.last } }
@@ -94,7 +92,7 @@ final class ReceiptLog: Sendable {
         // It may come from a process of another user's.
         guard !report.members.utf8.contains(UInt8(ascii: "\n")),
             (try? JSONSerialization.jsonObject(with: Data("{\(report.members)}".utf8))) is [String: Any]
-        else { throw Failure.usage("a report that is none") }
+        else { throw Failure.usage("a malformed report") }
         try file.withLock { (file) throws(Failure) in
             var line = Self.line("done", run)
             line.add(members: report.members)

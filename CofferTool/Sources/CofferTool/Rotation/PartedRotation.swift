@@ -35,7 +35,7 @@ struct PartedRotation: Sendable {
 
     /// Does it, and hands out what the processes report as it comes. Cancelled, it ends with the stores under way.
     ///
-    /// - Parameter log: is told of each store before it is changed.
+    /// - Parameter log: records each store before it is changed.
     func run(
         _ log: ReceiptLog?, _ report: (RotationReport) throws -> Void
     ) async throws -> RotationRun.Summary {
