@@ -80,10 +80,10 @@ struct BadInputTests {
             at: folder.work.folder.appending(path: "folder.coffer"), withIntermediateDirectories: false)
         try folder.work.write("no store", to: "file.coffer")
         // Of many stores the list says which; a folder that is named is gone through.
-        let missing = command.name == "rotate" ? "list-of-missing" : "missing.coffer"
+        let missing = command.isOfManyStores ? "list-of-missing" : "missing.coffer"
         try folder.work.write("missing.coffer\n", to: "list-of-missing")
         for subject in [missing, "folder.coffer", "file.coffer"] {
-            if command.name == "rotate" && subject == "file.coffer" { continue }
+            if command.isOfManyStores && subject == "file.coffer" { continue }
             if command.name == "leakcheck" && subject != "missing.coffer" { continue }
             try expectFailure(folder, command, command.line(subject: subject, slot: folder.slot), 10)
         }
@@ -92,7 +92,7 @@ struct BadInputTests {
     @Test("a store that another process has open is 11, and left alone", arguments: MatrixCommand.ofStores)
     func busy(command: MatrixCommand) throws {
         let folder = try MatrixFolder()
-        let stores = command.name == "rotate" ? ["stores/a.coffer", "stores/b.coffer"] : [command.subject ?? ""]
+        let stores = command.isOfManyStores ? ["stores/a.coffer", "stores/b.coffer"] : [command.subject ?? ""]
         let descriptors = stores.map { open(folder.work.folder.appending(path: $0).path, O_RDONLY | O_CLOEXEC) }
         defer { descriptors.forEach { close($0) } }
         // As who writes has it, and as who reads has it, which stops nobody who reads too.

@@ -29,6 +29,9 @@ struct MatrixCommand: Sendable, CustomTestStringConvertible {
 
     var testDescription: String { name }
 
+    /// Whether it takes a folder of stores or a list of their paths.
+    var isOfManyStores: Bool { ["rotate", "audit"].contains(name) }
+
     /// The whole command line, but for `--json`.
     func line(subject: String? = nil, key: String?? = nil, newKey: String? = nil, slot: String) -> [String] {
         var line = name.split(separator: " ").map(String.init)
@@ -72,6 +75,8 @@ struct MatrixCommand: Sendable, CustomTestStringConvertible {
         MatrixCommand(
             name: "rotate", subject: "stores", arguments: ["--drop-other-keys"], newKey: "raw+file:new-key",
             writes: true),
+        MatrixCommand(name: "receipts verify", subject: "receipts", key: nil, withoutKey: 0),
+        MatrixCommand(name: "audit", subject: "stores", key: nil, withoutKey: 0, ignoresLock: true),
         MatrixCommand(
             name: "encrypt", subject: "plain.coffer", key: nil, withoutKey: 0, newKey: "raw+file:new-key", writes: true),
         MatrixCommand(name: "decrypt", arguments: ["--yes-remove-encryption", "--drop-other-keys"], writes: true),
@@ -89,7 +94,9 @@ struct MatrixCommand: Sendable, CustomTestStringConvertible {
             name: "serve", subject: "stores", arguments: ["--no-authentication", "--port", "0"], goesOnForEver: true),
     ]
 
-    static let ofStores = all.filter { !["create", "key generate", "doctor", "serve"].contains($0.name) }
+    static let ofStores = all.filter {
+        !["create", "key generate", "doctor", "serve", "receipts verify"].contains($0.name)
+    }
     static let writers = all.filter(\.writes)
 }
 
@@ -183,6 +190,9 @@ final class MatrixFolder: Sendable {
                 to: work.folder.appending(path: "stores/\(name).coffer"))
         }
         try work.write("nothing", to: "stores/notes.txt")
+        try run("create", "rotated.coffer", key: key)
+        try run("rotate", "rotated.coffer", "--new-key", "raw+file:new-key", "--receipts", "receipts", key: key)
+        try FileManager.default.removeItem(at: work.folder.appending(path: "rotated.coffer"))
     }
 
     /// Runs a command line in both ways of writing; the second outcome is that of `--json`.
