@@ -1,11 +1,10 @@
 import Coffer
-import CofferTesting
 import Foundation
 import Testing
 
 @Suite("The age of a data key")
 struct DataKeyAgeTests {
-    private let stores = TemporaryStores()
+    private let stores = TestStores()
     private let key = SymmetricKey(password: "first")
     private let other = SymmetricKey(password: "second")
 
