@@ -45,6 +45,7 @@ struct CofferCommand: ParsableCommand {
 
     static func main() {
         crashQuietly()
+        outliveReaders()
         holdStandardDescriptors()
         let arguments = Array(CommandLine.arguments.dropFirst())
         // A command line that cannot be parsed may have asked for JSON all the same.
@@ -52,7 +53,7 @@ struct CofferCommand: ParsableCommand {
         do {
             try perform(arguments)
         } catch {
-            console.printFailure(error)
+            if error.exit != .readerGone { console.printFailure(error) }
             error.exit.endProcess()
         }
     }
@@ -73,6 +74,12 @@ struct CofferCommand: ParsableCommand {
         }
         // Who ignores it, as nohup may, wants it ignored.
         if !SignalAction.current(SIGQUIT).isIgnoring { _ = signal(SIGQUIT, SIG_DFL) }
+    }
+
+    /// Has a write that nobody will read fail, instead of ending the process at once: what is under way is undone or ended, and
+    /// stores are closed. Processes that this one starts do as they would anywhere, since a handler is not handed on to them.
+    private static func outliveReaders() {
+        if !SignalAction.current(SIGPIPE).isIgnoring { SignalAction { _ in }.install(for: SIGPIPE) }
     }
 
     private static func perform(_ arguments: [String]) throws(Failure) {

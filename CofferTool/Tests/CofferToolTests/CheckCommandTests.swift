@@ -79,11 +79,44 @@ struct CheckCommandTests {
         try data.write(to: database)
         let result = try run("check", "people.coffer", "--level", "pages")
         #expect(result.status == 26)
-        #expect(result.lines.count(where: { $0.contains("it is all zeros, which an encrypted page never is") }) == 2)
+        let first = try #require(result.lines.first)
+        #expect(first.contains("page 2 of db.sqlite3, page 3 of db.sqlite3: it is all zeros, which an encrypted "))
+        let verbose = try run("check", "people.coffer", "--level", "pages", "--verbose")
+        #expect(verbose.lines.count(where: { $0.contains("it is all zeros, which an encrypted page never is") }) == 2)
         #expect(result.errors.contains("hint: coffer salvage copies what can still be read to a new store"))
         let json = try run("check", "people.coffer", "--level", "pages", "--json").objects
         #expect(json.map { $0["page"] as? Int } == [2, 3, nil])
         #expect((json.first?["detail"] as? String)?.contains("it was never written, or was lost") == true)
+    }
+
+    /// Two bad pages brought 760 lines and "documents 0".
+    @Test("The command check sums up by cause, says how much can be read, and lists all with --verbose and --json")
+    func summary() throws {
+        let records = (0..<2_000).map { #"{"_id":"doc-\#($0)","text":"\#(String(repeating: "words ", count: 30))"}"# }
+        try work.write(records.joined(separator: "\n"), to: "records.ndjson")
+        #expect(try run("import", "people.coffer", "records.ndjson").status == 0)
+        let database = try file("db.sqlite3")
+        let pageCount = try Data(contentsOf: database).count / 4096
+        for page in [pageCount / 4, pageCount / 2] { try flip(database, at: page * 4096 + 100) }
+        let all = try run("check", "people.coffer", "--json")
+        let findings = try all.objects.filter { $0["type"] as? String == "finding" }
+        #expect(findings.count > 20)
+        let readable = try #require(all.objects.last?["documents"] as? Int)
+        #expect((1_900..<2_001).contains(readable))
+        let verbose = try run("check", "people.coffer", "--verbose")
+        #expect(verbose.lines.firstIndex(of: "damaged") == findings.count)
+        let short = try run("check", "people.coffer")
+        let lines = short.lines
+        #expect(try #require(lines.firstIndex(of: "damaged")) < 15, "\(short.output)")
+        #expect(lines.first?.hasSuffix("its code is not that of its bytes") == true)
+        let lost = findings.count { $0["detail"] as? String == "its current revision can't be read" }
+        #expect(lost > 3)
+        #expect(lines.contains { $0.hasSuffix(" and \(lost - 3) more: its current revision can't be read") })
+        #expect(lines.contains("documents    \(readable) can be read"))
+        for outcome in [short, verbose, all] { #expect(outcome.status == 26) }
+        #expect(short.errors.contains("\(findings.count) findings"))
+        #expect(short.errors.contains("coffer salvage copies") && short.errors.contains("--verbose lists all of it"))
+        #expect(!verbose.errors.contains("--verbose"))
     }
 
     @Test(

@@ -265,5 +265,24 @@ struct DocumentVerification {
             result.findings.append(
                 VerificationFinding(.structure, "the database", "its tables can't be compared with each other"))
         }
+        if !result.findings.isEmpty { result.documentCount = try readableDocumentCount() }
+    }
+
+    private static let states = RowScan(
+        rows: """
+            SELECT id, digest, body, document, flags FROM revisions WHERE sequence BETWEEN ?1 AND ?2 ORDER BY sequence
+            """,
+        next: "SELECT min(sequence) FROM revisions WHERE sequence >= ?1", last: "SELECT max(sequence) FROM revisions")
+
+    /// How many documents have a revision that is what was written, the last of which is no deletion: without the tables that
+    /// say which revision is the current one.
+    private func readableDocumentCount() throws(CofferError) -> Int {
+        var isDeletion: [Int64: Bool] = [:]
+        _ = try Self.states.run(monitor, in: snapshots) { (row) throws(CofferError) in
+            (isIntact: try Self.row(row).isIntact, document: row.integer(3), isDeletion: row.integer(4) & 1 != 0)
+        } take: { (row) throws(CofferError) in
+            if row.isIntact { isDeletion[row.document] = row.isDeletion }
+        }
+        return isDeletion.values.count { !$0 }
     }
 }

@@ -177,7 +177,11 @@ struct RowScan {
             try statement.bind(1, range.lowerBound)
             try statement.bind(2, range.upperBound)
             var rows: [Row] = []
-            while try statement.step() { rows.append(try read(statement)) }
+            while try statement.step() {
+                rows.append(try read(statement))
+                // Looking for another would meet the next page, which may be the damaged one.
+                if range.lowerBound == range.upperBound { break }
+            }
             try tables.confirmReads()
             return rows
         }

@@ -27,7 +27,8 @@ public struct Verification: Sendable {
 
     /// Pages of the database file, and of the log as often as they are in it.
     public internal(set) var pageCount = 0
-    /// Documents, deleted ones not counted. 0 when the level is below documents.
+    /// Documents, deleted ones not counted. Where something is damaged, those of which a revision can still be read. 0 when the
+    /// level is below documents.
     public internal(set) var documentCount = 0
     /// Revisions that could be read.
     public internal(set) var revisionCount = 0

@@ -61,7 +61,7 @@ enum ServerFailure {
             let status = error.status == 502 ? 400 : error.status
             return (status, name(of: status), error.detail)
         case let error as CofferError:
-            return (status(of: error), name(of: error), error.detail ?? error.code.description)
+            return (status(of: error), name(of: error), reason(of: error))
         case let error as ReplicationFailure:
             return (error.status, name(of: error.status), error.reason)
         case is TooManyAttempts:
@@ -87,6 +87,13 @@ enum ServerFailure {
         case .databaseExists: NamedRefusal.databaseExists.name
         case .databaseOpen: "database_open"
         default: name(of: status(of: error))
+        }
+    }
+
+    private static func reason(of error: CofferError) -> String {
+        switch error.code {
+        case .wrongKey: "the server's key does not open this database"
+        default: error.detail ?? error.code.description
         }
     }
 

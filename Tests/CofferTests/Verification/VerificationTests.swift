@@ -128,6 +128,7 @@ struct VerificationTests {
             namedCount += named.count
             guard let database = try? stores.open(key: TestStores.key, { $0.readOnly = true }) else { continue }
             defer { try? database.close() }
+            var readableCount = 0
             for index in 0..<Self.documentCount {
                 let document = database.document(withID: "document-\(index)")
                 let isReadable =
@@ -136,7 +137,9 @@ struct VerificationTests {
                         _ = try document.currentRevision?.json
                     } == nil
                 if !isReadable { #expect(named.contains(document.documentID), "page \(number)") }
+                if isReadable, (try? document.isDeleted) == false { readableCount += 1 }
             }
+            #expect((readableCount...Self.documentCount).contains(result.documentCount), "page \(number)")
         }
         // Some pages are those of one table, some of another; none hides more than it holds.
         #expect(namedCount > 100)

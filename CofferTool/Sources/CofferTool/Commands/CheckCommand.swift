@@ -7,8 +7,9 @@ struct CheckCommand: StoreCommand {
         abstract: "Look at a whole store, and say what of it is damaged.",
         discussion: """
             Nothing is written and nothing mended. A store that no longer opens is looked at as far as that goes. What \
-            is damaged goes to standard output, a line for each page, document and attachment; the command ends with 26 \
-            then, and with 0 when all is what was written. A page that is all zeros was never written, or was lost \
+            is damaged goes to standard output, a line for each cause with the first pages, documents or attachments that it \
+            is about, and then how much can be read; with --verbose or --json each of them has a line of its own. The command \
+            ends with 26 then, and with 0 when all is what was written. A page that is all zeros was never written, or was lost \
             afterwards: see docs/DURABILITY.md. Links, FIFOs, sockets and devices in the store are named and not looked \
             into, and the holes of a sparse file are not read.
             """
@@ -29,6 +30,9 @@ struct CheckCommand: StoreCommand {
     @Flag(help: "Say how far it is, in lines, where there is no terminal.")
     var progress = false
 
+    @Flag(help: "Give each damaged page, document and attachment a line of its own.")
+    var verbose = false
+
     func run(_ console: Console) throws {
         Interruption.watch()
         let path = try arguments.path()
@@ -44,8 +48,12 @@ struct CheckCommand: StoreCommand {
                 }
             }
         }
-        for finding in result.findings {
-            try console.printResult(console.isJSON ? finding.json() : Console.printable(finding.description))
+        let summary = FindingSummary(result.findings)
+        if console.isJSON {
+            for finding in result.findings { try console.printResult(finding.json()) }
+        } else {
+            let lines = verbose ? result.findings.map(\.description) : summary.lines
+            for line in lines { try console.printResult(Console.printable(line)) }
         }
         for entry in result.skipped {
             try console.printResult(console.isJSON ? entry.json : Console.printable(entry.description))
@@ -53,9 +61,11 @@ struct CheckCommand: StoreCommand {
         try console.printResult(console.isJSON ? result.json : result.text)
         guard result.isSound else {
             try console.flush()
+            let count = result.findings.count
+            let more = summary.isShorter && !verbose && !console.isJSON ? "; --verbose lists all of it" : ""
             throw Failure(
-                message: "\(path.fileName): \(result.findings.count) findings", hint: result.hint, code: "damaged",
-                status: 500, exit: .damaged)
+                message: "\(path.fileName): it is damaged: \(count) finding\(count == 1 ? "" : "s")",
+                hint: result.hint + more, code: "damaged", status: 500, exit: .damaged)
         }
     }
 }
@@ -87,8 +97,8 @@ extension Verification {
         var lines = [isSound ? "sound" : "damaged"]
         if level >= .pages { lines.append("pages        \(pageCount)") }
         if level >= .documents {
-            lines.append("documents    \(documentCount)")
-            lines.append("revisions    \(revisionCount)")
+            lines.append("documents    \(documentCount)\(isSound ? "" : " can be read")")
+            lines.append("revisions    \(revisionCount)\(isSound ? "" : " can be read")")
         }
         if level >= .attachments {
             lines.append("attachments  \(attachmentCount), of \(attachmentByteCount) bytes")

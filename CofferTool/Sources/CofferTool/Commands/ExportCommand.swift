@@ -36,15 +36,15 @@ struct ExportCommand: StoreCommand {
         completion: .directory)
     var attachments: String?
 
+    @OptionGroup var raw: RawArguments
+
     func run(_ console: Console) throws {
         try checkPlaces()
-        // A reader that goes away is an error, so that there is somebody left to tidy up.
-        signal(SIGPIPE, SIG_IGN)
         Interruption.watch()
         let (summary, byteCount) = try arguments.withDatabase(readOnly: true) { database in
             let folder = try attachments.map { (path) throws(Failure) in try ContentFolder(new: path) }
             do {
-                var output = try file == "-" ? ExportFile() : ExportFile(file)
+                var output = try file == "-" ? ExportFile(escapes: raw.escapes) : ExportFile(file)
                 var export = DocumentExport(database, contentsTo: folder)
                 try export.run(to: &output)
                 try output.finish()

@@ -13,7 +13,10 @@ struct GetCommand: StoreCommand {
     @Argument(help: "The id of the document.")
     var id: String
 
+    @OptionGroup var raw: RawArguments
+
     func run(_ console: Console) throws {
+        console.escapesResults = raw.escapes
         try arguments.withDatabase(readOnly: true) { database in
             let revision = try database.existingRevision(ofDocument: id)
             let document = try ExportedDocument(id: id, json: revision.json)

@@ -41,7 +41,7 @@ struct DocumentExport {
             let document = ExportedDocument(
                 id: revision.document.documentID,
                 json: attachments.isEmpty ? json : try ExportedDocument.withFirstRevisionsAttachments(json))
-            try file.write(Data((document.line + "\n").utf8))
+            try file.write(line: document.line)
             summary.documentCount += 1
             progress.update(summary.documentCount, of: total, "\(summary.documentCount) documents")
         }

@@ -14,6 +14,8 @@ struct ExportFile: ~Copyable {
     /// The file's name, and the one that it has until it is whole; nil for standard output.
     private let paths: (final: String, partial: String)?
     private let isRegular: Bool
+    /// Whether a terminal gets the lines without the characters that it would act on.
+    private let escapes: Bool
     private var isFinished = false
     private var pending: [UInt8] = []
 
@@ -23,11 +25,14 @@ struct ExportFile: ~Copyable {
     private static let pendingByteCountLimit = 1 << 16
 
     /// Standard output.
-    init() {
+    ///
+    /// - Parameter escapes: whether a terminal gets the lines without the characters that it would act on.
+    init(escapes: Bool) {
         descriptor = STDOUT_FILENO
         name = "standard output"
         paths = nil
         isRegular = OpenFile.isRegular(descriptor)
+        self.escapes = escapes
     }
 
     /// A new file that only its owner can read. There must be none of that name.
@@ -41,6 +46,7 @@ struct ExportFile: ~Copyable {
         name = path
         paths = (path, partial)
         isRegular = true
+        escapes = false
     }
 
     private static func create(_ partial: String, for path: String) throws(Failure) -> Int32 {
@@ -60,9 +66,11 @@ struct ExportFile: ~Copyable {
         if !isFinished { unsafe unlink(paths.partial) }
     }
 
-    mutating func write(_ bytes: Data) throws(Failure) {
-        byteCount += bytes.count
-        pending.append(contentsOf: bytes)
+    /// Takes a line, and adds its end.
+    mutating func write(line: String) throws(Failure) {
+        let line = (escapes ? TerminalText.escaped(line) : line) + "\n"
+        byteCount += line.utf8.count
+        pending.append(contentsOf: line.utf8)
         if pending.count >= Self.pendingByteCountLimit { try flush() }
     }
 

@@ -35,7 +35,7 @@ struct Terminal: ~Copyable {
         while true {
             // What was typed before the prompt was meant for somebody else.
             guard unsafe tcsetattr(descriptor, TCSAFLUSH, &hidden) == 0 else { throw unavailable }
-            show(prompt)
+            show(TerminalText.escaped(prompt))
             if let line = try line(suspension, restore: { unsafe _ = tcsetattr(descriptor, TCSAFLUSH, &shown) }) {
                 return line
             }

@@ -11,6 +11,9 @@ final class Console {
     /// Whether results and failures are written as objects of JSON, one on each line.
     let isJSON: Bool
 
+    /// Whether a terminal gets results without the characters that it would act on.
+    var escapesResults = TerminalText.isOutput
+
     private var pending: [UInt8] = []
     private static let pendingByteCountLimit = 1 << 16
 
@@ -20,7 +23,7 @@ final class Console {
 
     /// Writes one line of a result. It may not leave the process before ``flush()``.
     func printResult(_ line: String) throws(Failure) {
-        pending.append(contentsOf: line.utf8)
+        pending.append(contentsOf: (escapesResults ? TerminalText.escaped(line) : line).utf8)
         pending.append(UInt8(ascii: "\n"))
         if pending.count >= Self.pendingByteCountLimit { try flush() }
     }
@@ -46,7 +49,12 @@ final class Console {
     }
 
     /// Writes a line to standard error that says how far the work is. Safe from any thread.
-    static func printProgress(_ line: String) { try? write(Array((line + "\n").utf8), to: STDERR_FILENO) }
+    static func printProgress(_ line: String) { printError(line + "\n") }
+
+    private static func printError(_ text: String) {
+        let text = TerminalText.isErrors ? TerminalText.escaped(text) : text
+        try? write(Array(text.utf8), to: STDERR_FILENO)
+    }
 
     /// Writes why the command failed to standard error.
     func printFailure(_ failure: Failure) {
@@ -56,17 +64,19 @@ final class Console {
             failure.add(to: &line)
             text = line.finished + "\n"
         } else {
-            text = "coffer: error: \(Self.printable(failure.message))\n"
-            if let hint = failure.hint { text += "coffer: hint: \(Self.printable(hint))\n" }
+            let toTerminal = TerminalText.isErrors
+            text = "coffer: error: \(Self.printable(failure.message, toTerminal: toTerminal))\n"
+            if let hint = failure.hint { text += "coffer: hint: \(Self.printable(hint, toTerminal: toTerminal))\n" }
         }
-        try? Self.write(Array(text.utf8), to: STDERR_FILENO)
+        Self.printError(text)
     }
 
     /// `text` as it may go to a terminal on a line of its own: as it is, or as a JSON string where it holds control
-    /// characters, or looks like one.
-    static func printable(_ text: String) -> String {
+    /// characters, or looks like one. Where it does go to a terminal, what sets the direction of writing counts too.
+    static func printable(_ text: String, toTerminal: Bool = TerminalText.isOutput) -> String {
         let isPlain =
             !text.hasPrefix("\"") && !text.unicodeScalars.contains { $0.properties.generalCategory == .control }
+            && !(toTerminal && TerminalText.setsDirection(text))
         return isPlain ? text : JSONLine.quoted(text)
     }
 
@@ -86,6 +96,8 @@ final class Console {
             }
             if count >= 0 {
                 written += count
+            } else if errno == EPIPE && descriptor == STDOUT_FILENO {
+                throw Failure.readerGone
             } else if errno != EINTR {
                 let standard = descriptor == STDOUT_FILENO ? "standard output" : "standard error"
                 throw Failure.system(errno, name ?? standard)

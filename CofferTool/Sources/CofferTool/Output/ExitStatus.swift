@@ -20,7 +20,15 @@ enum ExitStatus: Int32, Codable {
     case usage = 64
     /// Cancelled, and the store is as it was.
     case cancelled = 130
+    /// Nobody reads standard output any more. The process ends by SIGPIPE, as it would have if it had not noticed.
+    case readerGone = 141
 
     /// Ends the process with this status.
-    func endProcess() -> Never { exit(rawValue) }
+    func endProcess() -> Never {
+        if self == .readerGone {
+            _ = signal(SIGPIPE, SIG_DFL)
+            raise(SIGPIPE)
+        }
+        exit(rawValue)
+    }
 }

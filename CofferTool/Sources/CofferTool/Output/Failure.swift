@@ -66,6 +66,10 @@ extension Failure {
             code: isFull ? "noSpace" : "ioFailed", status: isFull ? 507 : 500, exit: isFull ? .noSpace : .failed)
     }
 
+    /// Nobody reads standard output any more, as with `coffer ls … | head`. It goes without saying.
+    static let readerGone = Failure(
+        message: "standard output: nobody reads it any more", code: "ioFailed", status: 500, exit: .readerGone)
+
     /// Somebody pressed ^C, or ended the process in another orderly way.
     static let cancelled = Failure(
         message: "cancelled, and nothing was changed", code: "cancelled", status: 499, exit: .cancelled)

@@ -43,8 +43,7 @@ struct JSONLine {
             case "\r": quoted += "\\r"
             case "\t": quoted += "\\t"
             case _ where scalar.properties.generalCategory == .control:
-                let digits = String(scalar.value, radix: 16)
-                quoted += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+                quoted += TerminalText.escape(scalar)
             default: quoted.unicodeScalars.append(scalar)
             }
         }

@@ -42,9 +42,12 @@ struct QueryCommand: StoreCommand {
     @Flag(help: "Say how the documents would be found, instead of finding them.")
     var explain = false
 
+    @OptionGroup var raw: RawArguments
+
     func run(_ console: Console) throws {
         guard skip >= 0, limit ?? 0 >= 0 else { throw Failure.usage("counts are not negative") }
         let query = try makeQuery()
+        console.escapesResults = raw.escapes
         try arguments.withDatabase(readOnly: true) { database in
             if explain {
                 let plan = try database.explain(query)

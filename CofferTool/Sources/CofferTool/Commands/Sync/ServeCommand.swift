@@ -11,7 +11,8 @@ struct ServeCommand: ParsableCommand {
         discussion: """
             It prints its URL when it listens; a store's name follows after a slash. Whoever says the name and the password may \
             read, change, make and delete every store of the folder, which stay as encrypted as they are. A store is opened \
-            when it is first asked for, and nobody else can have it from then on. ^C, and an orderly end of the process, \
+            when it is first asked for, and nobody else can have it from then on. One that the key does not open is answered \
+            with an error (500), and the others are served. ^C, and an orderly end of the process, \
             let requests under way end, up to eight seconds, close the stores, and end with 0, after ten seconds at the \
             latest. What was answered is saved; what was under way is saved whole or not at all.
 
@@ -108,7 +109,7 @@ struct ServeCommand: ParsableCommand {
             asOneOf: Owner.others(ofFolderOfStoresAt: folder), keys: [sources.key].compactMap(\.self),
             texts: [sources.password].compactMap(\.self))
         let key = try sources.key?.key(for: "Key of the stores")
-        try check(key, opens: manager, console)
+        try noteUnencrypted(manager, hasKey: key != nil, console)
         var options = ListenerOptions(access: try access(sources.password))
         options.host = host
         options.port = port
@@ -232,30 +233,16 @@ struct ServeCommand: ParsableCommand {
             privateKey: String(decoding: try InputFile.contents(of: tlsKey), as: UTF8.self))
     }
 
-    /// Tries the key on the stores that are there, so that a wrong one is known before anybody asks, and says which of them
-    /// aren't encrypted.
-    private func check(_ key: SymmetricKey?, opens manager: Manager, _ console: Console) throws {
+    /// Says which stores aren't encrypted. That a store says itself: its key is tried when somebody asks for it, since with a
+    /// password each takes a quarter of a second, and one that has another key is no reason to refuse the others.
+    private func noteUnencrypted(_ manager: Manager, hasKey: Bool, _ console: Console) throws {
         for name in try manager.allDatabaseNames {
-            guard let info = try? manager.storeInfo(named: name) else { continue }
-            guard info.isEncrypted else {
-                let isServed = key == nil || serveUnencrypted
-                console.printNote(
-                    "\(Console.printable(name)) is not encrypted"
-                        + (isServed ? "" : " and not served (--serve-unencrypted serves it)"))
-                continue
-            }
-            guard let key else { continue }
-            var options = DatabaseOptions()
-            options.readOnly = true
-            options.encryptionKey = key
-            do {
-                try manager.openDatabase(named: name, options: options).close()
-            } catch  where error.code == .wrongKey {
-                throw Failure(error)
-            } catch {
-                // Whatever else is wrong with it, others may be served.
-            }
-            try Interruption.check()
+            guard let info = try? manager.storeInfo(named: name), !info.isEncrypted else { continue }
+            let isServed = !hasKey || serveUnencrypted
+            console.printNote(
+                "\(Console.printable(name)) is not encrypted"
+                    + (isServed ? "" : " and not served (--serve-unencrypted serves it)"))
         }
+        try Interruption.check()
     }
 }
