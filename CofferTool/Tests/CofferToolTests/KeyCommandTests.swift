@@ -4,7 +4,8 @@ import Testing
 @Suite("Keys of a store: key list, add, remove, replace and generate")
 struct KeyCommandTests {
     let work: Workspace
-    private let passwords = CofferProcess.Surroundings(environment: ["A": "first", "B": "second", "C": "third"])
+    private let passwords = CofferProcess.Surroundings(
+        environment: ["A": "the first", "B": "the second", "C": "the third"])
 
     init() throws {
         work = try Workspace()
@@ -166,7 +167,7 @@ struct KeyCommandTests {
         ) { _ in
             for prompt in ["New key of people.coffer: ", "The same again: "] {
                 try terminal.wait(for: prompt)
-                terminal.type("first\n")
+                terminal.type("the first\n")
             }
         }
         #expect(outcome.status == 0)

@@ -49,7 +49,7 @@ struct KeyDecodingTests {
     private func key(_ encoding: KeySource.Encoding, _ bytes: [UInt8]) throws -> SymmetricKey {
         var secret = SecretBytes()
         for byte in bytes { try secret.append(byte) }
-        return try KeySource(encoding: encoding, origin: .prompt).key(from: secret)
+        return try KeySource(encoding: encoding, origin: .prompt).reading(from: secret).key
     }
 
     private func key(_ encoding: KeySource.Encoding, _ text: String) throws -> SymmetricKey {

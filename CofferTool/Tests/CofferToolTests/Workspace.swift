@@ -49,7 +49,7 @@ final class Workspace: Sendable {
         return (shell.terminationStatus, String(decoding: shown, as: UTF8.self))
     }
 
-    /// Writes a file into the folder.
+    /// Writes a file that only its owner can read, as the files of keys should be, into the folder.
     func write(_ text: String, to name: String) throws {
         try write(Data(text.utf8), to: name)
     }
@@ -58,6 +58,7 @@ final class Workspace: Sendable {
         let file = folder.appending(path: name)
         try FileManager.default.createDirectory(at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
         try data.write(to: file)
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file.path)
     }
 
     /// Makes the store `people.coffer`, which 32 bytes open that cost no time, and leaves them in the file `key`.

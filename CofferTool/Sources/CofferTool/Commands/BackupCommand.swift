@@ -43,7 +43,7 @@ struct BackupCommand: StoreCommand {
         let meter = WorkMeter(console, isAsked: progress)
         defer { meter.clear() }
         let result = try arguments.withDatabase(readOnly: false) { database in
-            let key = unencrypted ? nil : try newKey.key(of: copyPath)
+            let key = unencrypted ? nil : try newKey.key(of: copyPath, console)
             let url = copyPath.folder.appending(path: copyPath.fileName, directoryHint: .isDirectory)
             return try Interruptible.run {
                 try await database.backup(to: url, encryptionKey: key) { meter.show($0) }

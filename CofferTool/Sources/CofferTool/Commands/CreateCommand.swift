@@ -20,7 +20,7 @@ struct CreateCommand: StoreCommand {
                 message: "\(arguments.store): there is one already", code: "databaseExists", status: 412, exit: .failed)
         }
         try path.checkFolder()
-        let options = try new.options(arguments)
+        let options = try new.options(arguments, console)
         // From here on it is made, or not.
         Interruption.watch()
         try Interruption.check()

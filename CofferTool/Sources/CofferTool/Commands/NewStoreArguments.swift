@@ -10,24 +10,24 @@ struct NewStoreArguments: ParsableArguments {
     var keyedNames = false
 
     /// How to make the store that those arguments name.
-    func options(_ arguments: StoreArguments) throws(Failure) -> DatabaseOptions {
+    func options(_ arguments: StoreArguments, _ console: Console) throws(Failure) -> DatabaseOptions {
         var options = DatabaseOptions()
         options.create = true
         options.keyedNames = keyedNames
         guard !(keyedNames && unencrypted) else { throw Failure.usage("--keyed-names needs a key") }
-        options.encryptionKey = try key(arguments)
+        options.encryptionKey = try key(arguments, console)
         return options
     }
 
     /// The key of the new store, or nil for one that is to be readable. Never nil by oversight.
-    private func key(_ arguments: StoreArguments) throws(Failure) -> SymmetricKey? {
+    private func key(_ arguments: StoreArguments, _ console: Console) throws(Failure) -> SymmetricKey? {
         let purpose = try arguments.path().keyPurpose
         switch (try arguments.keySource(), unencrypted) {
         case (nil, true): return nil
         case (_?, true): throw .usage("--key and --unencrypted exclude each other")
-        case (let source?, false): return try source.key(for: purpose, isNew: true)
+        case (let source?, false): return try source.newKey(for: purpose, console)
         case (nil, false) where Terminal.isPresent:
-            return try KeySource(origin: .prompt).key(for: purpose, isNew: true)
+            return try KeySource(origin: .prompt).newKey(for: purpose, console)
         case (nil, false):
             throw .usage("a new store needs a key", hint: "--key SOURCE, or --unencrypted if everybody may read it")
         }

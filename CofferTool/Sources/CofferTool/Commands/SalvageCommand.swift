@@ -43,7 +43,7 @@ struct SalvageCommand: StoreCommand {
         defer { meter.clear() }
         do {
             key = try arguments.openingKey(manager)
-            let other = newKey.newKey == nil ? nil : try newKey.key(of: targetPath)
+            let other = newKey.newKey == nil ? nil : try newKey.key(of: targetPath, console)
             let url = targetPath.folder.appending(path: targetPath.fileName, directoryHint: .isDirectory)
             result = try Interruptible.run {
                 try await manager.salvageDatabase(

@@ -2,7 +2,7 @@ internal import Coffer
 
 extension KeySource {
     /// The key that `secret` holds, in the encoding of this source.
-    func key(from secret: consuming SecretBytes) throws(Failure) -> SymmetricKey {
+    func reading(from secret: consuming SecretBytes) throws(Failure) -> KeyReading {
         if encoding != .raw { secret.dropLast(secret.lineEndByteCount) }
         guard secret.byteCount > 0 else { throw Failure.unusableKey("the source of the key is empty") }
         switch encoding {
@@ -13,14 +13,15 @@ extension KeySource {
         }
     }
 
-    private func password(_ secret: borrowing SecretBytes) throws(Failure) -> SymmetricKey {
+    private func password(_ secret: borrowing SecretBytes) throws(Failure) -> KeyReading {
         let password = unsafe secret.withBytes { unsafe String(validating: $0, as: UTF8.self) }
         guard let password else {
             throw Failure.unusableKey(
                 "a password is text in UTF-8, and this is not",
                 hint: "32 bytes that are no text: raw+ before the source")
         }
-        return SymmetricKey(password: password)
+        return KeyReading(
+            key: SymmetricKey(password: password), weaknesses: KeyWeakness.weaknesses(ofPassword: password))
     }
 
     /// The text that `secret` holds, less one line end.
@@ -34,9 +35,10 @@ extension KeySource {
         return text
     }
 
-    private func key(ofBytes secret: borrowing SecretBytes) throws(Failure) -> SymmetricKey {
+    private func key(ofBytes secret: borrowing SecretBytes) throws(Failure) -> KeyReading {
         do {
-            return try unsafe secret.withBytes { bytes throws(CofferError) in try unsafe SymmetricKey(data: bytes) }
+            let key = try unsafe secret.withBytes { bytes throws(CofferError) in try unsafe SymmetricKey(data: bytes) }
+            return KeyReading(key: key, weaknesses: KeyWeakness.weaknesses(ofBytes: key))
         } catch {
             throw Failure.unusableKey("a key that is not a password has 32 bytes, and this has \(secret.byteCount)")
         }
@@ -52,7 +54,7 @@ extension KeySource {
         return bytes
     }
 
-    private static func hexValue(_ digit: UInt8) -> UInt8? {
+    static func hexValue(_ digit: UInt8) -> UInt8? {
         switch digit {
         case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0")
         case UInt8(ascii: "a")...UInt8(ascii: "f"): digit - UInt8(ascii: "a") + 10

@@ -8,15 +8,30 @@ internal import Darwin
 #endif
 
 extension KeySource {
-    /// Reads the key. `purpose` is what a prompt asks for, such as `Key of people.coffer`; a new key is asked for twice.
-    func key(for purpose: String, isNew: Bool = false) throws(Failure) -> SymmetricKey {
-        if let key = EarlySecrets.key(from: self) { return key }
-        let first = try key(from: contents(for: purpose, "key"))
-        guard isNew, origin == .prompt else { return first }
-        guard try key(from: contents(for: "The same again", "key")) == first else {
-            throw Failure.unusableKey("the two entries differ")
+    /// Reads the key. `purpose` is what a prompt asks for, such as `Key of people.coffer`.
+    func key(for purpose: String) throws(Failure) -> SymmetricKey { try reading(for: purpose).key }
+
+    /// Reads a key that is to open a store from now on: twice, where somebody is asked. Says on standard error what makes it
+    /// weak.
+    func newKey(for purpose: String, _ console: Console) throws(Failure) -> SymmetricKey {
+        let reading = try reading(for: purpose)
+        if origin == .prompt {
+            guard try self.reading(for: "The same again").key == reading.key else {
+                throw Failure.unusableKey("the two entries differ")
+            }
         }
-        return first
+        for weakness in reading.weaknesses {
+            console.printWarning(weakness.message, code: weakness.code, hint: weakness.hint)
+        }
+        return reading.key
+    }
+
+    /// Reads the key, and what there would be to say of a new one.
+    func reading(for purpose: String) throws(Failure) -> KeyReading {
+        if let reading = EarlySecrets.key(from: self) { return reading }
+        var reading = try reading(from: contents(for: purpose, "key"))
+        if case .file(let path) = origin { reading.weaknesses += KeyWeakness.weaknesses(ofFile: path) }
+        return reading
     }
 
     /// Reads a secret that is no key of a store, such as a password that a server knows. `noun` is what messages call it.

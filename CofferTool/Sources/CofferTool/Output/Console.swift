@@ -48,6 +48,16 @@ final class Console {
         Self.printProgress(line.finished)
     }
 
+    /// Writes to standard error what was done all the same and may be a mistake, and what to do about it.
+    func printWarning(_ text: String, code: String, hint: String) {
+        guard isJSON else { return Self.printProgress("coffer: warning: \(text)\ncoffer: hint: \(hint)") }
+        var line = JSONLine(type: "warning")
+        line.add("code", code)
+        line.add("message", text)
+        line.add("hint", hint)
+        Self.printProgress(line.finished)
+    }
+
     /// Writes a line to standard error that says how far the work is. Safe from any thread.
     static func printProgress(_ line: String) { printError(line + "\n") }
 

@@ -4,13 +4,13 @@ internal import Synchronization
 /// Keys and passwords that only root may be able to read, read before the process became another user's. They never leave it:
 /// not as an argument, not in a file.
 enum EarlySecrets {
-    private static let keys = Mutex<[KeySource: SymmetricKey]>([:])
+    private static let keys = Mutex<[KeySource: KeyReading]>([:])
     private static let texts = Mutex<[KeySource: String]>([:])
 
     /// Reads a key, unless its source is one that is open already, or a person.
     static func takeKey(_ source: KeySource) throws(Failure) {
         guard source.needsRights, key(from: source) == nil else { return }
-        let key = try source.key(for: "key")
+        let key = try source.reading(for: "key")
         keys.withLock { $0[source] = key }
     }
 
@@ -21,7 +21,7 @@ enum EarlySecrets {
         texts.withLock { $0[source] = text }
     }
 
-    static func key(from source: KeySource) -> SymmetricKey? { keys.withLock { $0[source] } }
+    static func key(from source: KeySource) -> KeyReading? { keys.withLock { $0[source] } }
     static func text(from source: KeySource) -> String? { texts.withLock { $0[source] } }
 }
 

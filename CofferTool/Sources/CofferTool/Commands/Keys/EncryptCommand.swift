@@ -32,7 +32,7 @@ struct EncryptCommand: StoreCommand {
                     message: "\(arguments.store): it is encrypted already", hint: "coffer rekey changes its key",
                     code: "invalidArgument", status: 400, exit: .failed)
             }
-            let key = try newKey.key(of: path)
+            let key = try newKey.key(of: path, console)
             return try change.run(console) { progress in
                 try await database.changeEncryptionKey(to: key, keyedNames: keyedNames, progress: progress)
             }

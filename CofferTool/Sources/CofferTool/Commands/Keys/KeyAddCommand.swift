@@ -20,7 +20,7 @@ struct KeyAddCommand: StoreCommand {
         try newKey.checkStandardInput(arguments)
         let added = try arguments.withDatabase(readOnly: false) { database in
             try database.checkIsEncrypted(arguments.store)
-            return try database.addKey(newKey.key(of: arguments.path()), label: label.label)
+            return try database.addKey(newKey.key(of: arguments.path(), console), label: label.label)
         }
         try console.printResult(console.isJSON ? added.json : added.id)
     }

@@ -28,7 +28,7 @@ struct KeyReplaceCommand: StoreCommand {
         let key = try arguments.withDatabase(readOnly: false) { database in
             try database.checkIsEncrypted(arguments.store)
             if let id { try database.checkHasKey(id) }
-            return try database.replaceKey(id, with: newKey.key(of: arguments.path()), label: label.label)
+            return try database.replaceKey(id, with: newKey.key(of: arguments.path(), console), label: label.label)
         }
         try console.printResult(console.isJSON ? key.json : key.id)
     }

@@ -35,12 +35,14 @@ struct NewKeyArguments: ParsableArguments {
         }
     }
 
-    func key(of path: StorePath) throws(Failure) -> SymmetricKey {
-        try key(for: "New key of \(Console.printable(path.fileName))")
+    func key(of path: StorePath, _ console: Console) throws(Failure) -> SymmetricKey {
+        try key(for: "New key of \(Console.printable(path.fileName))", console)
     }
 
     /// `purpose` is what a prompt asks for.
-    func key(for purpose: String) throws(Failure) -> SymmetricKey { try source().key(for: purpose, isNew: true) }
+    func key(for purpose: String, _ console: Console) throws(Failure) -> SymmetricKey {
+        try source().newKey(for: purpose, console)
+    }
 
     var usesStandardInput: Bool {
         get throws(Failure) { try source().usesStandardInput }

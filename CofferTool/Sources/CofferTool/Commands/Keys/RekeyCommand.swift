@@ -51,7 +51,7 @@ struct RekeyCommand: StoreCommand {
         let result = try arguments.withDatabase(readOnly: false) { database in
             try database.checkIsEncrypted(arguments.store)
             let keptKeys = try kept.map { try $0.key(for: "Another key of \(Console.printable(path.fileName))") }
-            let key = try newKey.key(of: path)
+            let key = try newKey.key(of: path, console)
             return try change.run(console) { progress in
                 try await database.changeEncryptionKey(
                     to: key, keeping: keptKeys, droppingOtherKeys: dropOtherKeys, keyedNames: keyedNames,

@@ -111,7 +111,7 @@ struct RotateCommand: ParsableCommand {
             try ReceiptLog(path: path, resumes: resume, labels: label)
         }
         let leftOut = selection.apply(to: &list, resuming: resume ? log : nil)
-        let rotation = try rotation(oldSource, keptSources, log)
+        let rotation = try rotation(oldSource, keptSources, log, console)
         var summary: RotationRun.Summary
         let parts = Owner.parts(of: list.paths)
         let (storeCount, isJSON) = (list.paths.count, json)
@@ -167,11 +167,11 @@ struct RotateCommand: ParsableCommand {
     }
 
     private func rotation(
-        _ old: KeySource, _ kept: [KeySource], _ log: ReceiptLog?
+        _ old: KeySource, _ kept: [KeySource], _ log: ReceiptLog?, _ console: Console
     ) throws(Failure) -> Rotation {
         let oldKey = try old.key(for: "Key of the stores")
         let keptKeys = try kept.map { (source) throws(Failure) in try source.key(for: "Another key of the stores") }
-        let newKey = try newKey.key(for: "New key of the stores")
+        let newKey = try newKey.key(for: "New key of the stores", console)
         // It could not be told which stores were done.
         guard newKey != oldKey else { throw Failure.usage("the new key is the old one") }
         guard !keptKeys.contains(oldKey) else { throw Failure.usage("the old key cannot be kept") }

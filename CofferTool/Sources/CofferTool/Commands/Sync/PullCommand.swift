@@ -53,7 +53,7 @@ struct PullCommand: StoreCommand {
         let manager = try Manager(directory: path.folder)
         let isNew = create && !manager.databaseExists(named: path.databaseName)
         if isNew { try path.checkFolder() }
-        let making = isNew ? try new.options(arguments) : nil
+        let making = isNew ? try new.options(arguments, console) : nil
         let pulling = options
         try arguments.withDatabase(readOnly: false, making: making) { database in
             let run = try ReplicationRun("pull", remote, database) {
