@@ -46,6 +46,68 @@ struct OldGenerationCommandTests {
         #expect(try generations("readable.coffer").count == 1)
     }
 
+    /// A decryption that was killed leaves a generation that can be read beside the encrypted store, and nothing said so.
+    @Test("info and check say what a killed decryption left, with its size and what removes it, and that does")
+    func killedDecryption() throws {
+        try work.write(String(repeating: "a letter that anybody may read ", count: 400_000), to: "large")
+        #expect(try run("attach", "people.coffer", "b", "large", "large").status == 0)
+        let killed = try CofferProcess.run(
+            ["decrypt", "people.coffer", "--yes-remove-encryption", "--key", "raw+file:key"], in: work.folder
+        ) { process in
+            _ = try eventually { try generations("people.coffer").count > 1 || CofferProcess.hasEnded(process) }
+            kill(process, SIGKILL)
+        }
+        #expect(killed.status == 128 + SIGKILL)
+        let left = try #require(try generations("people.coffer").last)
+        // However far it came, so that there is something to be found.
+        try work.write("SQLite format 3\0 and all that was copied", to: "people.coffer/\(left)/db.sqlite3")
+        let files = try work.contents(of: "people.coffer/\(left)").values.reduce(0) { $0 + $1.count }
+        for command in [["info"], ["info", "--key", "raw+file:key"], ["check", "--key", "raw+file:key"]] {
+            let line = [command[0], "people.coffer"] + command.dropFirst()
+            let text = try CofferProcess.run(line, in: work.folder)
+            #expect(text.status == 0)
+            #expect(text.errors.contains("\(left): \(files) bytes, which may be readable without a key\n"))
+            #expect(text.errors.contains("hint: the next command that writes removes it: coffer compact people.coffer"))
+            let json = try CofferProcess.run(line + ["--json"], in: work.folder)
+            let reported = try #require(try json.objects.last?["oldGenerations"] as? [[String: Any]])
+            #expect(reported.map { $0["bytes"] as? Int } == [files])
+            #expect(reported.map { $0["mayBeReadable"] as? Bool } == [true])
+            #expect(try json.failure["code"] as? String == "oldGenerationLeft")
+        }
+        #expect(try run("compact", "people.coffer").status == 0)
+        #expect(try generations("people.coffer").count == 1)
+        for command in ["info", "check"] {
+            let sound = try run(command, "people.coffer")
+            #expect(sound.status == 0 && sound.errors.isEmpty)
+        }
+    }
+
+    @Test("A store whose key another process is changing is not said to have an old generation")
+    func changeUnderWay() throws {
+        try work.write("being copied", to: "people.coffer/g0000000000000002-0123456789abcdef/db.sqlite3")
+        let descriptor = open(work.folder.path + "/people.coffer", O_RDONLY | O_CLOEXEC)
+        defer { close(descriptor) }
+        #expect(flock(descriptor, LOCK_EX | LOCK_NB) == 0)
+        let busy = try work.coffer("info", "people.coffer")
+        #expect(busy.status == 0 && busy.errors.isEmpty, "\(busy.errors)")
+        #expect(flock(descriptor, LOCK_UN) == 0)
+        #expect(try work.coffer("info", "people.coffer").errors.contains("old generation"))
+    }
+
+    @Test(
+        "Each command that opens a store for writing removes an old generation, and none that reads does",
+        arguments: MatrixCommand.ofStores.filter { $0.subject == "people.coffer" || $0.subject == "plain.coffer" })
+    func everyWriter(command: MatrixCommand) throws {
+        let folder = try MatrixFolder()
+        let old = "\(command.subject ?? "")/g0000000000000009-0123456789abcdef"
+        try folder.work.write("SQLite format 3\0 of a decryption", to: old + "/db.sqlite3")
+        let outcome = try folder.run(command, command.line(slot: folder.slot))
+        #expect(outcome.status == 0, "\(outcome.errors)")
+        let isGone = !FileManager.default.fileExists(atPath: folder.work.folder.appending(path: old).path)
+        // Keys are restored without the store being opened: what is there may be all that is left of it.
+        #expect(isGone == (command.writes && command.name != "key restore" || command.name == "backup"))
+    }
+
     @Test(
         "Encrypting a store with an immutable file ends with 3 and says where it is, that it may be readable, and what to do",
         .enabled(if: Immutability.isAvailable, Immutability.reason), arguments: [true, false])

@@ -41,6 +41,9 @@ public struct Verification: Sendable {
     /// store. One in the place of something that does is also a finding. Empty when the level is below pages.
     public internal(set) var skipped: [SkippedEntry] = []
 
+    /// What is left of earlier generations of the store, which is no damage: see ``Database/oldGenerations``.
+    public internal(set) var oldGenerations: [OldGeneration] = []
+
     /// Whether nothing is damaged.
     public var isSound: Bool { findings.isEmpty }
 

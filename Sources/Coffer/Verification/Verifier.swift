@@ -31,6 +31,7 @@ struct Verifier {
     private func checked(_ level: VerificationLevel) throws(CofferError) -> Verification {
         var result = Verification(level)
         try checkManifest(&result)
+        result.oldGenerations = try store.oldGenerations(beside: manifest.manifest).map(OldGeneration.init)
         guard level >= .pages else { return result }
         result.skipped = try store.specialEntries().map { SkippedEntry(path: $0.path, reason: $0.what) }
         let generation: Generation

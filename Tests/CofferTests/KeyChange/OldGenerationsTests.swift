@@ -55,6 +55,14 @@ struct OldGenerationsTests {
         let stores = TestStores(fileSystem: RecordingFileSystem(.failEach("unlink stays", EPERM)))
         let left = try change(stores, from: nil, to: testKey(9))
         #expect(left.mayBeReadable)
+        #expect(left.byteCount == 4)
+        // Without a key, and without removing it.
+        let manager = TestStores(sharing: stores.directory.path).manager
+        let found = try manager.oldGenerations(ofDatabaseNamed: "db")
+        #expect(found.map(\.path) == [left.path] && found.map(\.byteCount) == [4] && found.allSatisfy(\.mayBeReadable))
+        let verification = try manager.verifyDatabase(named: "db", encryptionKey: testKey(9), level: .keys)
+        #expect(verification.isSound && verification.oldGenerations.map(\.path) == [left.path])
+        #expect(try stores.generations().count == 2)
         for _ in 0..<2 {
             let error = #expect(throws: CofferError(.ioFailed)) { try stores.existing(key: testKey(9)) }
             #expect(error?.subject == left.path)
@@ -70,6 +78,7 @@ struct OldGenerationsTests {
         let again = try TestStores(sharing: stores.directory.path).existing(key: testKey(9))
         #expect(try again["afterwards"] != nil)
         #expect(try again.oldGenerations.isEmpty)
+        #expect(try manager.oldGenerations(ofDatabaseNamed: "db").isEmpty)
         #expect(try stores.generations().count == 1)
     }
 

@@ -11,7 +11,8 @@ struct CheckCommand: StoreCommand {
             is about, and then how much can be read; with --verbose or --json each of them has a line of its own. The command \
             ends with 26 then, and with 0 when all is what was written. A page that is all zeros was never written, or was lost \
             afterwards: see docs/DURABILITY.md. Links, FIFOs, sockets and devices in the store are named and not looked \
-            into, and the holes of a sparse file are not read.
+            into, and the holes of a sparse file are not read. What a change of the key has left that was killed is no damage: \
+            it is said on standard error, with its size, and what removes it.
             """
     )
 
@@ -59,6 +60,7 @@ struct CheckCommand: StoreCommand {
             try console.printResult(console.isJSON ? entry.json : Console.printable(entry.description))
         }
         try console.printResult(console.isJSON ? result.json : result.text)
+        result.oldGenerations.warn(of: arguments.store, console)
         guard result.isSound else {
             try console.flush()
             let count = result.findings.count
@@ -112,6 +114,7 @@ extension Verification {
         line.add("sound", isSound)
         line.add("findings", findings.count)
         line.add("skipped", skipped.count)
+        line.add("oldGenerations", json: oldGenerations.json)
         if level >= .pages { line.add("pages", pageCount) }
         if level >= .documents {
             line.add("documents", documentCount)

@@ -10,6 +10,8 @@ struct InfoCommand: StoreCommand {
             Without --key that is what can be known without one, and the store is neither opened nor locked. With --key it is \
             opened, its keys are listed with their labels, and it is counted and measured: its documents, the last sequence, \
             the database file with its log, and the files of attachments and blobs.
+
+            What a change of the key has left that was killed is said in any case, with its size, and what removes it.
             """
     )
 
@@ -17,7 +19,8 @@ struct InfoCommand: StoreCommand {
 
     func run(_ console: Console) throws {
         let path = try arguments.path()
-        let info = try Manager(directory: path.folder).storeInfo(named: path.databaseName)
+        let manager = try Manager(directory: path.folder)
+        let info = try manager.storeInfo(named: path.databaseName)
         var inside: Inside?
         if arguments.key != nil {
             inside = try arguments.withDatabase(readOnly: true) { database in
@@ -26,7 +29,10 @@ struct InfoCommand: StoreCommand {
                     keys: try database.keys, sizes: try StoreSizes(of: path, generation: info.generation))
             }
         }
-        try console.printResult(console.isJSON ? json(info, inside) : text(info, inside))
+        // Who has the store open for writing has removed it, or is changing the key just now.
+        let left = (try? manager.oldGenerations(ofDatabaseNamed: path.databaseName)) ?? []
+        try console.printResult(console.isJSON ? json(info, inside, left) : text(info, inside, left))
+        left.warn(of: arguments.store, console)
     }
 
     /// What only who has a key can know.
@@ -37,7 +43,7 @@ struct InfoCommand: StoreCommand {
         let sizes: StoreSizes
     }
 
-    private func text(_ info: StoreInfo, _ inside: Inside?) -> String {
+    private func text(_ info: StoreInfo, _ inside: Inside?, _ left: [OldGeneration]) -> String {
         var lines = [
             "encrypted   \(info.isEncrypted ? "yes" : "no")",
             "uuid        \(info.storeUUID.uuidString.lowercased())",
@@ -53,10 +59,14 @@ struct InfoCommand: StoreCommand {
             lines.append("database    \(sizes.databaseByteCount) bytes")
             lines.append("contents    \(sizes.contentCount), in \(sizes.contentByteCount) bytes")
         }
+        for generation in left {
+            let access = generation.mayBeReadable ? "may be readable without a key" : "encrypted"
+            lines.append("left        \(generation.byteCount) bytes of an old generation, \(access)")
+        }
         return lines.joined(separator: "\n")
     }
 
-    private func json(_ info: StoreInfo, _ inside: Inside?) -> String {
+    private func json(_ info: StoreInfo, _ inside: Inside?, _ left: [OldGeneration]) -> String {
         var line = JSONLine(type: "store")
         line.add("path", arguments.store)
         line.add("encrypted", info.isEncrypted)
@@ -72,6 +82,7 @@ struct InfoCommand: StoreCommand {
             line.add("contents", inside.sizes.contentCount)
             line.add("contentBytes", inside.sizes.contentByteCount)
         }
+        line.add("oldGenerations", json: left.json)
         return line.finished
     }
 }

@@ -29,6 +29,18 @@ extension [OldGeneration] {
             code: "oldGenerationLeft", status: 500, exit: .partlyDone)
     }
 
+    /// Warns of what a change of the key has left that was killed, or couldn't remove. `store` is the store's path.
+    func warn(of store: String, _ console: Console) {
+        for generation in self {
+            let access = generation.mayBeReadable ? "may be readable without a key" : "can be read with its key alone"
+            console.printWarning(
+                "\(Console.printable(store)): a change of the key left an old generation in "
+                    + "\(Console.printable(generation.path)): \(generation.byteCount) bytes, which \(access)",
+                code: "oldGenerationLeft",
+                hint: "the next command that writes removes it: coffer compact \(Console.printable(store))")
+        }
+    }
+
     var json: String { "[" + map(\.json).joined(separator: ",") + "]" }
 }
 
