@@ -161,7 +161,7 @@ struct RotateCommandTests {
         #expect(!outcome.errors.contains("hidden"))
         #expect(outcome.errors.contains("coffer: error: stores/file.coffer: "))
         #expect(outcome.errors.contains("1 of 10 stores failed, and 9 were not tried\ncoffer: hint: --keep-going"))
-        #expect(outcome.lines.last == "10 stores: 1 failed, 9 not tried")
+        #expect(outcome.lines.last == "10 stores: 1 failed, 9 not tried, 1 passed over")
         #expect(unlink(stores.folder.appending(path: "file.coffer").path(percentEncoded: false)) == 0)
         let second = try stores.rotate("stores", "--json")
         #expect(second.status == 3)
@@ -223,13 +223,64 @@ struct RotateCommandTests {
         let kept = try stores.rotate("stores/store4.coffer", "--dry-run", "--keep-key", "raw+file:third")
         #expect(kept.output.hasPrefix("to be rotated  stores/store4.coffer  generation 1\n"))
         #expect(try stores.rotate("stores/store3.coffer", "--dry-run", "--keep-key", "raw+file:third").status == 12)
-        // Somebody who reads is in nobody's way.
+        // Who reads is in the way of a rotation, and so of its rehearsal.
         var options = DatabaseOptions()
         (options.readOnly, options.encryptionKey) = (true, stores.old)
         let reader = try Manager(directory: stores.folder).openDatabase(named: "store0", options: options)
-        #expect(try stores.rotate("stores/store0.coffer", "--dry-run").status == 0)
+        let busy = try stores.rotate("stores/store0.coffer", "--dry-run", "--json")
+        #expect(busy.status == 11)
+        #expect(try busy.failure["code"] as? String == "busy")
+        #expect(try stores.rotate("stores/store0.coffer").status == 11)
         try reader.close()
+        #expect(try stores.rotate("stores/store0.coffer", "--dry-run").status == 0)
         #expect(try stores.work.contents(of: "stores") == before)
+    }
+
+    @Test("A rehearsal with --verify reads all of each store and finds damage, and without doesn't")
+    func verifiedRehearsal() throws {
+        let blob = try #require(
+            try stores.work.contents(of: "stores").keys.first { $0.hasPrefix("store1.") && $0.hasSuffix(".blob") })
+        var bytes = try Data(contentsOf: stores.folder.appending(path: blob))
+        bytes[bytes.count / 2] ^= 1
+        try stores.work.write(bytes, to: "stores/" + blob)
+        #expect(try stores.rotate("stores", "--dry-run").status == 0)
+        #expect(try stores.rotate("stores/store0.coffer", "--dry-run", "--verify").status == 0)
+        let damaged = try stores.rotate("stores/store1.coffer", "--dry-run", "--verify", "--json")
+        #expect(damaged.status == 26)
+        #expect(try damaged.failure["code"] as? String == "damaged")
+        #expect(try stores.rotate("stores", "--dry-run", "--verify", "--keep-going").status == 3)
+        #expect(try stores.rotate("stores", "--verify").status == 64)
+    }
+
+    @Test("What is passed over is in the summary, and --recursive rotates the stores of nested folders")
+    func nestedFolders() throws {
+        try stores.work.write("a note", to: "stores/notes.txt")
+        try stores.work.write("hidden", to: "stores/.hidden/x")
+        for (name, place) in [("store4", "inner/deep"), ("store5", "inner")] {
+            let target = stores.folder.appending(path: "\(place)/\(name).coffer")
+            try FileManager.default.createDirectory(
+                at: target.deletingLastPathComponent(), withIntermediateDirectories: true)
+            try FileManager.default.moveItem(at: stores.folder.appending(path: "\(name).coffer"), to: target)
+        }
+        try FileManager.default.createSymbolicLink(
+            at: stores.folder.appending(path: "link"), withDestinationURL: stores.folder.appending(path: "inner"))
+        let flat = try stores.rotate("stores", "--dry-run", "--json")
+        #expect(flat.status == 0)
+        #expect(try flat.objects.last?["stores"] as? Int == 4)
+        #expect(
+            try flat.objects.last?["passedOver"] as? [String] == ["stores/inner", "stores/link", "stores/notes.txt"])
+        let text = try stores.rotate("stores", "--dry-run")
+        #expect(text.lines.last == "4 stores: 4 to be rotated, 3 passed over")
+        #expect(text.errors.contains("stores/inner: passed over: a folder, which --recursive looks into"))
+        let nested = try stores.rotate("stores", "--recursive", "--json")
+        #expect(nested.status == 0, "\(nested.errors)")
+        #expect(try nested.paths("rotated").contains("stores/inner/deep/store4.coffer"))
+        #expect(try nested.objects.last?["rotated"] as? Int == 6)
+        #expect(try nested.objects.last?["passedOver"] as? [String] == ["stores/link", "stores/notes.txt"])
+        try FileManager.default.createDirectory(
+            at: stores.folder.appending(path: "outer/inner"), withIntermediateDirectories: true)
+        let none = try stores.rotate("stores/outer", "--dry-run")
+        #expect(none.status == 64 && none.errors.contains("--recursive looks into the folders in it"))
     }
 
     @Test("other keys are kept or dropped only as it is said, and a new key that was added before is no other")

@@ -19,12 +19,7 @@ struct AuditCommand: ParsableCommand {
             """
     )
 
-    @Argument(
-        help: """
-            A folder of stores, a store, a file with the path of a store on each line, or - for such lines on standard input.
-            """,
-        completion: .file())
-    var stores: String
+    @OptionGroup var stores: StoreListArguments
 
     @Flag(help: "A store that is not encrypted is not as it should be.")
     var encrypted = false
@@ -51,8 +46,7 @@ struct AuditCommand: ParsableCommand {
 
     func run() throws {
         let console = Console(isJSON: json)
-        let list = try StoreList(stores)
-        for path in list.others { console.printNote("\(Console.printable(path)): passed over, not called NAME.coffer") }
+        let list = try stores.list(console)
         Interruption.watch()
         let policy = AuditPolicy(mustBeEncrypted: encrypted, oldest: olderThan, weakest: weakerThan)
         let (holders, now) = (LockHolders(), Date())

@@ -15,6 +15,8 @@ struct Rotation: Sendable {
         var dropsOtherKeys = false
         /// Whether it is only looked at what would be done.
         var isRehearsal = false
+        /// Whether a rehearsal also reads all of the store.
+        var isVerifying = false
         /// Whether a key that is to be kept is left out where it does not open the store.
         var keepsKeysWhereTheyOpen = false
         /// How long to wait for a store that another process has open.
@@ -29,11 +31,11 @@ struct Rotation: Sendable {
         do {
             let store = try StorePath(path)
             let place = Place(
-                manager: try Manager(directory: store.folder), name: store.databaseName, path: store.path,
-                waitingSeconds: manner.waitingSeconds)
+                manager: try Manager(directory: store.folder), store: store, waitingSeconds: manner.waitingSeconds)
             let info = try place.manager.storeInfo(named: place.name)
             receipt.info = info
             guard info.isEncrypted else { throw Failure.notEncrypted }
+            if manner.isRehearsal { try Rehearsal(store: store).checkCanBeChanged() }
             (receipt.outcome, receipt.databaseUUID) = try await rotate(place)
             // Somebody may have changed it since.
             if case .wasRotated = receipt.outcome, let info = try? place.manager.storeInfo(named: place.name) {
@@ -61,9 +63,9 @@ struct Rotation: Sendable {
 
     private struct Place {
         let manager: Manager
-        let name: String
-        let path: String
+        let store: StorePath
         let waitingSeconds: Double
+        var name: String { store.databaseName }
 
         func open(_ key: SymmetricKey, readOnly: Bool) async throws -> Database {
             var options = DatabaseOptions()
@@ -133,7 +135,7 @@ struct Rotation: Sendable {
             let info = try place.manager.storeInfo(named: place.name)
             try willChange(
                 StoreBeginning(
-                    path: place.path, uuid: info.storeUUID.uuidString.lowercased(),
+                    path: place.store.path, uuid: info.storeUUID.uuidString.lowercased(),
                     databaseUUID: (try? database.uuid)?.uuidString.lowercased(), generation: info.generation))
             return .rotated(
                 try await database.changeEncryptionKey(
@@ -149,7 +151,19 @@ struct Rotation: Sendable {
                 message: "\(otherCount) other keys open it, which were neither kept nor dropped",
                 hint: Failure.hint(for: .otherKeysExist), code: "otherKeysExist", status: 409, exit: .failed)
         }
+        if manner.isVerifying { try await verify(database) }
+        let generation = try place.manager.storeInfo(named: place.name).generation
+        try Rehearsal(store: place.store).checkHasRoom(generation: generation)
         return .due
+    }
+
+    private func verify(_ database: Database) async throws {
+        let findings = try await database.verify().findings
+        guard let first = findings.first else { return }
+        let rest = findings.count > 1 ? ", and \(findings.count - 1) more findings" : ""
+        throw Failure(
+            message: "it is damaged: \(first)\(rest)", hint: "coffer check lists what is damaged", code: "damaged",
+            status: 500, exit: .damaged)
     }
 
     /// The database, opened so or as it is open, if `key` opens it.

@@ -36,6 +36,8 @@ struct RotationRun: Sendable {
         /// The stores that have the new key, and something left of an old generation.
         var leftCount = 0
         var isCancelled = false
+        /// What the list has beside stores.
+        var passedOver: [String] = []
         /// The SHA-256 of the last line of the receipts; nil where none are kept.
         var receipts: String?
 

@@ -11,15 +11,27 @@ struct StoreList {
     /// Their paths: of a folder sorted by their bytes, of a list as it has them.
     private(set) var paths: [String] = []
 
-    /// What is in the folder and is no store by its name.
-    private(set) var others: [String] = []
+    /// What is in the folder, or in those below it where these are looked into, and is no store by its name.
+    private(set) var passedOver: [PassedOver] = []
+
+    /// Something that is no store by its name.
+    struct PassedOver {
+        let path: String
+        /// Whether it is a folder, in which there may be stores.
+        let isFolder: Bool
+    }
+
+    private let isRecursive: Bool
 
     /// What each path leads to, nil where nothing is, and whether it is a symbolic link to that.
     private var targets: [(identity: FileIdentity?, isLink: Bool)] = []
 
-    /// - Parameter argument: a folder of stores, a store, a file that has the path of a store on each line, or `-`: such
-    ///   lines on standard input.
-    init(_ argument: String) throws(Failure) {
+    /// - Parameters:
+    ///   - argument: a folder of stores, a store, a file that has the path of a store on each line, or `-`: such lines on
+    ///     standard input.
+    ///   - isRecursive: whether the folders in a folder of stores are looked into, too. Links to folders are not.
+    init(_ argument: String, isRecursive: Bool = false) throws(Failure) {
+        self.isRecursive = isRecursive
         if argument == "-" {
             try addLines(InputFile.contents(of: STDIN_FILENO, named: "standard input"), of: "standard input")
         } else {
@@ -33,13 +45,17 @@ struct StoreList {
                 try addStores(in: argument)
             }
         }
-        guard !paths.isEmpty else { throw Failure.usage("\(argument): it has no store") }
+        guard !paths.isEmpty else {
+            let hasFolders = !isRecursive && passedOver.contains(where: \.isFolder)
+            throw Failure.usage(
+                "\(argument): it has no store",
+                hint: hasFolders ? "--recursive looks into the folders in it, too" : nil)
+        }
     }
 
     /// A store that is named twice, or on two ways, is one: under its own name, if that is among them.
     private mutating func add(_ path: String) {
-        var status = stat()
-        let isLink = unsafe lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFLNK
+        let isLink = Self.kind(of: path) == S_IFLNK
         let identity = FileIdentity(path: path)
         if let identity, let place = targets.firstIndex(where: { $0.identity == identity }) {
             guard targets[place].isLink && !isLink else { return }
@@ -69,7 +85,16 @@ struct StoreList {
         }
         for name in names.sorted(by: { $0.utf8.lexicographicallyPrecedes($1.utf8) }) where !name.hasPrefix(".") {
             let path = folder.hasSuffix("/") ? folder + name : folder + "/" + name
-            if name.hasSuffix(".coffer") { add(path) } else { others.append(path) }
+            if name.hasSuffix(".coffer") {
+                add(path)
+                continue
+            }
+            let isFolder = Self.kind(of: path) == S_IFDIR
+            if isFolder && isRecursive {
+                try addStores(in: path)
+            } else {
+                passedOver.append(PassedOver(path: path, isFolder: isFolder))
+            }
         }
     }
 
@@ -79,5 +104,11 @@ struct StoreList {
     mutating func keep(_ kept: [String]) -> Int {
         defer { paths = kept }
         return paths.count - kept.count
+    }
+
+    /// What kind of thing is at `path`, not followed; nil where nothing is.
+    private static func kind(of path: String) -> mode_t? {
+        var status = stat()
+        return unsafe lstat(path, &status) == 0 ? status.st_mode & S_IFMT : nil
     }
 }

@@ -99,6 +99,21 @@ struct BadSystemTests {
         if command.writes { try expectWhole(folder, command) }
     }
 
+    @Test(
+        "A rehearsal of a rotation says that the disk can't be written, or that a second copy of a store has no room",
+        .enabled(if: Disk.isAvailable, "only root mounts file systems, on Linux"), arguments: [true, false])
+    func rehearsal(isFull: Bool) throws {
+        let disk = try Disk(kilobytes: 16 << 10)
+        let folder = try MatrixFolder(at: disk.folder)
+        let command = try #require(MatrixCommand.all.first { $0.name == "rotate" })
+        let line = command.line(slot: folder.slot) + ["--dry-run", "--json"]
+        #expect(try run(folder, command, line).status == 0)
+        if isFull { try disk.fill() } else { try disk.makeReadOnly() }
+        let outcome = try run(folder, command, line)
+        #expect(outcome.status == (isFull ? 28 : 1), "\(outcome.errors)")
+        #expect(try outcome.failure["code"] as? String == (isFull ? "noSpace" : "readOnly"), "\(outcome.errors)")
+    }
+
     /// With the files that stand for a process's surroundings on another disk.
     private func run(_ folder: MatrixFolder, _ command: MatrixCommand, _ line: [String]) throws -> CofferProcess.Outcome
     {

@@ -27,12 +27,7 @@ struct RotateCommand: ParsableCommand {
             """
     )
 
-    @Argument(
-        help: """
-            A folder of stores, a store, a file with the path of a store on each line, or - for such lines on standard input.
-            """,
-        completion: .file())
-    var stores: String
+    @OptionGroup var stores: StoreListArguments
 
     @Option(
         help: ArgumentHelp(
@@ -55,8 +50,15 @@ struct RotateCommand: ParsableCommand {
     @Flag(help: "Go on with the other stores after one has failed.")
     var keepGoing = false
 
-    @Flag(help: "Try the keys and say what would be done, but change nothing.")
+    @Flag(
+        help: """
+            Change nothing, and say what would be done: whether the keys open each store, no other process has it open, it can be \
+            written, and a second copy of it fits on the disk.
+            """)
     var dryRun = false
+
+    @Flag(help: "With --dry-run, read all of each store, too, and see whether anything is damaged.")
+    var verify = false
 
     @Option(
         help: ArgumentHelp(
@@ -103,9 +105,11 @@ struct RotateCommand: ParsableCommand {
             throw Failure.usage("--resume and --label are for --receipts")
         }
         guard receipts == nil || !dryRun else { throw Failure.usage("--dry-run changes nothing, and has no receipts") }
+        guard dryRun || !verify else {
+            throw Failure.usage("--verify goes with --dry-run", hint: "a rotation itself checks all that it copies")
+        }
         let (oldSource, keptSources) = try sources()
-        var list = try StoreList(stores)
-        for path in list.others { console.printNote("\(Console.printable(path)): passed over, not called NAME.coffer") }
+        var list = try stores.list(console)
         Interruption.watch()
         let log = try receipts.map { (path) throws(Failure) in
             try ReceiptLog(path: path, resumes: resume, labels: label)
@@ -133,6 +137,7 @@ struct RotateCommand: ParsableCommand {
             }
         }
         summary.add(leftOut)
+        summary.passedOver = list.passedOver.map(\.path)
         try log?.end(summary)
         summary.receipts = log?.last
         try report(summary, console)
@@ -148,7 +153,7 @@ struct RotateCommand: ParsableCommand {
 
     private var manner: Rotation.Manner {
         Rotation.Manner(
-            dropsOtherKeys: dropOtherKeys, isRehearsal: dryRun, keepsKeysWhereTheyOpen: keepKeyWhereItOpens,
+            dropsOtherKeys: dropOtherKeys, isRehearsal: dryRun, isVerifying: verify, keepsKeysWhereTheyOpen: keepKeyWhereItOpens,
             waitingSeconds: wait?.seconds ?? 0)
     }
 
@@ -160,7 +165,7 @@ struct RotateCommand: ParsableCommand {
         let old = try key.map { (text) throws(Failure) in try KeySource(text) } ?? KeySource(origin: .prompt)
         try newKey.checkStandardInput([old] + kept)
         let usesInput = try newKey.usesStandardInput || ([old] + kept).contains(where: \.usesStandardInput)
-        guard stores != "-" || !usesInput else {
+        guard !stores.isStandardInput || !usesInput else {
             throw Failure.usage("standard input cannot be both a key and the list of stores")
         }
         return (old, kept)
@@ -234,42 +239,5 @@ struct RotateCommand: ParsableCommand {
                 message: "\(summary.leftCount) of \(summary.storeCount) stores have an old generation left",
                 code: "oldGenerationLeft", status: 500, exit: .partlyDone)
         }
-    }
-}
-
-extension RotationRun.Summary {
-    fileprivate var counts: [(name: String, count: Int)] {
-        [
-            ("rotated", rotatedCount), ("alreadyRotated", wasRotatedCount), ("doneBefore", doneBeforeCount),
-            ("notDue", notDueCount),
-            ("notAsAsked", differingCount),
-            ("due", dueCount), ("failed", failures.count), ("notTried", untriedCount),
-            ("oldGenerationsLeft", leftCount),
-        ]
-    }
-
-    fileprivate var text: String {
-        let parts = [
-            (rotatedCount, "rotated"), (wasRotatedCount, "rotated before"),
-            (doneBeforeCount, "done in an earlier run"), (notDueCount, "not due"), (differingCount, "not as asked"),
-            (dueCount, "to be rotated"), (failures.count, "failed"), (untriedCount, "not tried"),
-            (leftCount, "with an old generation left"),
-        ]
-        let words = parts.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
-        return "\(storeCount) store\(storeCount == 1 ? "" : "s"): \(words.joined(separator: ", "))"
-            + (receipts.map { "\nreceipts end with \($0)" } ?? "")
-    }
-
-    fileprivate var json: String {
-        var line = JSONLine(type: "summary")
-        add(to: &line)
-        if let receipts { line.add("receipts", receipts) }
-        return line.finished
-    }
-
-    func add(to line: inout JSONLine) {
-        line.add("stores", storeCount)
-        for (name, count) in counts { line.add(name, count) }
-        line.add("cancelled", isCancelled)
     }
 }

@@ -1,0 +1,26 @@
+internal import ArgumentParser
+
+/// The stores that a command about many of them is for.
+struct StoreListArguments: ParsableArguments {
+    @Argument(
+        help: """
+            A folder of stores, a store, a file with the path of a store on each line, or - for such lines on standard input.
+            """,
+        completion: .file())
+    var stores: String
+
+    @Flag(help: "Look into the folders in the folder, too. Links, and what begins with a dot, are passed over.")
+    var recursive = false
+
+    var isStandardInput: Bool { stores == "-" }
+
+    /// The stores. A note on standard error names each thing beside them that is none.
+    func list(_ console: Console) throws(Failure) -> StoreList {
+        let list = try StoreList(stores, isRecursive: recursive)
+        for other in list.passedOver {
+            let reason = other.isFolder ? "a folder, which --recursive looks into" : "not called NAME.coffer"
+            console.printNote("\(Console.printable(other.path)): passed over: \(reason)")
+        }
+        return list
+    }
+}

@@ -1,0 +1,36 @@
+/// What the summary of a rotation says.
+extension RotationRun.Summary {
+    private var counts: [(name: String, count: Int)] {
+        [
+            ("rotated", rotatedCount), ("alreadyRotated", wasRotatedCount), ("doneBefore", doneBeforeCount),
+            ("notDue", notDueCount), ("notAsAsked", differingCount), ("due", dueCount), ("failed", failures.count),
+            ("notTried", untriedCount), ("oldGenerationsLeft", leftCount),
+        ]
+    }
+
+    var text: String {
+        let parts = [
+            (rotatedCount, "rotated"), (wasRotatedCount, "rotated before"),
+            (doneBeforeCount, "done in an earlier run"), (notDueCount, "not due"), (differingCount, "not as asked"),
+            (dueCount, "to be rotated"), (failures.count, "failed"), (untriedCount, "not tried"),
+            (leftCount, "with an old generation left"), (passedOver.count, "passed over"),
+        ]
+        let words = parts.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
+        return "\(storeCount) store\(storeCount == 1 ? "" : "s"): \(words.joined(separator: ", "))"
+            + (receipts.map { "\nreceipts end with \($0)" } ?? "")
+    }
+
+    var json: String {
+        var line = JSONLine(type: "summary")
+        add(to: &line)
+        if let receipts { line.add("receipts", receipts) }
+        return line.finished
+    }
+
+    func add(to line: inout JSONLine) {
+        line.add("stores", storeCount)
+        for (name, count) in counts { line.add(name, count) }
+        line.add("cancelled", isCancelled)
+        line.add("passedOver", json: "[" + passedOver.map(JSONLine.quoted).joined(separator: ",") + "]")
+    }
+}
