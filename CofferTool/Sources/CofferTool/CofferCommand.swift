@@ -98,10 +98,16 @@ struct CofferCommand: ParsableCommand {
         } catch {
             // The parser's own way out prints help and versions.
             if exitCode(for: error).isSuccess { exit(withError: error) }
+            if let failure = CommandNames.failure(naming: arguments, below: Self.self) { throw failure }
             let lines = fullMessage(for: error).split(separator: "\n")
             let hint = lines.last { $0.contains("--help") }?.trimmingPrefix(while: \.isWhitespace)
-            throw Failure.usage(message(for: error), hint: hint.map { $0.prefix(1).lowercased() + $0.dropFirst() })
+            throw Failure.usage(beginningLow(message(for: error)), hint: hint.map { beginningLow($0) })
         }
+    }
+
+    /// What the parser says as a sentence, as it stands behind "error:".
+    private static func beginningLow(_ text: some StringProtocol) -> String {
+        text.prefix(1).lowercased() + text.dropFirst()
     }
 
     private static func failure(running error: any Error) -> Failure {

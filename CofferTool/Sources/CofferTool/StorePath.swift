@@ -20,6 +20,11 @@ struct StorePath: Equatable {
     /// The store's own path.
     var path: String { folder.appending(path: fileName, directoryHint: .notDirectory).path(percentEncoded: false) }
 
+    /// Whether that is what the library calls the store in an error.
+    func isMeant(by subject: String) -> Bool {
+        subject == "database \(databaseName)" || subject == path || subject == path + "/"
+    }
+
     private static let suffix = ".coffer"
 
     init(_ argument: String) throws(Failure) {

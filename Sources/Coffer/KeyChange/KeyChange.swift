@@ -128,7 +128,10 @@ struct KeyChange {
         let others = old.manifest.slots.filter { $0.id != old.openedSlot && !kept.values.contains($0.id) }
         guard others.isEmpty || request.dropsOtherKeys else {
             throw CofferError(
-                .otherKeysExist, "\(others.count) other keys open it, which were neither kept nor dropped")
+                .otherKeysExist,
+                others.count == 1
+                    ? "another key opens it, which was neither kept nor dropped"
+                    : "\(others.count) other keys open it, which were neither kept nor dropped")
         }
         return kept
     }

@@ -5,6 +5,7 @@ struct AttachCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "attach",
         abstract: "Attach a file to a document.",
+        usage: "coffer attach <store> <id> <name> <file> [<options>]",
         discussion: """
             The document's next revision has it, in place of an attachment of the same name; a document that is not there is \
             made, empty. The new revision's id is the result. A file of any length needs no more memory than a short one.

@@ -6,6 +6,7 @@ struct BackupCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "backup",
         abstract: "Copy a store, as it is at one moment, under a key of the copy's own.",
+        usage: "coffer backup <store> <copy> [<options>]",
         discussion: """
             The copy is a store that stands for itself, attachments included, without what compact would drop. It has its name \
             when it is whole; ^C leaves nothing. An encrypted store's copy needs a key; one that is to be readable needs \

@@ -5,6 +5,7 @@ struct ChangesCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "changes",
         abstract: "List the documents that were changed, in the order of their last changes.",
+        usage: "coffer changes <store> [<options>]",
         discussion: """
             Each line has the sequence, the current revision, whether the document is deleted, and its id. Another run with \
             --since and the last sequence lists what came after.

@@ -5,6 +5,7 @@ struct CheckCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "check",
         abstract: "Look at a whole store, and say what of it is damaged.",
+        usage: "coffer check <store> [<options>]",
         discussion: """
             Nothing is written and nothing mended. A store that no longer opens is looked at as far as that goes. What \
             is damaged goes to standard output, a line for each cause with the first pages, documents or attachments that it \

@@ -5,7 +5,10 @@ struct CreateCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "create",
         abstract: "Make a store.",
-        usage: "coffer create <store> --key <source> | --unencrypted [--keyed-names] [--json]"
+        usage: """
+            coffer create <store> --key <source> [--keyed-names] [--json]
+            coffer create <store> --unencrypted [--json]
+            """
     )
 
     @OptionGroup var arguments: StoreArguments

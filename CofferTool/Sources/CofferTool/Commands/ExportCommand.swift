@@ -11,6 +11,7 @@ struct ExportCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "export",
         abstract: "Write all documents as lines of JSON, for everybody to read.",
+        usage: "coffer export <store> [<file>] [<options>]",
         discussion: """
             Each document is one line, its _id first, in the order of the ids' bytes; deleted ones, earlier revisions and \
             those that lost a conflict are left out. All of it is of one moment: nobody writes meanwhile. coffer import makes \

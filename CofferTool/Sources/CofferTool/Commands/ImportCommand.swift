@@ -5,6 +5,7 @@ struct ImportCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "import",
         abstract: "Save the records of JSON files, or any files, as documents: all of them, or none.",
+        usage: "coffer import <store> <paths> ... [<options>]",
         discussion: """
             A file holds an array of objects, or one object whose only array holds them, or one object after the other on \
             lines of their own (NDJSON, as coffer export writes it); its content says which. Of a folder, the files ending in \

@@ -7,6 +7,7 @@ struct LeakCheckCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "leakcheck",
         abstract: "Look in a store's files for text that should not be readable there, and say where it is.",
+        usage: "coffer leakcheck <store> [<options>]",
         discussion: """
             Put a text into a store that stands nowhere else, and look for it: as UTF-8, as UTF-16 in both byte orders, as \
             hex, and as base64, in all files and in their names. No key is needed, and nothing is locked or changed. It ends \

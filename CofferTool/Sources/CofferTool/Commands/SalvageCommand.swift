@@ -6,6 +6,7 @@ struct SalvageCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "salvage",
         abstract: "Copy all that can still be read of a damaged store into a new one.",
+        usage: "coffer salvage <store> <target> [<options>]",
         discussion: """
             The damaged store is only read. What is lost goes to standard output, a line for each page, document and \
             attachment; the command ends with 3 then, and with 0 when all was salvaged. The new store opens with the same \

@@ -123,7 +123,11 @@ extension StoreCommand {
         let console = Console(isJSON: arguments.json)
         try Owner.act(
             asOneOf: stores.flatMap(Owner.others(ofStoreAt:)), keys: try keySources, texts: try textSources)
-        try run(console)
+        do {
+            try run(console)
+        } catch let error as CofferError {
+            throw Failure(error, of: arguments.store)
+        }
         try console.flush()
     }
 }

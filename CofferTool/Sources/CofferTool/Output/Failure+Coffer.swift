@@ -12,6 +12,17 @@ extension Failure {
             status: error.status, exit: Self.exitStatus(for: error.code))
     }
 
+    /// An error of the library, in which a store is called as it was on the command line.
+    init(_ error: CofferError, of store: String) {
+        self.init(error)
+        guard !(error.cause is Failure), let subject = error.subject, let path = try? StorePath(store),
+            path.isMeant(by: subject)
+        else { return }
+        self = Failure(
+            message: store + error.description.dropFirst(subject.count), hint: hint, code: code, status: status,
+            exit: exit)
+    }
+
     private static func exitStatus(for code: CofferError.Code) -> ExitStatus {
         switch code {
         case .wrongKey, .keyRequired, .notEncrypted: .wrongKey
@@ -35,7 +46,7 @@ extension Failure {
         case .invalidDatabaseName:
             "NAME in NAME.coffer starts with a letter and holds lower-case letters, digits and _$()+-: with : for /"
         case .otherKeysExist: "--keep-key SOURCE keeps one of them, --drop-other-keys drops them"
-        case .busy: "another process has the store open: try again when it is done"
+        case .busy: "try again when it is done"
         case .encryptionUnavailable:
             "it takes SQLCipher's library (libsqlcipher-dev has it on Debian and Ubuntu) and an OpenSSL whose configuration "
                 + "(OPENSSL_CONF) leaves its algorithms on"

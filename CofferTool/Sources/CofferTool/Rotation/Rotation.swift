@@ -55,7 +55,7 @@ struct Rotation: Sendable {
             case let error as CofferError where error.code == .cancelled:
                 Failure(
                     message: "cancelled, and the store is as it was", code: "cancelled", status: 499, exit: .cancelled)
-            case let error as CofferError: Failure(error)
+            case let error as CofferError: Failure(error, of: path)
             default: Failure(describing: error, subject: path)
             }
         return failure.about(Console.printable(path))
@@ -148,7 +148,9 @@ struct Rotation: Sendable {
         let otherCount = try database.keys.count - 1 - kept.count
         guard otherCount <= 0 || manner.dropsOtherKeys else {
             throw Failure(
-                message: "\(otherCount) other keys open it, which were neither kept nor dropped",
+                message: otherCount == 1
+                    ? "another key opens it, which was neither kept nor dropped"
+                    : "\(otherCount) other keys open it, which were neither kept nor dropped",
                 hint: Failure.hint(for: .otherKeysExist), code: "otherKeysExist", status: 409, exit: .failed)
         }
         if manner.isVerifying { try await verify(database) }

@@ -5,6 +5,7 @@ struct DecryptCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "decrypt",
         abstract: "Remove the encryption of a store: all of it, or nothing. Everybody can read it then.",
+        usage: "coffer decrypt <store> --yes-remove-encryption [<options>]",
         discussion: "As coffer rekey. It has to be asked for in so many words: --yes-remove-encryption."
     )
 

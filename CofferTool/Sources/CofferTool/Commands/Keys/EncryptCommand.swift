@@ -5,6 +5,7 @@ struct EncryptCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "encrypt",
         abstract: "Encrypt a store that was readable: all of it, or nothing.",
+        usage: "coffer encrypt <store> [<options>]",
         discussion: """
             As coffer rekey. Old copies and backups stay readable, and so may be what the disk keeps of the files that were \
             removed.

@@ -5,6 +5,7 @@ struct KeyAddCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "add",
         abstract: "Add a key that opens the store too.",
+        usage: "coffer key add <store> [<options>]",
         discussion: "The new key's id is the result."
     )
 

@@ -5,6 +5,7 @@ struct KeyReplaceCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "replace",
         abstract: "Put a new key in the place of another, in one step.",
+        usage: "coffer key replace <store> [<id>] [<options>]",
         discussion: """
             Without an id that is the key that the store is opened with. The new key keeps the label, unless --label gives \
             another. Its id is the result. Nothing is encrypted again: see coffer key --help.

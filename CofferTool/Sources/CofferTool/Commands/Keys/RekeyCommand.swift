@@ -5,6 +5,7 @@ struct RekeyCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "rekey",
         abstract: "Encrypt a whole store anew, under another key: all of it, or nothing.",
+        usage: "coffer rekey <store> [<options>]",
         discussion: """
             The database and every attachment are encrypted under a fresh key that the new key opens. Killed at any instant, \
             exactly one of the two keys opens the whole store; ^C leaves it as it was. It needs as much space again as the \

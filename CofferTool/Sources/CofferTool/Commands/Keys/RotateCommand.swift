@@ -5,6 +5,7 @@ struct RotateCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rotate",
         abstract: "Encrypt many stores anew, each under another key as coffer rekey does it, with a receipt for each.",
+        usage: "coffer rotate <stores> [<options>]",
         discussion: """
             A store that the old key does not open and the new one does was rotated before; so a run that was cut short, by \
             ^C or in any other way, can be run again and does the rest. At no time is a store without exactly one of the two \

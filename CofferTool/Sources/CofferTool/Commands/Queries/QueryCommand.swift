@@ -5,6 +5,7 @@ struct QueryCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "query",
         abstract: "Write the documents whose properties are as asked, as lines of JSON.",
+        usage: "coffer query <store> [<options>]",
         discussion: """
             An expression compares properties with JSON values or strings between apostrophes: \
             "type = 'task' and (due < '2026-07-01' or not done = true)". There are =, !=, <, <=, >, >=, between 3 and 5, in with \
