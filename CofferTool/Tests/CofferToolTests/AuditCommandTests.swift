@@ -104,6 +104,20 @@ struct AuditCommandTests {
         #expect(try outcome.objects.last?["oldGenerationsLeft"] as? Int == 1)
     }
 
+    @Test("looks into nested folders when told so, and otherwise says that it didn't")
+    func nestedFolders() throws {
+        try FileManager.default.createDirectory(at: folder.appending(path: "inner"), withIntermediateDirectories: true)
+        #expect(try work.coffer("create", "stores/inner/deep.coffer", "--unencrypted").status == 0)
+        let flat = try audit("--encrypted")
+        #expect(try flat.objects.last?["stores"] as? Int == 3)
+        #expect(try flat.objects.last?["passedOver"] as? [String] == ["stores/inner"])
+        #expect(flat.errors.contains("stores/inner: passed over: a folder, which --recursive looks into"))
+        let nested = try audit("--encrypted", "--recursive")
+        #expect(try nested.objects.last?["stores"] as? Int == 4)
+        #expect(try nested.objects.last?["passedOver"] as? [String] == [])
+        #expect(try store("inner/deep", in: nested)["violations"] as? [String] == ["notEncrypted"])
+    }
+
     @Test("names what can't be read, and goes on")
     func unreadable() throws {
         try work.write("no manifest", to: "stores/broken.coffer/MANIFEST")

@@ -6,6 +6,7 @@ struct AuditCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "audit",
         abstract: "Say of many stores, without their keys, what is known of each, and which are not as they should be.",
+        usage: "coffer audit <stores> [<options>]",
         discussion: """
             No store is opened or changed. Of each it says whether it is encrypted and with what, its UUID and generation, when \
             its data key was made, each key's kind, cost and date, how large it is, what a key change that was cut short has \
@@ -50,7 +51,7 @@ struct AuditCommand: ParsableCommand {
         Interruption.watch()
         let policy = AuditPolicy(mustBeEncrypted: encrypted, oldest: olderThan, weakest: weakerThan)
         let (holders, now) = (LockHolders(), Date())
-        var summary = AuditSummary()
+        var summary = AuditSummary(passedOver: list.passedOver.map(\.path))
         for path in list.paths {
             try Interruption.check()
             do {
@@ -76,6 +77,8 @@ struct AuditCommand: ParsableCommand {
 
 /// What came of all stores together.
 struct AuditSummary {
+    /// What the list has beside stores.
+    let passedOver: [String]
     private var storeCount = 0
     private var encryptedCount = 0
     private var openCount = 0
@@ -83,6 +86,8 @@ struct AuditSummary {
     private var violatingCount = 0
     private var counts: [AuditPolicy.Violation: Int] = [:]
     var failures: [Failure] = []
+
+    init(passedOver: [String]) { self.passedOver = passedOver }
 
     mutating func add(_ store: StoreAudit, _ violations: [AuditPolicy.Violation]) {
         storeCount += 1
@@ -97,6 +102,7 @@ struct AuditSummary {
         let parts = [
             (encryptedCount, "encrypted"), (openCount, "open"), (leftoverCount, "with an old generation left"),
             (violatingCount, "not as they should be"), (failures.count, "unreadable"),
+            (passedOver.count, "passed over"),
         ]
         let words = parts.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
         let total = storeCount + failures.count
@@ -112,6 +118,7 @@ struct AuditSummary {
         line.add("violating", violatingCount)
         for violation in AuditPolicy.Violation.allCases { line.add(violation.rawValue, counts[violation] ?? 0) }
         line.add("unreadable", failures.count)
+        line.add("passedOver", passedOver)
         return line.finished
     }
 

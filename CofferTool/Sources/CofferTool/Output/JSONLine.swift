@@ -18,6 +18,9 @@ struct JSONLine {
     mutating func add(_ key: String, _ value: String) { add(key, json: Self.quoted(value)) }
     mutating func add(_ key: String, _ value: Int) { add(key, json: String(value)) }
     mutating func add(_ key: String, _ value: Bool) { add(key, json: value ? "true" : "false") }
+    mutating func add(_ key: String, _ values: [String]) {
+        add(key, json: "[" + values.map(Self.quoted).joined(separator: ",") + "]")
+    }
 
     /// Adds a member whose value is JSON already.
     mutating func add(_ key: String, json: String) {

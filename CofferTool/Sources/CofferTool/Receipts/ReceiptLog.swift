@@ -30,7 +30,7 @@ final class ReceiptLog: Sendable {
         line.add("user", NSUserName())
         line.add("uid", Int(getuid()))
         line.add("tool", CofferCommand.configuration.version)
-        line.add("labels", json: "[" + labels.map(JSONLine.quoted).joined(separator: ",") + "]")
+        line.add("labels", labels)
         try file.append(line)
         self.file = Mutex(file)
     }

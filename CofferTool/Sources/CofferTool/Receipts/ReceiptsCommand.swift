@@ -45,7 +45,7 @@ struct ReceiptsVerifyCommand: ParsableCommand {
             line.add("runs", history.runCount)
             line.add("rotated", history.rotatedCount)
             line.add("failed", history.failedCount)
-            line.add("begun", json: "[" + pending.map(JSONLine.quoted).joined(separator: ",") + "]")
+            line.add("begun", pending)
             line.add("last", receipts.chain.last)
             try console.printResult(line.finished)
         } else {

@@ -31,6 +31,6 @@ extension RotationRun.Summary {
         line.add("stores", storeCount)
         for (name, count) in counts { line.add(name, count) }
         line.add("cancelled", isCancelled)
-        line.add("passedOver", json: "[" + passedOver.map(JSONLine.quoted).joined(separator: ",") + "]")
+        line.add("passedOver", passedOver)
     }
 }
