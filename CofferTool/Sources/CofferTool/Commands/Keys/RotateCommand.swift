@@ -154,8 +154,8 @@ struct RotateCommand: ParsableCommand {
 
     private var manner: Rotation.Manner {
         Rotation.Manner(
-            dropsOtherKeys: dropOtherKeys, isRehearsal: dryRun, isVerifying: verify, keepsKeysWhereTheyOpen: keepKeyWhereItOpens,
-            waitingSeconds: wait?.seconds ?? 0)
+            dropsOtherKeys: dropOtherKeys, isRehearsal: dryRun, isVerifying: verify,
+            keepsKeysWhereTheyOpen: keepKeyWhereItOpens, waitingSeconds: wait?.seconds ?? 0)
     }
 
     private func sources() throws(Failure) -> (old: KeySource, kept: [KeySource]) {
