@@ -19,6 +19,7 @@ let package = Package(
     platforms: [.macOS(.v15)],
     products: [
         .library(name: "Coffer", targets: ["Coffer"]),
+        .library(name: "CofferKeys", targets: ["CofferKeys"]),
         .library(name: "CofferTesting", targets: ["CofferTesting"]),
         .library(name: "CofferSync", targets: ["CofferSync"]),
         .library(name: "CofferLogging", targets: ["CofferLogging"]),
@@ -74,6 +75,9 @@ let package = Package(
         .target(
             name: "CofferTesting", dependencies: ["Coffer", "CofferSealing", "CofferVault"], swiftSettings: strict),
 
+        // Level 4 as well: where an app's keys come from.
+        .target(name: "CofferKeys", dependencies: ["CLinux", "Coffer", "CofferSealing"], swiftSettings: strict),
+
         // Level 4 too: replication with CouchDB and what speaks like it. All but the network works without the trait.
         .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"]), .brew(["zlib"])]),
         .target(
@@ -119,6 +123,7 @@ let package = Package(
         .testTarget(name: "CofferModelTests", dependencies: ["CofferModel"], swiftSettings: testing),
         .testTarget(
             name: "CofferTests", dependencies: ["Coffer", "CofferFaults", "MemorySearch"], swiftSettings: testing),
+        .testTarget(name: "CofferKeysTests", dependencies: ["Coffer", "CofferKeys"], swiftSettings: testing),
         .testTarget(
             name: "CofferTestingTests", dependencies: ["Coffer", "CofferTesting"], swiftSettings: testing),
         .testTarget(

@@ -32,6 +32,7 @@ let package = Package(
             name: "CofferTool",
             dependencies: [
                 .product(name: "Coffer", package: "coffer"),
+                .product(name: "CofferKeys", package: "coffer"),
                 .product(name: "CofferSync", package: "coffer"),
                 .product(name: "CofferTesting", package: "coffer"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),

@@ -63,17 +63,19 @@ extension Layering {
             "Coffer": system.union([
                 "CofferSealing", "CofferSQLite", "CofferVault", "CofferModel", "Foundation", "Dispatch",
             ]),
+            "CofferKeys": system.union(["Coffer", "CofferSealing", "Foundation"]),
             "CofferTesting": system.union(["Coffer", "CofferSealing", "CofferVault", "Foundation"]),
             "CofferSync": system.union(["Coffer", "CofferModel", "CofferSealing", "Foundation"]),
             "CofferLogging": ["Coffer", "Logging"],
             "CofferTool": system.union([
-                "Coffer", "CofferSync", "CofferTesting", "ArgumentParser", "Crypto", "Foundation", "Dispatch",
+                "Coffer", "CofferKeys", "CofferSync", "CofferTesting", "ArgumentParser", "Crypto", "Foundation", "Dispatch",
             ]),
         ],
         fences: [
             "Sources/CofferSealing/OpenSSL": ["COpenSSL"],
             "Sources/CofferSQLite/SQLCipher": ["CSQLCipher"],
             "Sources/CofferVault/FileSystem": ["CLinux"],
+            "Sources/CofferKeys/Keyring": ["CLinux"],
             "Sources/CofferSync/Zlib": ["CZlib"],
             "Sources/CofferSync/Network": [
                 "AsyncHTTPClient", "NIOCore", "NIOFoundationCompat", "NIOHTTP1", "NIOPosix", "NIOSSL",

@@ -31,6 +31,8 @@ struct KeyReadingTests {
         #expect(try list("hex+cmd:cat hex").status == 0)
         #expect(
             try list("hex+cmd:printf %s $KEY", .init(environment: ["KEY": hex, "PATH": "/usr/bin:/bin"])).status == 0)
+        let credentials = ["CREDENTIALS_DIRECTORY": work.folder.path(percentEncoded: false)]
+        #expect(try list("hex+credential:hex", .init(environment: credentials)).status == 0)
         let bytes = Data(stride(from: 0, to: 64, by: 2).map { UInt8(hex.dropFirst($0).prefix(2), radix: 16) ?? 0 })
         #expect(try list("raw+stdin", .init(input: bytes)).status == 0)
         #expect(try list("base64+stdin", .init(input: bytes.base64EncodedData())).status == 0)
@@ -50,6 +52,7 @@ struct KeyReadingTests {
         "a source that is not there is exit status 13",
         arguments: [
             "file:none", "file:.", "env:NONE", "fd:97", "cmd:exit 3", "cmd:kill -9 $$", "cmd:no-such-command", "prompt",
+            "credential:hex", "keyring:coffer-no-such-key",
         ])
     func missingSource(source: String) throws {
         let outcome = try list(source)
@@ -89,7 +92,7 @@ struct KeyReadingTests {
 
     @Test(
         "a secret in the place of a file's path or a variable's name is not repeated",
-        arguments: ["env:hunter2", "file:hunter2", "env:hunter2 and more", "hex+env:00ff", "file:none/hunter2"])
+        arguments: ["env:hunter2", "file:hunter2", "env:hunter2 and more", "hex+env:00ff", "file:none/hunter2", "credential:hunter2", "keyring:hunter2"])
     func secretAsName(source: String) throws {
         let outcome = try list(source)
         #expect(outcome.status == 13)

@@ -85,6 +85,16 @@ public final class SymmetricKey: Sendable, Equatable, CustomStringConvertible, C
         secret = try randomSecret(byteCount: Self.byteCount)
     }
 
+    /// The same key again: for an initializer of another target, which can't hand out a key that it has.
+    package init(copying other: SymmetricKey) {
+        kind = other.kind
+        secret = unsafe other.withBytes { bytes in
+            var copy = SecretBytes(byteCount: bytes.count)
+            unsafe copy.withMutableBytes { unsafe $0.copyMemory(from: bytes) }
+            return copy
+        }
+    }
+
     /// A derived or unwrapped key.
     init(bytes: consuming SecretBytes) {
         precondition(bytes.byteCount == Self.byteCount, "a key has \(Self.byteCount) bytes")

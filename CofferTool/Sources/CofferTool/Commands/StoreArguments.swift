@@ -14,7 +14,7 @@ struct StoreArguments: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Where the key comes from: prompt, file:PATH, env:NAME, fd:N, stdin or cmd:COMMAND.",
+            "Where the key comes from: prompt, file:PATH, env:NAME, fd:N, stdin, cmd:COMMAND, credential:NAME or keyring:NAME.",
             discussion: """
                 What is read there is a password, up to one line end. With hex+, base64+ or raw+ before it, it is 32 bytes. \
                 Without --key you are asked for the key of an encrypted store if there is a terminal.

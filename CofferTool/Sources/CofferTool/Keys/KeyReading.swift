@@ -1,5 +1,5 @@
 internal import Coffer
-internal import Foundation
+@_spi(Tool) internal import CofferKeys
 
 #if canImport(Glibc)
 internal import Glibc
@@ -14,7 +14,7 @@ extension KeySource {
     /// Reads a key that is to open a store from now on: twice, where somebody is asked. Says on standard error what makes it
     /// weak.
     func newKey(for purpose: String, _ console: Console) throws(Failure) -> SymmetricKey {
-        let reading = try reading(for: purpose)
+        let reading = try reading(for: purpose, KeyRequest(.new))
         if origin == .prompt {
             guard try self.reading(for: "The same again").key == reading.key else {
                 throw Failure.unusableKey("the two entries differ")
@@ -26,12 +26,16 @@ extension KeySource {
         return reading.key
     }
 
-    /// Reads the key, and what there would be to say of a new one.
-    func reading(for purpose: String) throws(Failure) -> KeyReading {
+    /// Reads the key, and what there would be to say of a new one. `request` is what a command is told.
+    func reading(for purpose: String, _ request: KeyRequest = KeyRequest()) throws(Failure) -> KeyReading {
         if let reading = EarlySecrets.key(from: self) { return reading }
-        var reading = try reading(from: contents(for: purpose, "key"))
-        if case .file(let path) = origin { reading.weaknesses += KeyWeakness.weaknesses(ofFile: path) }
-        return reading
+        return try Failure.adapting {
+            switch origin {
+            case .prompt: try encoding.reading(from: Self.typed(purpose, "key"))
+            case .named(let source):
+                try Self.checkIsNoTerminal(source, "key") { try source.reading(for: request, waiting: Self.wait) }
+            }
+        }
     }
 
     /// Reads a secret that is no key of a store, such as a password that a server knows. `noun` is what messages call it.
@@ -40,100 +44,71 @@ extension KeySource {
             throw Failure.usage("a \(noun) is text: hex+, base64+ and raw+ are for keys")
         }
         if let text = EarlySecrets.text(from: self) { return text }
-        return try text(from: contents(for: purpose, noun), noun)
-    }
-
-    private func contents(for purpose: String, _ noun: String) throws(Failure) -> SecretBytes {
-        switch origin {
-        case .prompt:
-            guard let terminal = Terminal() else {
-                throw Failure.keyUnavailable(
-                    "there is no terminal to ask for the \(noun)", hint: Self.hintWithoutTerminal)
+        return try Failure.adapting {
+            switch origin {
+            case .prompt: try Self.text(from: Self.typed(purpose, noun), noun)
+            case .named(let source):
+                try Self.text(
+                    from: Self.checkIsNoTerminal(source, noun) {
+                        try source.contents(for: KeyRequest(), waiting: Self.wait)
+                    }, noun)
             }
-            return try terminal.secret(prompt: purpose + ": ")
-        case .file(let path): return try Self.contents(ofFile: path)
-        case .environment(let name): return try Self.contents(ofVariable: name)
-        case .descriptor(let number): return try Self.contents(ofDescriptor: number)
-        case .standardInput: return try Self.contentsOfStandardInput(noun)
-        case .command(let command): return try Self.output(of: command, noun)
         }
     }
 
-    static let hintWithoutTerminal = "name a source of the key: --key file:PATH, env:NAME, fd:N, stdin or cmd:COMMAND"
+    /// A signal ends what waits for a secret.
+    private static func wait(_ descriptor: Int32) throws { try Interruption.waitForInput(from: descriptor) }
 
-    private static func contents(ofFile path: String) throws(Failure) -> SecretBytes {
-        let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else {
-            let number = errno
-            // What leads to no file may be the secret itself, as in file:$PASSWORD.
-            let isThere = unsafe access(path, F_OK) == 0
-            throw Failure.keyUnavailable(
-                Failure.system(number, isThere ? path : "the file that --key names").message)
+    private static func typed(_ purpose: String, _ noun: String) throws(Failure) -> SecretBytes {
+        guard let terminal = Terminal() else {
+            throw Failure.keyUnavailable("there is no terminal to ask for the \(noun)", hint: Self.hintWithoutTerminal)
         }
-        defer { close(descriptor) }
-        var secret = SecretBytes()
-        try secret.appendContents(of: descriptor, named: path)
-        return secret
+        return try terminal.secret(prompt: purpose + ": ")
     }
 
-    private static func contents(ofVariable name: String) throws(Failure) -> SecretBytes {
-        guard let value = unsafe getenv(name) else {
-            // What is no name may be the secret itself, as in env:$PASSWORD.
-            let isName = !name.utf8.contains { byte in
-                !(UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) && byte != UInt8(ascii: "_")
-                    && !(UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
-            }
-            throw Failure.keyUnavailable(
-                isName
-                    ? "there is no environment variable \(name)"
-                    : "there is no environment variable of the name that env: was given",
-                hint: isName ? nil : "env: takes the name of a variable, as in env:COFFER_KEY, and not its value")
+    static let hintWithoutTerminal =
+        "name a source of the key: --key file:PATH, env:NAME, fd:N, stdin, cmd:COMMAND, credential:NAME or keyring:NAME"
+
+    private static func checkIsNoTerminal<R: ~Copyable>(
+        _ source: CofferKeys.KeySource, _ noun: String, _ read: () throws -> R
+    ) throws -> R {
+        guard source.usesStandardInput, isatty(STDIN_FILENO) != 0 else { return try read() }
+        throw Failure.keyUnavailable(
+            "standard input is a terminal, which would show the \(noun)",
+            hint: "prompt in place of stdin asks without showing it")
+    }
+
+    /// The text that `secret` holds, less one line end.
+    private static func text(from secret: consuming SecretBytes, _ noun: String) throws(Failure) -> String {
+        secret.dropLast(secret.lineEndByteCount)
+        guard secret.byteCount > 0 else { throw Failure.unusableKey("the source of the \(noun) is empty") }
+        let text = unsafe secret.withBytes { unsafe String(validating: $0, as: UTF8.self) }
+        guard let text, !text.unicodeScalars.contains(where: { $0.properties.generalCategory == .control }) else {
+            throw Failure.unusableKey("a \(noun) is one line of text in UTF-8, and this is not")
         }
-        return try unsafe SecretBytes(UnsafeRawBufferPointer(start: value, count: strlen(value)))
+        return text
     }
+}
 
-    private static func contents(ofDescriptor number: Int32) throws(Failure) -> SecretBytes {
-        var secret = SecretBytes()
-        try secret.appendContents(of: number, named: "file descriptor \(number)")
-        close(number)
-        return secret
-    }
-
-    private static func contentsOfStandardInput(_ noun: String) throws(Failure) -> SecretBytes {
-        guard isatty(STDIN_FILENO) == 0 else {
-            throw Failure.keyUnavailable(
-                "standard input is a terminal, which would show the \(noun)",
-                hint: "prompt in place of stdin asks without showing it")
+extension Failure {
+    init(_ error: KeySourceError) {
+        switch error.code {
+        case .invalidSource: self = .usage(error.message, hint: error.hint)
+        case .unavailable: self = .keyUnavailable(error.message, hint: error.hint)
+        case .unusable: self = .unusableKey(error.message, hint: error.hint)
         }
-        var secret = SecretBytes()
-        try secret.appendContents(of: STDIN_FILENO, named: "standard input")
-        return secret
     }
 
-    /// What `command`, run by the shell, writes to its standard output. Its input is empty and its errors are shown.
-    private static func output(of command: String, _ noun: String) throws(Failure) -> SecretBytes {
-        let process = Process()
-        let output = Pipe()
-        process.executableURL = URL(filePath: "/bin/sh")
-        process.arguments = ["-c", command]
-        process.standardInput = FileHandle.nullDevice
-        process.standardOutput = output
+    /// Does what reads a secret, whose errors are failures then.
+    static func adapting<R: ~Copyable>(_ body: () throws -> R) throws(Failure) -> R {
         do {
-            try process.run()
+            return try body()
+        } catch let failure as Failure {
+            throw failure
+        } catch let error as KeySourceError {
+            throw Failure(error)
         } catch {
-            throw Failure.keyUnavailable("the command for the \(noun) cannot be started")
+            throw .keyUnavailable("the secret could not be read")
         }
-        var secret = SecretBytes()
-        defer {
-            // Closed, a command that still writes ends instead of waiting for a reader.
-            try? output.fileHandleForReading.close()
-            process.waitUntilExit()
-        }
-        try secret.appendContents(of: output.fileHandleForReading.fileDescriptor, named: "the output of the command")
-        process.waitUntilExit()
-        guard process.terminationReason == .exit, process.terminationStatus == 0 else {
-            throw Failure.keyUnavailable("the command for the \(noun) ended with status \(process.terminationStatus)")
-        }
-        return secret
     }
 }

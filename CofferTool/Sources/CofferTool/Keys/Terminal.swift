@@ -1,3 +1,5 @@
+@_spi(Tool) internal import CofferKeys
+
 #if canImport(Glibc)
 internal import Glibc
 #else
@@ -51,7 +53,7 @@ struct Terminal: ~Copyable {
             var byte: UInt8 = 0
             let count = unsafe read(descriptor, &byte, 1)
             if count == 1, byte != UInt8(ascii: "\n") {
-                try secret.append(byte)
+                do { try secret.append(byte) } catch { throw Failure(error) }
             } else if count >= 0 {
                 return secret
             } else if errno != EINTR {

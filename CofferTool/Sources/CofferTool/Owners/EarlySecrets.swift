@@ -1,4 +1,5 @@
 internal import Coffer
+@_spi(Tool) internal import CofferKeys
 internal import Synchronization
 
 /// Keys and passwords that only root may be able to read, read before the process became another user's. They never leave it:
@@ -23,14 +24,4 @@ enum EarlySecrets {
 
     static func key(from source: KeySource) -> KeyReading? { keys.withLock { $0[source] } }
     static func text(from source: KeySource) -> String? { texts.withLock { $0[source] } }
-}
-
-extension KeySource {
-    /// Whether what can be read there depends on who reads it, and when: files, and what commands find.
-    fileprivate var needsRights: Bool {
-        switch origin {
-        case .file, .command: true
-        case .prompt, .environment, .descriptor, .standardInput: false
-        }
-    }
 }

@@ -1,4 +1,5 @@
 internal import Coffer
+@_spi(Tool) internal import CofferKeys
 internal import Foundation
 
 /// A rotation of stores of several owners: by one process after the other, each of which becomes an owner's for good before it
@@ -178,9 +179,11 @@ enum PartMessage {
     }
 
     private static func read(_ count: Int, from descriptor: Int32) throws(Failure) -> SecretBytes {
-        var bytes = SecretBytes()
-        try bytes.append(count, of: descriptor, named: channelName)
-        return bytes
+        try Failure.adapting {
+            var bytes = SecretBytes()
+            try bytes.append(count, of: descriptor, named: channelName)
+            return bytes
+        }
     }
 
     private static func write(_ bytes: [UInt8], to descriptor: Int32) throws(Failure) {

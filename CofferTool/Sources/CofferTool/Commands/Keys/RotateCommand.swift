@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import Coffer
+internal import CofferKeys
 
 struct RotateCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,11 +1,11 @@
 internal import Coffer
 
-extension KeySource {
-    /// The key that `secret` holds, in the encoding of this source.
-    func reading(from secret: consuming SecretBytes) throws(Failure) -> KeyReading {
-        if encoding != .raw { secret.dropLast(secret.lineEndByteCount) }
-        guard secret.byteCount > 0 else { throw Failure.unusableKey("the source of the key is empty") }
-        switch encoding {
+@_spi(Tool) extension KeySource.Encoding {
+    /// The key that `secret` holds in this encoding.
+    public func reading(from secret: consuming SecretBytes) throws(KeySourceError) -> KeyReading {
+        if self != .raw { secret.dropLast(secret.lineEndByteCount) }
+        guard secret.byteCount > 0 else { throw KeySourceError.unusable("the source of the key is empty") }
+        switch self {
         case .password: return try password(secret)
         case .hex: return try key(ofBytes: Self.bytes(ofHex: secret))
         case .base64: return try key(ofBytes: Self.bytes(ofBase64: secret))
@@ -13,10 +13,10 @@ extension KeySource {
         }
     }
 
-    private func password(_ secret: borrowing SecretBytes) throws(Failure) -> KeyReading {
+    private func password(_ secret: borrowing SecretBytes) throws(KeySourceError) -> KeyReading {
         let password = unsafe secret.withBytes { unsafe String(validating: $0, as: UTF8.self) }
         guard let password else {
-            throw Failure.unusableKey(
+            throw KeySourceError.unusable(
                 "a password is text in UTF-8, and this is not",
                 hint: "32 bytes that are no text: raw+ before the source")
         }
@@ -24,27 +24,16 @@ extension KeySource {
             key: SymmetricKey(password: password), weaknesses: KeyWeakness.weaknesses(ofPassword: password))
     }
 
-    /// The text that `secret` holds, less one line end.
-    func text(from secret: consuming SecretBytes, _ noun: String) throws(Failure) -> String {
-        secret.dropLast(secret.lineEndByteCount)
-        guard secret.byteCount > 0 else { throw Failure.unusableKey("the source of the \(noun) is empty") }
-        let text = unsafe secret.withBytes { unsafe String(validating: $0, as: UTF8.self) }
-        guard let text, !text.unicodeScalars.contains(where: { $0.properties.generalCategory == .control }) else {
-            throw Failure.unusableKey("a \(noun) is one line of text in UTF-8, and this is not")
-        }
-        return text
-    }
-
-    private func key(ofBytes secret: borrowing SecretBytes) throws(Failure) -> KeyReading {
+    private func key(ofBytes secret: borrowing SecretBytes) throws(KeySourceError) -> KeyReading {
         do {
             let key = try unsafe secret.withBytes { bytes throws(CofferError) in try unsafe SymmetricKey(data: bytes) }
             return KeyReading(key: key, weaknesses: KeyWeakness.weaknesses(ofBytes: key))
         } catch {
-            throw Failure.unusableKey("a key that is not a password has 32 bytes, and this has \(secret.byteCount)")
+            throw KeySourceError.unusable("a key that is not a password has 32 bytes, and this has \(secret.byteCount)")
         }
     }
 
-    private static func bytes(ofHex digits: borrowing SecretBytes) throws(Failure) -> SecretBytes {
+    private static func bytes(ofHex digits: borrowing SecretBytes) throws(KeySourceError) -> SecretBytes {
         guard digits.byteCount.isMultiple(of: 2) else { throw notHex }
         var bytes = SecretBytes()
         for position in stride(from: 0, to: digits.byteCount, by: 2) {
@@ -63,7 +52,7 @@ extension KeySource {
         }
     }
 
-    private static func bytes(ofBase64 digits: borrowing SecretBytes) throws(Failure) -> SecretBytes {
+    private static func bytes(ofBase64 digits: borrowing SecretBytes) throws(KeySourceError) -> SecretBytes {
         guard digits.byteCount.isMultiple(of: 4) else { throw notBase64 }
         var paddingCount = 0
         while paddingCount < 2, digits.byteCount > paddingCount,
@@ -99,13 +88,13 @@ extension KeySource {
         }
     }
 
-    private static let notHex = Failure.unusableKey("a key in hex is 64 digits from 0 to 9 and a to f")
-    private static let notBase64 = Failure.unusableKey("a key in base64 is 44 characters, the last of them =")
+    private static let notHex = KeySourceError.unusable("a key in hex is 64 digits from 0 to 9 and a to f")
+    private static let notBase64 = KeySourceError.unusable("a key in base64 is 44 characters, the last of them =")
 }
 
 extension SecretBytes {
     /// The length of the line end that the bytes end in: 0, 1 for LF, 2 for CRLF.
-    fileprivate var lineEndByteCount: Int {
+    @_spi(Tool) public var lineEndByteCount: Int {
         guard byteCount > 0, self[byteCount - 1] == UInt8(ascii: "\n") else { return 0 }
         return byteCount > 1 && self[byteCount - 2] == UInt8(ascii: "\r") ? 2 : 1
     }

@@ -5,19 +5,20 @@ internal import Darwin
 #endif
 
 /// The bytes of a secret on their way from where it is kept to the library: one buffer, overwritten when its life ends.
-@safe struct SecretBytes: ~Copyable {
+@_spi(Tool) @safe public struct SecretBytes: ~Copyable {
     /// No password is longer: a source that goes on after this many bytes is another file than was meant.
-    static let maximumByteCount = 65_536
+    public static let maximumByteCount = 65_536
 
     private let storage = UnsafeMutableRawBufferPointer.allocate(byteCount: maximumByteCount + 1, alignment: 1)
 
     /// How many bytes there are.
-    private(set) var byteCount = 0
+    public private(set) var byteCount = 0
 
-    init() {}
+    /// No bytes so far.
+    public init() {}
 
     /// Those bytes, copied.
-    init(_ bytes: UnsafeRawBufferPointer) throws(Failure) {
+    public init(_ bytes: UnsafeRawBufferPointer) throws(KeySourceError) {
         try Self.check(byteCount: bytes.count)
         unsafe storage.copyMemory(from: bytes)
         byteCount = bytes.count
@@ -33,29 +34,41 @@ internal import Darwin
     }
 
     /// Lends the bytes to `body`.
-    func withBytes<R, E: Error>(_ body: (UnsafeRawBufferPointer) throws(E) -> R) throws(E) -> R {
+    public func withBytes<R, E: Error>(_ body: (UnsafeRawBufferPointer) throws(E) -> R) throws(E) -> R {
         try unsafe body(UnsafeRawBufferPointer(rebasing: storage[..<byteCount]))
     }
 
-    subscript(position: Int) -> UInt8 { unsafe storage[position] }
+    /// The byte at that position, from 0 on.
+    public subscript(position: Int) -> UInt8 { unsafe storage[position] }
 
-    mutating func append(_ byte: UInt8) throws(Failure) {
+    /// Appends one byte.
+    public mutating func append(_ byte: UInt8) throws(KeySourceError) {
         try Self.check(byteCount: byteCount + 1)
         unsafe storage[byteCount] = byte
         byteCount += 1
     }
 
+    /// Appends what `body` writes to the room that is left, which returns its length, or less than 0.
+    mutating func append(_ body: (UnsafeMutableRawBufferPointer) -> Int) -> Int {
+        let room = unsafe UnsafeMutableRawBufferPointer(rebasing: storage[byteCount...])
+        let count = unsafe body(room)
+        if count > 0 { byteCount += min(count, room.count) }
+        return count
+    }
+
     /// Overwrites and drops the last `count` bytes.
-    mutating func dropLast(_ count: Int) {
+    public mutating func dropLast(_ count: Int) {
         byteCount -= count
         unsafe UnsafeMutableRawBufferPointer(rebasing: storage[byteCount..<(byteCount + count)]).initializeMemory(
             as: UInt8.self, repeating: 0)
     }
 
-    /// Appends what `descriptor` holds up to its end, unless a signal comes first. `name` is what messages call it.
-    mutating func appendContents(of descriptor: Int32, named name: String) throws(Failure) {
+    /// Appends what `descriptor` holds up to its end. `name` is what messages call it. What `wait` throws ends it.
+    public mutating func appendContents(
+        of descriptor: Int32, named name: String, waiting wait: KeySource.Wait = { _ in }
+    ) throws {
         while true {
-            try Interruption.waitForInput(from: descriptor)
+            try wait(descriptor)
             let rest = unsafe UnsafeMutableRawBufferPointer(rebasing: storage[byteCount...])
             let count = unsafe read(descriptor, rest.baseAddress, rest.count)
             if count == 0 { return }
@@ -63,30 +76,32 @@ internal import Darwin
                 try Self.check(byteCount: byteCount + count)
                 byteCount += count
             } else if errno != EINTR {
-                throw Failure.keyUnavailable(Failure.system(errno, name).message)
+                throw KeySourceError.unavailable(SystemError.message(errno, name))
             }
         }
     }
 
     /// Appends the next `count` bytes of `descriptor`. `name` is what messages call it.
-    mutating func append(_ count: Int, of descriptor: Int32, named name: String) throws(Failure) {
+    public mutating func append(_ count: Int, of descriptor: Int32, named name: String) throws(KeySourceError) {
         try Self.check(byteCount: byteCount + count)
         let end = byteCount + count
         while byteCount < end {
             let rest = unsafe UnsafeMutableRawBufferPointer(rebasing: storage[byteCount..<end])
             let count = unsafe read(descriptor, rest.baseAddress, rest.count)
-            guard count != 0 else { throw Failure.keyUnavailable("\(name) ends too early") }
+            guard count != 0 else { throw KeySourceError.unavailable("\(name) ends too early") }
             if count > 0 {
                 byteCount += count
             } else if errno != EINTR {
-                throw Failure.keyUnavailable(Failure.system(errno, name).message)
+                throw KeySourceError.unavailable(SystemError.message(errno, name))
             }
         }
     }
 
-    private static func check(byteCount: Int) throws(Failure) {
+    private static func check(byteCount: Int) throws(KeySourceError) {
         guard byteCount <= maximumByteCount else {
-            throw Failure.unusableKey("a key has at most \(maximumByteCount) bytes")
+            throw tooLong
         }
     }
+
+    static let tooLong = KeySourceError.unusable("a key has at most \(maximumByteCount) bytes")
 }

@@ -1,0 +1,152 @@
+/// Where a key comes from: a file, a variable of the environment, a descriptor, a command, a credential of systemd's or a
+/// keyring of the kernel's.
+///
+/// ```swift
+/// let key = try SymmetricKey(from: .credential("coffer"))
+/// ```
+///
+/// What is read there is a password in UTF-8, of at most 65,536 bytes, after which one line end (LF or CRLF) does not count;
+/// or 32 bytes, in the ``Encoding`` that is said. Nothing is read before a key is asked for. A source holds no secret itself,
+/// but a path or a command may say more than a log should hold, so it describes itself by its kind alone.
+public struct KeySource: Hashable, Sendable, CustomStringConvertible {
+    /// What the source holds.
+    public enum Encoding: Hashable, CaseIterable, Sendable {
+        /// A password as it stands; one line end after it does not count.
+        case password
+        /// 64 hexadecimal digits; one line end after them does not count.
+        case hex
+        /// 32 bytes in base64 (RFC 4648 §4); one line end after them does not count.
+        case base64
+        /// 32 bytes as they are.
+        case raw
+    }
+
+    enum Origin: Hashable {
+        case file(String)
+        case environment(String)
+        case descriptor(Int32)
+        case standardInput
+        case command(String)
+        case credential(String)
+        case keyring(String)
+    }
+
+    /// What the source holds.
+    public let encoding: Encoding
+
+    let origin: Origin
+
+    /// A file.
+    public static func file(_ path: String, as encoding: Encoding = .password) -> KeySource {
+        KeySource(origin: .file(path), encoding: encoding)
+    }
+
+    /// A variable of the process's environment. Others of the same user can read it for as long as the process lives
+    /// (proc(5)), so that it serves where nothing better is to be had.
+    public static func environment(_ name: String, as encoding: Encoding = .password) -> KeySource {
+        KeySource(origin: .environment(name), encoding: encoding)
+    }
+
+    /// A descriptor that is open, such as a pipe's, which is read to its end and closed.
+    public static func descriptor(_ number: Int32, as encoding: Encoding = .password) -> KeySource {
+        KeySource(origin: .descriptor(number), encoding: encoding)
+    }
+
+    /// Standard input, up to its end. A terminal is refused, which would show what is typed.
+    public static func standardInput(as encoding: Encoding = .password) -> KeySource {
+        KeySource(origin: .standardInput, encoding: encoding)
+    }
+
+    /// What a command, run by `/bin/sh -c`, writes to its standard output. It has to end with 0.
+    ///
+    /// Its input is empty, and its errors go where this process's go. What a ``KeyRequest`` says is in its environment.
+    public static func command(_ line: String, as encoding: Encoding = .password) -> KeySource {
+        KeySource(origin: .command(line), encoding: encoding)
+    }
+
+    /// A credential that systemd has given to the service, as `LoadCredential=` and `LoadCredentialEncrypted=` do: the file
+    /// of that name in `$CREDENTIALS_DIRECTORY` (systemd.exec(5), Credentials).
+    public static func credential(_ name: String, as encoding: Encoding = .password) -> KeySource {
+        KeySource(origin: .credential(name), encoding: encoding)
+    }
+
+    /// A key of type `user` in the kernel's key management (keyrings(7)): looked for by its description in the keyrings of
+    /// the thread, the process and the session, and then in the user's own. Linux alone has it.
+    public static func keyring(_ description: String, as encoding: Encoding = .password) -> KeySource {
+        KeySource(origin: .keyring(description), encoding: encoding)
+    }
+
+    /// A source as text names it: `file:PATH`, `env:NAME`, `fd:N`, `stdin`, `cmd:COMMAND`, `credential:NAME` or
+    /// `keyring:NAME`, with `hex+`, `base64+` or `raw+` before it where it is 32 bytes and no password.
+    ///
+    /// - Throws: ``KeySourceError/Code-swift.enum/invalidSource`` for any other text, which may be a secret itself and is not
+    ///   repeated.
+    public init(parsing text: String) throws(KeySourceError) {
+        let (encoding, rest) = Encoding.split(text)
+        self.init(origin: try Self.origin(rest), encoding: encoding)
+    }
+
+    init(origin: Origin, encoding: Encoding) {
+        self.origin = origin
+        self.encoding = encoding
+    }
+
+    private static func origin(_ text: Substring) throws(KeySourceError) -> Origin {
+        if text == "stdin" { return .standardInput }
+        guard let colon = text.firstIndex(of: ":") else { throw .invalidSource }
+        let value = String(text[text.index(after: colon)...])
+        guard !value.isEmpty, !value.utf8.contains(0) else { throw .invalidSource }
+        switch text[..<colon] {
+        case "file": return .file(value)
+        case "env": return .environment(value)
+        case "cmd": return .command(value)
+        case "credential": return .credential(value)
+        case "keyring": return .keyring(value)
+        case "fd":
+            guard let number = Int32(value), number == 0 || number > 2 else { throw .invalidSource }
+            return .descriptor(number)
+        default: throw .invalidSource
+        }
+    }
+
+    /// What kind of source it is.
+    public var description: String {
+        switch origin {
+        case .file: "a file"
+        case .environment: "a variable of the environment"
+        case .descriptor: "a descriptor"
+        case .standardInput: "standard input"
+        case .command: "a command"
+        case .credential: "a credential of systemd's"
+        case .keyring: "a key of the kernel's"
+        }
+    }
+}
+
+extension KeySource.Encoding {
+    /// What `text` says before a source, and the source.
+    @_spi(Tool) public static func split(_ text: String) -> (encoding: Self, source: Substring) {
+        let prefixes: [(String, Self)] = [("hex+", .hex), ("base64+", .base64), ("raw+", .raw)]
+        guard let (prefix, encoding) = prefixes.first(where: { text.hasPrefix($0.0) }) else {
+            return (.password, text[...])
+        }
+        return (encoding, text.dropFirst(prefix.count))
+    }
+}
+
+/// For `coffer`, which asks for keys at a terminal, and reads some of them before it becomes another user.
+@_spi(Tool) extension KeySource {
+    /// Whether reading it takes up standard input, so that nothing else can be read from there.
+    public var usesStandardInput: Bool { origin == .standardInput || origin == .descriptor(0) }
+
+    /// Whether what can be read there depends on who reads it, and when.
+    public var needsRights: Bool {
+        switch origin {
+        case .file, .command, .credential, .keyring: true
+        case .environment, .descriptor, .standardInput: false
+        }
+    }
+
+    /// Whether it may answer differently for each store.
+    public var isCommand: Bool { if case .command = origin { true } else { false } }
+}
