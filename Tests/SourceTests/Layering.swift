@@ -68,7 +68,8 @@ extension Layering {
             "CofferSync": system.union(["Coffer", "CofferModel", "CofferSealing", "Foundation"]),
             "CofferLogging": ["Coffer", "Logging"],
             "CofferTool": system.union([
-                "Coffer", "CofferKeys", "CofferSync", "CofferTesting", "ArgumentParser", "Crypto", "Foundation", "Dispatch",
+                "Coffer", "CofferKeys", "CofferSync", "CofferTesting", "ArgumentParser", "Crypto", "Foundation",
+                "Dispatch",
             ]),
         ],
         fences: [

@@ -1,3 +1,4 @@
+internal import Coffer
 internal import Foundation
 
 #if canImport(Glibc)
@@ -24,6 +25,9 @@ struct StorePath: Equatable {
     func isMeant(by subject: String) -> Bool {
         subject == "database \(databaseName)" || subject == path || subject == path + "/"
     }
+
+    /// The store's UUID, if there is a store that this user may read.
+    var uuid: UUID? { try? Manager(directory: folder).storeInfo(named: databaseName).storeUUID }
 
     private static let suffix = ".coffer"
 

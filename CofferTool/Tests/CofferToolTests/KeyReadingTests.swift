@@ -33,6 +33,7 @@ struct KeyReadingTests {
             try list("hex+cmd:printf %s $KEY", .init(environment: ["KEY": hex, "PATH": "/usr/bin:/bin"])).status == 0)
         let credentials = ["CREDENTIALS_DIRECTORY": work.folder.path(percentEncoded: false)]
         #expect(try list("hex+credential:hex", .init(environment: credentials)).status == 0)
+        #expect(try list("hex+credential:./hex", .init(environment: credentials)).status == 13)
         let bytes = Data(stride(from: 0, to: 64, by: 2).map { UInt8(hex.dropFirst($0).prefix(2), radix: 16) ?? 0 })
         #expect(try list("raw+stdin", .init(input: bytes)).status == 0)
         #expect(try list("base64+stdin", .init(input: bytes.base64EncodedData())).status == 0)
@@ -92,7 +93,10 @@ struct KeyReadingTests {
 
     @Test(
         "a secret in the place of a file's path or a variable's name is not repeated",
-        arguments: ["env:hunter2", "file:hunter2", "env:hunter2 and more", "hex+env:00ff", "file:none/hunter2", "credential:hunter2", "keyring:hunter2"])
+        arguments: [
+            "env:hunter2", "file:hunter2", "env:hunter2 and more", "hex+env:00ff", "file:none/hunter2",
+            "credential:hunter2", "keyring:hunter2",
+        ])
     func secretAsName(source: String) throws {
         let outcome = try list(source)
         #expect(outcome.status == 13)
@@ -105,6 +109,28 @@ struct KeyReadingTests {
         #expect(variable.contains("COFFER_KEY_2"))
         let folder = try list("file:.").errors
         #expect(folder.contains("."))
+    }
+
+    @Test("COFFER_KEY_SOURCE names the source where --key doesn't, and never a key")
+    func sourceOfEnvironment() throws {
+        func run(_ arguments: String..., source: String) throws -> CofferProcess.Outcome {
+            try CofferProcess.run(
+                arguments + ["--json"], in: work.folder, .init(environment: ["COFFER_KEY_SOURCE": source]))
+        }
+        #expect(try run("ls", "people.coffer", source: "hex+file:hex").status == 0)
+        #expect(try run("ls", "people.coffer", "--key", "file:hex", source: "hex+file:hex").status == 12)
+        #expect(try run("ls", "people.coffer", source: "").status == 12)
+        let secret = try run("ls", "people.coffer", source: "hunter2")
+        #expect(secret.status == 64 && !secret.errors.contains("hunter2"))
+        #expect(try secret.failure["message"] as? String == "COFFER_KEY_SOURCE: this is not a source of a key")
+        #expect(try run("create", "made.coffer", source: "hex+file:hex").status == 0)
+        #expect(try list("hex+file:hex", .init()).status == 0)
+        // It asks for encryption, as --key does, but where none is asked for or there can't be any yet.
+        #expect(try run("create", "plain.coffer", "--unencrypted", source: "hex+file:hex").status == 0)
+        #expect(try run("ls", "plain.coffer", source: "hex+file:hex").status == 12)
+        #expect(try run("info", "plain.coffer", source: "hex+file:hex").status == 0)
+        #expect(try run("encrypt", "plain.coffer", "--new-key", "hex+file:hex", source: "hex+file:hex").status == 0)
+        #expect(try run("ls", "plain.coffer", source: "hex+file:hex").status == 0)
     }
 
     @Test("no key without a terminal is no key: a 401 that says how to give one")

@@ -250,6 +250,22 @@ struct OtherOwnerTests {
         try expectOwners()
     }
 
+    @Test("of several users can have keys of their own, from a command that only root can run")
+    func keyForEachStore() throws {
+        try makeStores()
+        try work.write("cat old; test \"${COFFER_STORE_PATH##*/}\" != c.coffer\n", to: "service")
+        try close("service")
+        let line = ["rotate", "stores", "--key", "cmd:sh service", "--new-key", "raw+file:new", "--key-for-each-store"]
+        let outcome = try coffer(line + ["--keep-going", "--json"])
+        #expect(outcome.status == 3)
+        #expect(try outcome.objects.last?["rotated"] as? Int == 3)
+        #expect(try outcome.failure["code"] as? String == "keyUnavailable")
+        #expect(try outcome.objects.contains { ($0["path"] as? String)?.hasSuffix("c.coffer") == true })
+        try expectOwners()
+        let again = try coffer(line + ["--keep-going", "--json"])
+        #expect(try again.objects.last?["alreadyRotated"] as? Int == 3)
+    }
+
     @Test("of several users: the first that fails ends it, unless it shall go on")
     func failed() throws {
         try makeStores()

@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import Coffer
+internal import CofferKeys
 
 struct CreateCommand: StoreCommand {
     static let configuration = CommandConfiguration(
@@ -14,6 +15,13 @@ struct CreateCommand: StoreCommand {
     @OptionGroup var arguments: StoreArguments
 
     @OptionGroup var new: NewStoreArguments
+
+    /// The key of a store that is being made is a new one.
+    var keySources: [KeySource] {
+        get throws(Failure) {
+            try new.unencrypted ? [] : [arguments.keySource()?.asked(for: .new)].compactMap(\.self)
+        }
+    }
 
     func run(_ console: Console) throws {
         let path = try arguments.path()

@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import Coffer
+internal import CofferKeys
 
 /// What a new store is like.
 struct NewStoreArguments: ParsableArguments {
@@ -22,13 +23,15 @@ struct NewStoreArguments: ParsableArguments {
     /// The key of the new store, or nil for one that is to be readable. Never nil by oversight.
     private func key(_ arguments: StoreArguments, _ console: Console) throws(Failure) -> SymmetricKey? {
         let purpose = try arguments.path().keyPurpose
-        switch (try arguments.keySource(), unencrypted) {
-        case (nil, true): return nil
-        case (_?, true): throw .usage("--key and --unencrypted exclude each other")
-        case (let source?, false): return try source.newKey(for: purpose, console)
-        case (nil, false) where Terminal.isPresent:
+        if unencrypted {
+            guard arguments.key == nil else { throw .usage("--key and --unencrypted exclude each other") }
+            return nil
+        }
+        switch try arguments.keySource() {
+        case let source?: return try source.asked(for: .new, of: try arguments.path()).newKey(for: purpose, console)
+        case nil where Terminal.isPresent:
             return try KeySource(origin: .prompt).newKey(for: purpose, console)
-        case (nil, false):
+        case nil:
             throw .usage("a new store needs a key", hint: "--key SOURCE, or --unencrypted if everybody may read it")
         }
     }

@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import Coffer
+internal import CofferKeys
 
 #if canImport(Glibc)
 internal import Glibc
@@ -17,7 +18,8 @@ struct StoreArguments: ParsableArguments {
             "Where the key comes from: prompt, file:PATH, env:NAME, fd:N, stdin, cmd:COMMAND, credential:NAME or keyring:NAME.",
             discussion: """
                 What is read there is a password, up to one line end. With hex+, base64+ or raw+ before it, it is 32 bytes. \
-                Without --key you are asked for the key of an encrypted store if there is a terminal.
+                Without --key the environment's COFFER_KEY_SOURCE names the source, or you are asked for the key of an \
+                encrypted store if there is a terminal.
                 """,
             valueName: "source"))
     var key: String?
@@ -28,24 +30,25 @@ struct StoreArguments: ParsableArguments {
     func path() throws(Failure) -> StorePath { try StorePath(store) }
 
     func keySource() throws(Failure) -> KeySource? {
-        guard let key else { return nil }
-        return try KeySource(key)
+        try KeySource.given(key)?.asked(for: .old, of: try? path())
     }
 
     /// Opens the store, which must be there unless it is being made, and closes it after `body`.
     ///
     /// Where it is opened for writing, no signal ends the process from there on: what has begun is done, or undone by `body`.
     ///
-    /// - Parameter making: how the store is made, where there is none.
+    /// - Parameters:
+    ///   - making: how the store is made, where there is none.
+    ///   - isToBeEncrypted: whether it has no key yet, so that none is looked for but where `--key` names it.
     func withDatabase<R>(
-        readOnly: Bool, making: DatabaseOptions? = nil, _ body: (Database) throws -> R
+        readOnly: Bool, making: DatabaseOptions? = nil, isToBeEncrypted: Bool = false, _ body: (Database) throws -> R
     ) throws -> R {
         let path = try path()
         let manager = try Manager(directory: path.folder)
         var options = making ?? DatabaseOptions()
         if making == nil {
             options.readOnly = readOnly
-            options.encryptionKey = try openingKey(manager)
+            if key != nil || !isToBeEncrypted { options.encryptionKey = try openingKey(manager) }
         }
         if !readOnly { Interruption.watch() }
         let database = try manager.openDatabase(named: path.databaseName, options: options)

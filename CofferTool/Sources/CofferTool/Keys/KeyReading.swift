@@ -14,7 +14,7 @@ extension KeySource {
     /// Reads a key that is to open a store from now on: twice, where somebody is asked. Says on standard error what makes it
     /// weak.
     func newKey(for purpose: String, _ console: Console) throws(Failure) -> SymmetricKey {
-        let reading = try reading(for: purpose, KeyRequest(.new))
+        let reading = try reading(for: purpose)
         if origin == .prompt {
             guard try self.reading(for: "The same again").key == reading.key else {
                 throw Failure.unusableKey("the two entries differ")
@@ -26,8 +26,8 @@ extension KeySource {
         return reading.key
     }
 
-    /// Reads the key, and what there would be to say of a new one. `request` is what a command is told.
-    func reading(for purpose: String, _ request: KeyRequest = KeyRequest()) throws(Failure) -> KeyReading {
+    /// Reads the key, and what there would be to say of a new one.
+    func reading(for purpose: String) throws(Failure) -> KeyReading {
         if let reading = EarlySecrets.key(from: self) { return reading }
         return try Failure.adapting {
             switch origin {
@@ -50,7 +50,7 @@ extension KeySource {
             case .named(let source):
                 try Self.text(
                     from: Self.checkIsNoTerminal(source, noun) {
-                        try source.contents(for: KeyRequest(), waiting: Self.wait)
+                        try source.contents(for: request, waiting: Self.wait)
                     }, noun)
             }
         }

@@ -1,5 +1,11 @@
 @_spi(Tool) internal import CofferKeys
 
+#if canImport(Glibc)
+internal import Glibc
+#else
+internal import Darwin
+#endif
+
 /// Where a key or another secret comes from, as `--key` names it: `prompt`, or what CofferKeys reads, with `hex+`, `base64+`
 /// or `raw+` before it when it is 32 bytes and not a password.
 ///
@@ -13,6 +19,9 @@ struct KeySource: Hashable {
 
     let encoding: CofferKeys.KeySource.Encoding
     let origin: Origin
+
+    /// What the key is for: a command is told.
+    private(set) var request = KeyRequest()
 
     init(encoding: CofferKeys.KeySource.Encoding = .password, origin: Origin) {
         self.encoding = encoding
@@ -35,6 +44,35 @@ struct KeySource: Hashable {
                     + "keyring:NAME, never by itself; hex+, base64+ or raw+ before it say that it is 32 bytes")
         }
     }
+
+    /// The same source for a key that is to do that, of the store there, if one is meant.
+    func asked(for purpose: KeyRequest.Purpose, of store: StorePath? = nil) -> KeySource {
+        var source = self
+        source.request = KeyRequest(purpose, storePath: store?.path, storeUUID: store?.uuid)
+        return source
+    }
+
+    /// The same source for a key of that store.
+    func asked(for request: KeyRequest) -> KeySource {
+        var source = self
+        source.request = request
+        return source
+    }
+
+    /// The source that `--key` names, or else `COFFER_KEY_SOURCE` in the environment; nil where neither does. An empty variable
+    /// is none.
+    static func given(_ key: String?) throws(Failure) -> KeySource? {
+        if let key { return try KeySource(key) }
+        guard let text = unsafe getenv(variable).map({ unsafe String(cString: $0) }), !text.isEmpty else { return nil }
+        do {
+            return try KeySource(text)
+        } catch {
+            throw Failure.usage("\(variable): \(error.message)", hint: error.hint)
+        }
+    }
+
+    /// It holds the name of a source, and never a key.
+    static let variable = "COFFER_KEY_SOURCE"
 
     private var named: CofferKeys.KeySource? {
         if case .named(let source) = origin { source } else { nil }

@@ -12,7 +12,7 @@ enum EarlySecrets {
     static func takeKey(_ source: KeySource) throws(Failure) {
         guard source.needsRights, key(from: source) == nil else { return }
         let key = try source.reading(for: "key")
-        keys.withLock { $0[source] = key }
+        keys.withLock { $0[source.early] = key }
     }
 
     /// The same for a secret that is no key of a store.
@@ -22,6 +22,13 @@ enum EarlySecrets {
         texts.withLock { $0[source] = text }
     }
 
-    static func key(from source: KeySource) -> KeyReading? { keys.withLock { $0[source] } }
+    static func key(from source: KeySource) -> KeyReading? { keys.withLock { $0[source.early] } }
+
     static func text(from source: KeySource) -> String? { texts.withLock { $0[source] } }
+}
+
+extension KeySource {
+    /// What it was read as: whichever store is meant, since the process is about one, and for what only where a command may
+    /// answer otherwise then.
+    fileprivate var early: KeySource { asked(for: isCommand ? request.purpose : .old) }
 }

@@ -23,6 +23,17 @@ final class PartChannel: Sendable {
         }
     }
 
+    /// Asks for the keys of a store.
+    ///
+    /// - Throws: where there are none, or nobody listens any more.
+    func keys(ofStoreAt path: String, _ uuid: UUID) throws -> RotationKeys.OfStore {
+        let keys = try turn.withLock { _ in
+            try Self.write(.wantsKeys(path: path, uuid: uuid))
+            return try PartMessage.receiveKeys(from: STDIN_FILENO)
+        }
+        return try RotationKeys.OfStore(keys)
+    }
+
     /// Says what became of a store.
     func report(_ report: RotationReport) throws {
         try turn.withLock { _ in try Self.write(.report(report)) }

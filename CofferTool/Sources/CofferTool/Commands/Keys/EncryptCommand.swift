@@ -27,7 +27,7 @@ struct EncryptCommand: StoreCommand {
         try newKey.checkStandardInput(arguments)
         Interruption.watch()
         let path = try arguments.path()
-        let result = try arguments.withDatabase(readOnly: false) { database in
+        let result = try arguments.withDatabase(readOnly: false, isToBeEncrypted: true) { database in
             guard !database.isEncrypted else {
                 throw Failure(
                     message: "\(arguments.store): it is encrypted already", hint: "coffer rekey changes its key",

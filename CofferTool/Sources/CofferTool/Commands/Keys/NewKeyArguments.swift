@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import Coffer
+internal import CofferKeys
 
 /// Where the new key comes from.
 struct NewKeyArguments: ParsableArguments {
@@ -11,7 +12,7 @@ struct NewKeyArguments: ParsableArguments {
 
     /// Where the arguments say that it comes from; nil where somebody is asked.
     func namedSource() throws(Failure) -> KeySource? {
-        try newKey.map { (text) throws(Failure) in try KeySource(text) }
+        try newKey.map { (text) throws(Failure) in try KeySource(text) }?.asked(for: .new)
     }
 
     func source() throws(Failure) -> KeySource {
@@ -36,12 +37,7 @@ struct NewKeyArguments: ParsableArguments {
     }
 
     func key(of path: StorePath, _ console: Console) throws(Failure) -> SymmetricKey {
-        try key(for: "New key of \(Console.printable(path.fileName))", console)
-    }
-
-    /// `purpose` is what a prompt asks for.
-    func key(for purpose: String, _ console: Console) throws(Failure) -> SymmetricKey {
-        try source().newKey(for: purpose, console)
+        try source().asked(for: .new, of: path).newKey(for: "New key of \(Console.printable(path.fileName))", console)
     }
 
     var usesStandardInput: Bool {

@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import Coffer
+internal import CofferKeys
 
 struct RekeyCommand: StoreCommand {
     static let configuration = CommandConfiguration(
@@ -41,7 +42,7 @@ struct RekeyCommand: StoreCommand {
     }
 
     private func keptSources() throws(Failure) -> [KeySource] {
-        try keepKey.map { (text) throws(Failure) in try KeySource(text) }
+        try keepKey.map { (text) throws(Failure) in try KeySource(text).asked(for: .kept, of: try? arguments.path()) }
     }
 
     func run(_ console: Console) throws {

@@ -69,6 +69,13 @@ struct RotateCommand: ParsableCommand {
         completion: .file())
     var receipts: String?
 
+    @Flag(
+        help: """
+            Run the command of a key from cmd: for each store, told of it in COFFER_STORE_PATH, COFFER_STORE_UUID and \
+            COFFER_KEY_PURPOSE (old, new or kept), and not once for all.
+            """)
+    var keyForEachStore = false
+
     @OptionGroup var selection: StoreSelection
 
     @Option(help: ArgumentHelp("Rotate at most that many stores.", valueName: "count"))
@@ -110,30 +117,31 @@ struct RotateCommand: ParsableCommand {
         guard dryRun || !verify else {
             throw Failure.usage("--verify goes with --dry-run", hint: "a rotation itself checks all that it copies")
         }
-        let (oldSource, keptSources) = try sources()
+        let sources = try sources()
         var list = try stores.list(console)
         Interruption.watch()
         let log = try receipts.map { (path) throws(Failure) in
             try ReceiptLog(path: path, resumes: resume, labels: label)
         }
         let leftOut = selection.apply(to: &list, resuming: resume ? log : nil)
-        let rotation = try rotation(oldSource, keptSources, log, console)
+        let same = keyForEachStore ? nil : try sources.read(console)
+        let keys = if let same { RotationKeys(same) } else { try sources.readForEachStore(console) }
         var summary: RotationRun.Summary
         let parts = Owner.parts(of: list.paths)
         let (storeCount, isJSON) = (list.paths.count, json)
-        if parts.count == 1 {
+        // A command is run with the rights that this process has, and not with those of the stores' owner.
+        if parts.count == 1, same != nil || parts[0].owner == nil {
             try parts[0].owner?.act()
+            let rotation = Rotation(keys: keys, manner: manner) { store in try log?.begin(store) }
             let run = RotationRun(
                 rotation: rotation, paths: list.paths, jobCount: jobs, goesOn: keepGoing, isJSON: json,
                 limits: limits)
             summary = try Interruptible.run { try await Self.showing(storeCount, isJSON, log, run.run) }
         } else {
-            let keys =
-                try [(rotation.oldKey, oldSource), (rotation.newKey, newKey.source())]
-                + zip(rotation.keptKeys, keptSources)
             let run = PartedRotation(
                 parts: parts.map { part($0, $1, announcesStores: log != nil) },
-                keys: keys.map { PartedRotation.Key(key: $0, isPassword: $1.encoding == .password) })
+                keys: same.map { .same(sources.tagged($0)) }
+                    ?? .each { path, uuid in sources.tagged(try keys.keys(ofStoreAt: path, uuid)) })
             summary = try Interruptible.run {
                 try await Self.showing(storeCount, isJSON, log) { report in try await run.run(log, report) }
             }
@@ -148,7 +156,8 @@ struct RotateCommand: ParsableCommand {
     private func part(_ owner: Owner?, _ stores: [String], announcesStores: Bool) -> PartedRotation.Part {
         PartedRotation.Part(
             owner: owner, paths: stores, jobCount: jobs,
-            goesOn: keepGoing, isJSON: json, announcesStores: announcesStores, limits: limits, manner: manner)
+            goesOn: keepGoing, isJSON: json, announcesStores: announcesStores,
+            asksForKeys: keyForEachStore, limits: limits, manner: manner)
     }
 
     private var limits: RotationRun.Limits { RotationRun.Limits(end: until?.date, storeCount: maxStores) }
@@ -159,32 +168,19 @@ struct RotateCommand: ParsableCommand {
             keepsKeysWhereTheyOpen: keepKeyWhereItOpens, waitingSeconds: wait?.seconds ?? 0)
     }
 
-    private func sources() throws(Failure) -> (old: KeySource, kept: [KeySource]) {
+    private func sources() throws(Failure) -> RotationKeySources {
         let kept = try keepKey.map { (text) throws(Failure) in try KeySource(text) }
-        guard key != nil || Terminal.isPresent else {
+        let named = try KeySource.given(key)
+        guard named != nil || Terminal.isPresent else {
             throw Failure.usage("there is no key", hint: KeySource.hintWithoutTerminal)
         }
-        let old = try key.map { (text) throws(Failure) in try KeySource(text) } ?? KeySource(origin: .prompt)
+        let old = named ?? KeySource(origin: .prompt)
         try newKey.checkStandardInput([old] + kept)
         let usesInput = try newKey.usesStandardInput || ([old] + kept).contains(where: \.usesStandardInput)
         guard !stores.isStandardInput || !usesInput else {
             throw Failure.usage("standard input cannot be both a key and the list of stores")
         }
-        return (old, kept)
-    }
-
-    private func rotation(
-        _ old: KeySource, _ kept: [KeySource], _ log: ReceiptLog?, _ console: Console
-    ) throws(Failure) -> Rotation {
-        let oldKey = try old.key(for: "Key of the stores")
-        let keptKeys = try kept.map { (source) throws(Failure) in try source.key(for: "Another key of the stores") }
-        let newKey = try newKey.key(for: "New key of the stores", console)
-        // It could not be told which stores were done.
-        guard newKey != oldKey else { throw Failure.usage("the new key is the old one") }
-        guard !keptKeys.contains(oldKey) else { throw Failure.usage("the old key cannot be kept") }
-        return Rotation(
-            oldKey: oldKey, newKey: newKey, keptKeys: keptKeys, manner: manner
-        ) { store in try log?.begin(store) }
+        return RotationKeySources(old: old, new: try newKey.source(), kept: kept)
     }
 
     /// Writes each receipt at once, as the process may not live to the end.

@@ -17,9 +17,9 @@ struct RotatePartCommand: ParsableCommand {
         let (part, keys) = try PartMessage.receive(from: STDIN_FILENO)
         try part.owner?.act()
         let channel = PartChannel()
-        let rotation = Rotation(
-            oldKey: keys[0], newKey: keys[1], keptKeys: Array(keys[2...]), manner: part.manner
-        ) { store in
+        let rotationKeys =
+            if part.asksForKeys { RotationKeys(find: channel.keys) } else { RotationKeys(try .init(keys)) }
+        let rotation = Rotation(keys: rotationKeys, manner: part.manner) { store in
             if part.announcesStores { try channel.announce(store) }
         }
         let run = RotationRun(

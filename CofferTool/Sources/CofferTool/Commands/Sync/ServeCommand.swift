@@ -185,7 +185,7 @@ struct ServeCommand: ParsableCommand {
             guard !serveUnencrypted else { throw .usage("--serve-unencrypted goes with --key") }
             return nil
         }
-        if let key { return try KeySource(key) }
+        if let named = try KeySource.given(key) { return named }
         guard Terminal.isPresent else {
             throw .usage(
                 "there is no key", hint: "--key SOURCE, or --unencrypted if everybody may read what is stored")

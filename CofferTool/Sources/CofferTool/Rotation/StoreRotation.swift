@@ -1,0 +1,121 @@
+internal import Coffer
+internal import Foundation
+
+/// The rotation of one store, whose keys are there.
+struct StoreRotation {
+    let manager: Manager
+    let store: StorePath
+    let keys: RotationKeys.OfStore
+    let manner: Rotation.Manner
+    let willChange: @Sendable (StoreBeginning) throws -> Void
+
+    /// Does it, and says what came of it, and the UUID of the database.
+    func run() async throws -> (RotationReceipt.Outcome, UUID?) {
+        let database: Database
+        do {
+            database = try await open(keys.old, readOnly: manner.isRehearsal)
+        } catch let error as CofferError where error.code == .wrongKey {
+            // For writing: a run that was killed may have left it to be finished, and all that is under the old key.
+            guard let rotated = try await opened(by: keys.new, readOnly: manner.isRehearsal) else { throw error }
+            return try await closing(rotated) {
+                .wasRotated(try await differences(of: rotated), left: try rotated.oldGenerations)
+            }
+        }
+        return try await closing(database) { try await rotate(database) }
+    }
+
+    /// What `body` makes of an open database, which is closed then. What was done is done, and what failed has failed, whatever
+    /// becomes of the closing.
+    private func closing(
+        _ database: Database, _ body: () async throws -> RotationReceipt.Outcome
+    ) async throws -> (RotationReceipt.Outcome, UUID?) {
+        do {
+            let (outcome, uuid) = (try await body(), try? database.uuid)
+            try? await database.close()
+            return (outcome, uuid)
+        } catch {
+            try? await database.close()
+            throw error
+        }
+    }
+
+    /// In what a store that the new key opens, and the old one does not, is other than a rotation would have left it.
+    private func differences(of database: Database) async throws -> [RotationReceipt.Difference] {
+        var differences: [RotationReceipt.Difference] = []
+        let slots = try database.keys
+        if slots.contains(where: { $0.isCurrent && !$0.isOriginal }) { differences.append(.notEncryptedAnew) }
+        var keptCount = 0
+        for key in keys.kept where key != keys.new {
+            if try await opened(by: key) != nil {
+                keptCount += 1
+            } else if !manner.keepsKeysWhereTheyOpen {
+                differences.append(.keptKeyIsMissing)
+            }
+        }
+        if slots.count > 1 + keptCount { differences.append(.otherKeysOpen) }
+        return differences
+    }
+
+    private func rotate(_ database: Database) async throws -> RotationReceipt.Outcome {
+        var kept: [SymmetricKey] = []
+        for key in keys.kept {
+            if manner.keepsKeysWhereTheyOpen, try await opened(by: key) == nil { continue }
+            kept.append(key)
+        }
+        // A new key that opens the store already, beside the old one, is none of those that would be dropped.
+        if try database.keys.count > 1 + kept.count, try await opened(by: keys.new) != nil { kept.append(keys.new) }
+        guard manner.isRehearsal else {
+            let info = try manager.storeInfo(named: store.databaseName)
+            try willChange(
+                StoreBeginning(
+                    path: store.path, uuid: info.storeUUID.uuidString.lowercased(),
+                    databaseUUID: (try? database.uuid)?.uuidString.lowercased(), generation: info.generation))
+            return .rotated(
+                try await database.changeEncryptionKey(
+                    to: keys.new, keeping: kept, droppingOtherKeys: manner.dropsOtherKeys))
+        }
+        for key in kept where try await opened(by: key) == nil {
+            throw Failure(
+                message: "a key that is to be kept does not open it", code: "wrongKey", status: 401, exit: .wrongKey)
+        }
+        let otherCount = try database.keys.count - 1 - kept.count
+        guard otherCount <= 0 || manner.dropsOtherKeys else {
+            throw Failure(
+                message: otherCount == 1
+                    ? "another key opens it, which was neither kept nor dropped"
+                    : "\(otherCount) other keys open it, which were neither kept nor dropped",
+                hint: Failure.hint(for: .otherKeysExist), code: "otherKeysExist", status: 409, exit: .failed)
+        }
+        if manner.isVerifying { try await verify(database) }
+        let generation = try manager.storeInfo(named: store.databaseName).generation
+        try Rehearsal(store: store).checkHasRoom(generation: generation)
+        return .due
+    }
+
+    private func verify(_ database: Database) async throws {
+        let findings = try await database.verify().findings
+        guard let first = findings.first else { return }
+        let rest = findings.count > 1 ? ", and \(findings.count - 1) more findings" : ""
+        throw Failure(
+            message: "it is damaged: \(first)\(rest)", hint: "coffer check lists what is damaged", code: "damaged",
+            status: 500, exit: .damaged)
+    }
+
+    /// The database, opened so or as it is open, if `key` opens it.
+    private func opened(by key: SymmetricKey, readOnly: Bool = true) async throws -> Database? {
+        do {
+            return try await open(key, readOnly: readOnly)
+        } catch let error as CofferError where error.code == .wrongKey {
+            return nil
+        }
+    }
+
+    private func open(_ key: SymmetricKey, readOnly: Bool) async throws -> Database {
+        var options = DatabaseOptions()
+        options.encryptionKey = key
+        options.readOnly = readOnly
+        options.compactsInBackground = false
+        options.lockTimeout = .seconds(manner.waitingSeconds)
+        return try await manager.openDatabase(named: store.databaseName, options: options)
+    }
+}
