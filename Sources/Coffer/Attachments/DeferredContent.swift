@@ -14,6 +14,19 @@ package struct ContentUse: Sendable, Hashable {
 
 // What a replicator asks of a database for contents that come later than their documents, and go earlier.
 extension Database {
+    /// Whether any revision has, or had, a content that is not here.
+    ///
+    /// - Throws: `damaged` and `closed` (500).
+    package var awaitsContents: Bool {
+        get throws(CofferError) {
+            try storage.read { (tables) throws(CofferError) in
+                let find = Statement(tables.connection, "SELECT 1 FROM attachments WHERE sha256 IS NULL LIMIT 1")
+                defer { find.finalize() }
+                return try find.step()
+            }
+        }
+    }
+
     /// The revisions that have the content of that digest, the latest first. Those that a compaction has emptied are not
     /// among them.
     ///

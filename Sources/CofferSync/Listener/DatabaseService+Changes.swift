@@ -9,7 +9,8 @@ extension DatabaseService {
         if request.method == "POST" {
             question = try await request.json(upTo: service.options.documentByteLimit, default: [:]).objectValue ?? [:]
         }
-        let feed = try ChangesFeed(database, target, question)
+        let isReplicator = request.fields["User-Agent"]?.hasPrefix("CouchDB-Replicator/") == true
+        let feed = try ChangesFeed(database, target, question, leavesOutAbsentContents: isReplicator)
         // A feed goes on for as long as its client likes, and keeps nothing of the body but the ids.
         question = [:]
         request.memory?.shrink(to: feed.byteCount)
@@ -36,6 +37,9 @@ actor ChangesFeed {
     let byteCount: Int
     private let includesDocuments: Bool
     private let includesAllLeaves: Bool
+    /// Whether revisions are left out while their contents are not here. CouchDB's replicator ends its pull of everything, in
+    /// every run, where it asks for one and gets a stub, an error, or nothing.
+    private let leavesOutAbsentContents: Bool
     private let heartbeat: Duration?
     private let timeout: Duration
     private let options: FeedOptions
@@ -52,8 +56,11 @@ actor ChangesFeed {
     private static let interval: Duration = .milliseconds(100)
 
     /// - Throws: ``SyncError`` 400.
-    init(_ database: Database, _ target: RequestTarget, _ question: JSONObject) throws {
+    init(
+        _ database: Database, _ target: RequestTarget, _ question: JSONObject, leavesOutAbsentContents: Bool
+    ) throws {
         self.database = database
+        self.leavesOutAbsentContents = leavesOutAbsentContents
         switch target["since"] ?? question["since"]?.description {
         case nil, "": position = 0
         case "now": position = try database.lastSequenceNumber
@@ -146,9 +153,13 @@ actor ChangesFeed {
             let changed = try reader.nextBatch()
             position = reader.position
             if changed.isEmpty { break }
+            let looksAtContents = try leavesOutAbsentContents && database.awaitsContents
             for document in changed {
                 if let documentIDs, !documentIDs.contains(ByteKey(document.documentID)) { continue }
-                bytes += try row(document)
+                var revisions = includesAllLeaves ? document.leafRevisionIDs : [document.revision.revisionID]
+                if looksAtContents { revisions = try revisions.filter { try hasContents($0, of: document.document) } }
+                if revisions.isEmpty { continue }
+                bytes += try row(document, revisions)
                 rowCount += 1
                 remainingCount -= 1
             }
@@ -156,8 +167,15 @@ actor ChangesFeed {
         return bytes
     }
 
-    private func row(_ document: ChangedDocument) throws -> [UInt8] {
-        let revisions = includesAllLeaves ? document.leafRevisionIDs : [document.revision.revisionID]
+    private func hasContents(_ id: RevisionID, of document: Document) throws -> Bool {
+        guard let revision = try document.revision(withID: id), try revision.propertiesAvailable else { return true }
+        let outgoing = try OutgoingRevision(revision)
+        if outgoing.contents.allSatisfy(outgoing.isAvailable) { return true }
+        CofferLog.write(.warning, .sync, "listener", "left out a revision whose contents are not here")
+        return false
+    }
+
+    private func row(_ document: ChangedDocument, _ revisions: [RevisionID]) throws -> [UInt8] {
         var json = ChangedRow(
             position: FeedPosition(.number(JSONNumber(Int64(document.sequence)))), id: document.documentID,
             revisions: revisions, isDeletion: document.isDeletion

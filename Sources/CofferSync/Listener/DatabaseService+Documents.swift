@@ -79,7 +79,10 @@ extension DatabaseService {
         guard request.accepts("application/json"), !request.accepts("multipart/mixed") else {
             var rest = answers[...]
             return multipart { [self] () throws -> MultipartBody.Part? in
-                try rest.popFirst().map { try part($0, query, errorsInDetail: nil) }
+                while let answer = rest.popFirst() {
+                    if let part = try part(answer, query, errorsInDetail: nil) { return part }
+                }
+                return nil
             }
         }
         return try .json(200, list(of: answers, query))

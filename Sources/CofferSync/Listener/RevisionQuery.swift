@@ -107,6 +107,9 @@ extension DatabaseService {
     func json(_ answer: RevisionOrMissing, _ query: RevisionQuery, errorsInDetail id: String?) throws -> JSONValue {
         switch answer {
         case .found(let revision):
+            if query.wantsContents, try isWithoutContents(revision, query) {
+                return contentsMissing(revision, errorsInDetail: id)
+            }
             do {
                 return ["ok": .object(try json(revision, query))]
             } catch let error as SyncError where id != nil && error.status == 413 {
@@ -125,6 +128,26 @@ extension DatabaseService {
         }
     }
 
+    /// Whether a content of the revision that is to come with it isn't here.
+    private func isWithoutContents(_ revision: SavedRevision, _ query: RevisionQuery) throws -> Bool {
+        let outgoing = try OutgoingRevision(revision)
+        guard !outgoing.contents.allSatisfy(outgoing.isAvailable) else { return false }
+        let since = Self.commonGeneration(query.attachmentsSince, try revision.history.reversed().map(\.revisionID))
+        return !outgoing.contents.allSatisfy { $0.generation <= since || outgoing.isAvailable($0) }
+    }
+
+    /// What is said of a revision whose contents are asked for and are elsewhere.
+    private func contentsMissing(_ revision: SavedRevision, errorsInDetail id: String?) -> JSONValue {
+        let revision = JSONValue.string(revision.revisionID.description)
+        guard let id else { return ["missing": revision] }
+        return [
+            "error": [
+                "id": .string(id), "rev": revision, "error": "not_found",
+                "reason": "the content of an attachment is not here",
+            ]
+        ]
+    }
+
     /// The latest generation of the history that is among `since`; 0 where none is.
     static func commonGeneration(_ since: [RevisionID], _ history: [RevisionID]) -> Int {
         history.first { since.contains($0) }?.generation ?? 0
@@ -135,18 +158,24 @@ extension DatabaseService {
     /// The revision as a part of a message: JSON, or where contents follow a message of its own.
     ///
     /// - Parameter id: of the document, where what is missing is told in detail as `_bulk_get` does; nil as `open_revs` does.
+    /// - Returns: nil for a revision of `open_revs` whose contents are not here: CouchDB's replicator passes over what has no
+    ///   part beside others. It is told of none that has no content here: see ``ChangesFeed``.
     func part(_ answer: RevisionOrMissing, _ query: RevisionQuery, errorsInDetail id: String?) throws
-        -> MultipartBody.Part
+        -> MultipartBody.Part?
     {
-        switch answer {
-        case .missing:
-            let json = try json(answer, query, errorsInDetail: id)
-            return MultipartBody.Part(
+        func failure(_ json: JSONValue) throws -> MultipartBody.Part {
+            MultipartBody.Part(
                 ["Content-Type": "application/json; error=\"true\""], try (json["error"] ?? json).canonicalJSON())
+        }
+        switch answer {
+        case .missing: return try failure(try json(answer, query, errorsInDetail: id))
         case .found(let revision):
             // As CouchDB has it: in parts contents follow, whether they were asked for or not.
             var query = query
             query.wantsContents = true
+            if try isWithoutContents(revision, query) {
+                return try id.map { try failure(contentsMissing(revision, errorsInDetail: $0)) }
+            }
             guard let message = try message(revision, query) else {
                 query.wantsContents = false
                 return MultipartBody.Part(

@@ -192,7 +192,11 @@ package struct IncomingRevision: Sendable {
             attachments[content.name] = .object(entry)
         }
         if !attachments.isEmpty { json["_attachments"] = .object(attachments) }
-        return try database.putExistingRevision(json, attachments: names, contents: blobs, from: source)
+        let attached = contents.compactMap { $0.blob.map { ByteKey($0.digest) } }
+        let unattached = try UnattachedBlobs(properties.blobReferences, attached: Set(attached), in: database)
+        let result = try database.putExistingRevision(json, attachments: names, contents: blobs, from: source)
+        if !result.wasKnown { try unattached.note(in: database) }
+        return result
     }
 
     private var subject: String { "document \(id)" }

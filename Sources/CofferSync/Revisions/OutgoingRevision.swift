@@ -5,6 +5,7 @@ package import CofferModel
 /// A revision as another database is told of it: its JSON, and the contents that belong to it.
 ///
 /// Blobs stand among its attachments as `blob_1`, `blob_2`, … in the order in which the body names them, each content once.
+/// Those that came without an attachment, and whose content never was here, go without one.
 package struct OutgoingRevision: Sendable {
     /// One content of the revision.
     package struct Content: Sendable {
@@ -72,10 +73,15 @@ package struct OutgoingRevision: Sendable {
         let blobs = BlobNames(body, taken: Set(contents.map { ByteKey($0.name) }))
         if !blobs.all.isEmpty {
             var generations = try BlobGenerations(revision)
+            let database = revision.document.database
             for blob in blobs.all {
+                let digest = blob.reference.digest
+                if !database.hasContent(withDigest: digest), try UnattachedBlobs.contains(digest, in: database) {
+                    continue
+                }
                 contents.append(
                     Content(
-                        name: blob.name, contentType: blob.reference.contentType, digest: blob.reference.digest,
+                        name: blob.name, contentType: blob.reference.contentType, digest: digest,
                         length: blob.reference.length, generation: try generations.generation(of: blob), isBlob: true))
             }
         }
