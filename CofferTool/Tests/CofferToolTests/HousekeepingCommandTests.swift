@@ -69,6 +69,19 @@ struct HousekeepingCommandTests {
         #expect(try run("changes", "people.coffer", "--since", "-1").status == 64)
     }
 
+    @Test("compact --depth sets how many revisions of a line are kept, from 1 on")
+    func depth() throws {
+        for bad in ["0", "-1", "many"] {
+            let outcome = try run("compact", "people.coffer", "--depth=\(bad)")
+            #expect(outcome.status == 64, "\(bad): \(outcome.errors)")
+        }
+        #expect(try run("log", "people.coffer", "a").lines.count == 4)
+        #expect(try run("compact", "people.coffer", "--depth", "2").status == 0)
+        #expect(try run("log", "people.coffer", "a").lines.map { $0.prefix(2) } == ["4-", "3-"])
+        try put("a", #"{"n":4}"#)
+        #expect(try run("log", "people.coffer", "a").lines.map { $0.prefix(2) } == ["5-", "4-"])
+    }
+
     @Test("compact drops what was replaced, and says how much")
     func compact() throws {
         let result = try #require(try run("compact", "people.coffer", "--json").objects.first)

@@ -18,9 +18,10 @@ extension Database {
     /// Sets how many revisions of one line are kept, and forgets at once what is too old then.
     ///
     /// Two databases that exchange revisions find out by the histories whose revision follows whose. Where one has been
-    /// changed more often than that since they last met, the histories have nothing in common any more, and what was just
-    /// a newer revision becomes a **conflict**. So small values suit databases that are alone, and large ones those whose
-    /// users work for long without a connection. Lowering it takes time in proportion to the documents that were changed.
+    /// changed so often since they last met that the histories have nothing in common any more, what was just a newer
+    /// revision becomes a **conflict**. What a server had last, as far as replications of this database know, stays for up to
+    /// 1,000 revisions with all that came since. A peer that pulls from a listener, and documents with branches, need a depth
+    /// that is large enough. Lowering it takes time in proportion to the documents that were changed.
     ///
     /// - Parameter depth: from 1, with which only the ends of branches are kept.
     /// - Throws: `invalidArgument` (400) for less, `readOnly` (403), `closed` (500), `busy` (503).

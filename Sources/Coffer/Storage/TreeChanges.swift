@@ -5,7 +5,7 @@ internal import CofferSQLite
 /// The writing statements for a document's tree, prepared once. Belongs to the writer.
 struct TreeChanges: ~Copyable {
     private let insertLeaf, deleteLeaf, deleteLeaves: Statement
-    private let deleteRevision, deleteUses, noteDepth: Statement
+    private let deleteRevision, deleteUses, noteDepth, notePeer: Statement
 
     init(_ connection: borrowing Connection) {
         insertLeaf = Statement(connection, "INSERT INTO leaves (document, rank, sequence) VALUES (?1, ?2, ?3)")
@@ -14,6 +14,7 @@ struct TreeChanges: ~Copyable {
         deleteRevision = Statement(connection, "DELETE FROM revisions WHERE sequence = ?1")
         deleteUses = Statement(connection, "DELETE FROM attachment_uses WHERE revision = ?1")
         noteDepth = Statement(connection, "INSERT OR REPLACE INTO info (key, value) VALUES ('depth', ?1)")
+        notePeer = Statement(connection, "INSERT OR REPLACE INTO info (key, value) VALUES (?1, ?2)")
     }
 
     func insert(_ leaf: StoredLeaf, ofDocument number: Int64) throws(CofferError) {
@@ -42,6 +43,13 @@ struct TreeChanges: ~Copyable {
         try deleteRevision.run()
         try deleteUses.bind(1, sequence)
         try deleteUses.run()
+    }
+
+    /// Notes that a peer has all revisions up to a sequence.
+    func notePeer(_ key: String, has sequence: Int64) throws(CofferError) {
+        try notePeer.bind(1, key)
+        try notePeer.bind(2, sequence)
+        try notePeer.run()
     }
 
     func note(depth: Int) throws(CofferError) {

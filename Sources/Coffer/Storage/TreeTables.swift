@@ -22,6 +22,7 @@ struct TreeTables: ~Copyable {
     private let listLeavesOfGenerations: Statement
     private let listOfGeneration: Statement
     private let listUpToGeneration: Statement
+    private let findSent, findForeign: Statement
 
     init(_ connection: borrowing Connection) {
         subject = connection.subject
@@ -80,6 +81,26 @@ struct TreeTables: ~Copyable {
             SELECT i.sequence, r.document IS i.document AND r.generation IS i.generation
             FROM revisions AS i INDEXED BY later_revisions LEFT JOIN revisions AS r NOT INDEXED ON r.sequence = i.sequence
             WHERE i.document = ?1 AND i.document <> i.sequence AND i.generation <= ?2
+            """)
+        findSent = Statement(
+            connection,
+            """
+            SELECT generation, 1 FROM revisions WHERE sequence = ?1 AND sequence <= ?2
+            UNION ALL
+            SELECT i.generation, r.document IS i.document AND r.generation IS i.generation
+            FROM revisions AS i INDEXED BY later_revisions LEFT JOIN revisions AS r NOT INDEXED ON r.sequence = i.sequence
+            WHERE i.document = ?1 AND i.document <> i.sequence AND i.sequence <= ?2
+            ORDER BY 1 DESC LIMIT 1
+            """)
+        findForeign = Statement(
+            connection,
+            """
+            SELECT generation, 1 FROM revisions WHERE sequence = ?1 AND flags & ?2
+            UNION ALL
+            SELECT i.generation, r.document IS i.document AND r.generation IS i.generation
+            FROM revisions AS i INDEXED BY later_revisions LEFT JOIN revisions AS r NOT INDEXED ON r.sequence = i.sequence
+            WHERE i.document = ?1 AND i.document <> i.sequence AND (r.flags IS NULL OR r.flags & ?2)
+            ORDER BY 1 DESC LIMIT 1
             """)
     }
 
@@ -213,6 +234,24 @@ struct TreeTables: ~Copyable {
         try listUpToGeneration.bind(1, number)
         try listUpToGeneration.bind(2, Int64(generation))
         return try sequences(listUpToGeneration)
+    }
+
+    /// The highest generation of the document's revisions whose sequence is no higher.
+    func generation(ofDocument number: Int64, upToSequence sequence: Int64) throws(CofferError) -> Int? {
+        try generation(findSent, number, sequence)
+    }
+
+    /// The highest generation of the document's revisions that came from a peer.
+    func foreignGeneration(ofDocument number: Int64) throws(CofferError) -> Int? {
+        try generation(findForeign, number, RevisionFlags.isForeign.rawValue)
+    }
+
+    private func generation(
+        _ statement: Statement, _ number: Int64, _ value: Int64
+    ) throws(CofferError) -> Int? {
+        try statement.bind(1, number)
+        try statement.bind(2, value)
+        return try statement.first { (row) throws(CofferError) in Int(try sequence(row, matches: 1)) }
     }
 
     private func sequences(_ statement: Statement) throws(CofferError) -> [Int64] {

@@ -15,8 +15,14 @@ extension Writer {
     }
 
     /// Forgets what is too old in a document that is one line, whose leaf is of this generation.
+    ///
+    /// What a peer had last stays with all that came after it, beyond the depth: see ``PeerKnowledge``.
     func pruneLine(_ number: Int64, upTo generation: Int) throws(CofferError) {
-        let last = try generation - revisionTreeDepth()
+        var last = try generation - revisionTreeDepth()
+        guard last >= 1 else { return }
+        if let known = try generationOfPeers(number) {
+            last = min(last, max(known - 1, generation - PeerKnowledge.generationLimit))
+        }
         guard last >= 1 else { return }
         for sequence in try tables.trees.sequences(ofDocument: number, upToGeneration: last) {
             try treeChanges.deleteRevision(sequence)

@@ -294,6 +294,9 @@ final class WriterState {
     /// How many revisions of one line are kept, once it was asked for.
     var knownDepth: Int?
 
+    /// What peers are known to have, once it was asked for.
+    var knownPeers: PeerKnowledge?
+
     /// Content files that the transaction under way may install, by their SHA-1.
     fileprivate var stagedFiles: [[UInt8]: StagedAttachment] = [:]
     /// How many were to be installed as each nested transaction began.

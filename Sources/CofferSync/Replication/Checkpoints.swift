@@ -71,7 +71,13 @@ struct Checkpoints {
         local = local.recording(session, at: position)
         var json = local.json
         json[Self.postponedKey] = postponed.json
-        try await database.saveLocalDocument(json, withID: id)
+        let (database, id, document) = (database, id, json)
+        let sent: Int? = isPull ? nil : Int(jsonValue: position.value)
+        try await database.inTransaction {
+            try database.saveLocalDocument(document, withID: id)
+            // Its histories reach back to what the server has.
+            if let sent { try database.notePeer(id, has: sent) }
+        }
     }
 
     private mutating func recordThere(_ session: String, _ position: FeedPosition) async throws {

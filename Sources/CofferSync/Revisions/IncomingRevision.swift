@@ -195,7 +195,10 @@ package struct IncomingRevision: Sendable {
         let attached = contents.compactMap { $0.blob.map { ByteKey($0.digest) } }
         let unattached = try UnattachedBlobs(properties.blobReferences, attached: Set(attached), in: database)
         let result = try database.putExistingRevision(json, attachments: names, contents: blobs, from: source)
-        if !result.wasKnown { try unattached.note(in: database) }
+        if !result.wasKnown {
+            try unattached.note(in: database)
+            try database.notePeer()
+        }
         return result
     }
 

@@ -13,10 +13,20 @@ struct CompactCommand: StoreCommand {
 
     @OptionGroup var arguments: StoreArguments
 
+    @Option(
+        help: ArgumentHelp(
+            """
+            Keep that many revisions of each line from here on, and forget older ones at once: 20 in a new store. What a \
+            server had last stays, with all that came after it.
+            """, valueName: "revisions"))
+    var depth: Int?
+
     func run(_ console: Console) throws {
+        if let depth, depth < 1 { throw Failure.usage("--depth is 1 or more: the current revision is always kept") }
         Interruption.watch()
         let result = try arguments.withDatabase(readOnly: false) { database in
-            try Interruptible.run { try await database.compact() }
+            if let depth { try database.setMaxRevTreeDepth(depth) }
+            return try Interruptible.run { try await database.compact() }
         }
         try console.printResult(console.isJSON ? result.json : result.text)
     }
