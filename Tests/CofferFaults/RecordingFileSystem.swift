@@ -7,6 +7,8 @@ import Synchronization
 package final class RecordingFileSystem: FileSystem {
     private struct State {
         var log: [DiskOperation] = []
+        /// The names of the steps in the log, in its order.
+        var effectNames: [String] = []
         var stepNames: [String] = []
         var nodes: [FileIdentity: Int] = [:]
         var nodeCount = 0
@@ -63,6 +65,10 @@ package final class RecordingFileSystem: FileSystem {
 
     /// One line for each attempted step.
     package var stepNames: [String] { state.withLock { $0.stepNames } }
+
+    /// One line for each step that had its effect, in the order of the log: of two threads the one that began later may be
+    /// done first.
+    package var effectNames: [String] { state.withLock { $0.effectNames } }
 
     /// The steps that had their effect, as a model file system would replay them.
     package var log: [DiskOperation] { state.withLock { $0.log } }
@@ -139,7 +145,10 @@ package final class RecordingFileSystem: FileSystem {
         default: break
         }
         let (result, operation) = try effect()
-        state.withLock { $0.log.append(operation) }
+        state.withLock { state in
+            state.log.append(operation)
+            state.effectNames.append(name)
+        }
         afterStep?(number, name)
         switch fault {
         case .killAfter(number), .killWithin(number): die()

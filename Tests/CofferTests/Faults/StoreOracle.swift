@@ -40,7 +40,7 @@ final class RehearsedChange: Sendable {
             recording.acknowledge(acknowledged)
         }
         recording.observe()
-        steps = recording.stepNames
+        steps = recording.effectNames
         log = recording.log
     }
 
