@@ -1,3 +1,4 @@
+internal import Coffer
 internal import Foundation
 
 /// How long the files of a store are, as they are on the disk.
@@ -31,6 +32,12 @@ struct StoreSizes {
         } catch {
             throw Failure(describing: error, subject: store.fileName)
         }
+    }
+
+    /// Those of the generation that the store has now.
+    init(of store: StorePath) throws {
+        let info = try Manager(directory: store.folder).storeInfo(named: store.databaseName)
+        try self.init(of: store, generation: info.generation)
     }
 
     private static func byteCount(of file: URL) -> Int? {

@@ -24,7 +24,27 @@ struct ProgressLine {
         lastUpdate = now
         let filled = total > 0 ? Self.width * min(done, total) / total : 0
         let bar = String(repeating: "#", count: filled) + String(repeating: ".", count: Self.width - filled)
-        show("\r[\(bar)] \(text())\u{1B}[K")
+        show("\r" + Self.shortened("[\(bar)] \(text())", to: Self.columnCount - 1) + "\u{1B}[K")
+    }
+
+    /// As much of `text` as stands in that many columns: a longer one would go on in the next line, and stay there.
+    static func shortened(_ text: String, to columnCount: Int) -> String {
+        var width = 0
+        var end = text.startIndex
+        for index in text.indices {
+            // From there on letters may take two columns.
+            width += text[index].unicodeScalars.contains { $0.value >= 0x1100 } ? 2 : 1
+            if width > columnCount { return text[..<end] + "…" }
+            if width < columnCount { end = text.index(after: index) }
+        }
+        return text
+    }
+
+    /// How many columns the terminal has; 80 where it doesn't say.
+    private static var columnCount: Int {
+        var size = winsize()
+        guard unsafe ioctl(STDERR_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return 80 }
+        return Int(size.ws_col)
     }
 
     /// Takes the line away.

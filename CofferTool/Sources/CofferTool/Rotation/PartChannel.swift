@@ -12,6 +12,8 @@ internal import Darwin
 final class PartChannel: Sendable {
     /// One message at a time, and with it the answer to it.
     private let turn = Mutex(())
+    /// When it was last said of each store how far it is.
+    private let lastProgress = Mutex<[String: ContinuousClock.Instant]>([:])
 
     /// Says that a store is about to be changed, and waits until it may be.
     ///
@@ -36,7 +38,19 @@ final class PartChannel: Sendable {
 
     /// Says what became of a store.
     func report(_ report: RotationReport) throws {
+        _ = lastProgress.withLock { $0.removeValue(forKey: report.path) }
         try turn.withLock { _ in try Self.write(.report(report)) }
+    }
+
+    /// Says how far a store is, but not more than ten times a second. What nobody hears keeps nothing from being done.
+    func show(_ progress: StoreProgress) {
+        let now = ContinuousClock.now
+        let isDue = lastProgress.withLock { last in
+            if let time = last[progress.path], now - time < .milliseconds(100) { return false }
+            last[progress.path] = now
+            return true
+        }
+        if isDue { try? turn.withLock { _ in try Self.write(.progress(progress)) } }
     }
 
     private static func write(_ message: PartedRotation.Message) throws {

@@ -26,6 +26,8 @@ struct PartedRotation: Sendable {
         let announcesStores: Bool
         /// Whether the process is told no keys, and asks for those of each store.
         let asksForKeys: Bool
+        /// Whether it says how far each store is.
+        let showsProgress: Bool
         var limits: RotationRun.Limits
         let manner: Rotation.Manner
     }
@@ -34,6 +36,7 @@ struct PartedRotation: Sendable {
     enum Message: Codable, Sendable {
         case wantsKeys(path: String, uuid: UUID)
         case begins(StoreBeginning)
+        case progress(StoreProgress)
         case report(RotationReport)
     }
 
@@ -44,9 +47,11 @@ struct PartedRotation: Sendable {
 
     /// Does it, and hands out what the processes report as it comes. Cancelled, it ends with the stores under way.
     ///
-    /// - Parameter log: records each store before it is changed.
+    /// - Parameters:
+    ///   - log: records each store before it is changed.
+    ///   - progress: told how far each store is.
     func run(
-        _ log: ReceiptLog?, _ report: (RotationReport) throws -> Void
+        _ log: ReceiptLog?, _ progress: (StoreProgress) -> Void, _ report: (RotationReport) throws -> Void
     ) async throws -> RotationRun.Summary {
         var summary = RotationRun.Summary(storeCount: parts.reduce(0) { $0 + $1.paths.count })
         for var part in parts where !Task.isCancelled && (part.goesOn || summary.failures.isEmpty) {
@@ -59,7 +64,7 @@ struct PartedRotation: Sendable {
                 summary.add(result)
                 try report(result)
             }
-            let status = try await run(part, log, add)
+            let status = try await run(part, log, progress, add)
             if status == ExitStatus.ok.rawValue { continue }
             // Whatever it ended with: it may have been told to before it noticed such things.
             if Self.isCancelled {
@@ -82,7 +87,8 @@ struct PartedRotation: Sendable {
 
     /// - Returns: the status that the process ended with.
     private func run(
-        _ part: Part, _ log: ReceiptLog?, _ report: (RotationReport) throws -> Void
+        _ part: Part, _ log: ReceiptLog?, _ progress: (StoreProgress) -> Void,
+        _ report: (RotationReport) throws -> Void
     ) async throws -> Int32 {
         let sameKeys: [Key] = if case .same(let keys) = keys { keys } else { [] }
         let process = try ChildProcess([RotatePartCommand.name] + (part.isJSON ? ["--json"] : []))
@@ -97,6 +103,7 @@ struct PartedRotation: Sendable {
                     case .wantsKeys(let path, let uuid):
                         guard case .each(let find) = keys else { break }
                         try? PartMessage.answer(with: Result { try find(path, uuid) }, to: process.input)
+                    case .progress(let store): progress(store)
                     case .begins(let store):
                         let mayChange = (try? log?.begin(store)) != nil
                         try? PartMessage.answer(mayChange, to: process.input)

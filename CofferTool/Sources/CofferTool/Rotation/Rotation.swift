@@ -7,6 +7,8 @@ struct Rotation: Sendable {
     let manner: Manner
     /// Told of a store before it is changed. Where it throws, the store is not.
     let willChange: @Sendable (StoreBeginning) throws -> Void
+    /// Told when a store is begun, and how far it is; nil where nobody wants to know.
+    var progress: (@Sendable (StoreProgress) -> Void)?
 
     /// How stores are changed.
     struct Manner: Codable, Sendable {
@@ -26,6 +28,7 @@ struct Rotation: Sendable {
         let clock = ContinuousClock()
         let start = clock.now
         var receipt = RotationReceipt(path: path, outcome: .due)
+        progress?(StoreProgress(path: path))
         do {
             let store = try StorePath(path)
             let manager = try Manager(directory: store.folder)
@@ -34,7 +37,11 @@ struct Rotation: Sendable {
             guard info.isEncrypted else { throw Failure.notEncrypted }
             if manner.isRehearsal { try Rehearsal(store: store).checkCanBeChanged() }
             let keys = try self.keys.keys(ofStoreAt: store.path, info.storeUUID)
-            let work = StoreRotation(manager: manager, store: store, keys: keys, manner: manner, willChange: willChange)
+            let meter = progress.map { progress in
+                CopyMeter(path, try? StoreSizes(of: store, generation: info.generation), progress)
+            }
+            let work = StoreRotation(
+                manager: manager, store: store, keys: keys, manner: manner, willChange: willChange, meter: meter)
             (receipt.outcome, receipt.databaseUUID) = try await work.run()
             // Somebody may have changed it since.
             if case .wasRotated = receipt.outcome, let info = try? manager.storeInfo(named: store.databaseName) {

@@ -8,6 +8,8 @@ struct StoreRotation {
     let keys: RotationKeys.OfStore
     let manner: Rotation.Manner
     let willChange: @Sendable (StoreBeginning) throws -> Void
+    /// Is told how far the copy is; nil where nobody asks.
+    let meter: CopyMeter?
 
     /// Does it, and says what came of it, and the UUID of the database.
     func run() async throws -> (RotationReceipt.Outcome, UUID?) {
@@ -72,7 +74,7 @@ struct StoreRotation {
                     databaseUUID: (try? database.uuid)?.uuidString.lowercased(), generation: info.generation))
             return .rotated(
                 try await database.changeEncryptionKey(
-                    to: keys.new, keeping: kept, droppingOtherKeys: manner.dropsOtherKeys))
+                    to: keys.new, keeping: kept, droppingOtherKeys: manner.dropsOtherKeys, progress: meter?.show))
         }
         for key in kept where try await opened(by: key) == nil {
             throw Failure(

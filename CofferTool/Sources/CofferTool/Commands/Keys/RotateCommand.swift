@@ -103,6 +103,13 @@ struct RotateCommand: ParsableCommand {
     @Option(help: ArgumentHelp("What the file of receipts says of this run. May be given again.", valueName: "text"))
     var label: [String] = []
 
+    @Flag(
+        help: """
+            Say how far it is also where there is no terminal, in at most a line each second: how many stores are done, about how \
+            long the others take, and which are under way.
+            """)
+    var progress = false
+
     @Flag(help: "Write one object of JSON per line, errors too.")
     var json = false
 
@@ -128,22 +135,29 @@ struct RotateCommand: ParsableCommand {
         let keys = if let same { RotationKeys(same) } else { try sources.readForEachStore(console) }
         var summary: RotationRun.Summary
         let parts = Owner.parts(of: list.paths)
-        let (storeCount, isJSON) = (list.paths.count, json)
         // A command is run with the rights that this process has, and not with those of the stores' owner.
-        if parts.count == 1, same != nil || parts[0].owner == nil {
-            try parts[0].owner?.act()
-            let rotation = Rotation(keys: keys, manner: manner) { store in try log?.begin(store) }
+        let isOnePart = parts.count == 1 && (same != nil || parts[0].owner == nil)
+        if isOnePart { try parts[0].owner?.act() }
+        let meter = RotationMeter(
+            list.paths, isAsked: progress, isJSON: json, jobCount: jobs, limits: limits, measuresStores: isOnePart)
+        defer { meter.clear() }
+        let isJSON = json
+        if isOnePart {
+            var rotation = Rotation(keys: keys, manner: manner, willChange: { store in try log?.begin(store) })
+            if meter.isShown { rotation.progress = meter.show }
             let run = RotationRun(
                 rotation: rotation, paths: list.paths, jobCount: jobs, goesOn: keepGoing, isJSON: json,
                 limits: limits)
-            summary = try Interruptible.run { try await Self.showing(storeCount, isJSON, log, run.run) }
+            summary = try Interruptible.run {
+                try await run.run { report in try Self.show(report, meter, log, isJSON: isJSON) }
+            }
         } else {
             let run = PartedRotation(
-                parts: parts.map { part($0, $1, announcesStores: log != nil) },
+                parts: parts.map { part($0, $1, announcesStores: log != nil, showsProgress: meter.isShown) },
                 keys: same.map { .same(sources.tagged($0)) }
                     ?? .each { path, uuid in sources.tagged(try keys.keys(ofStoreAt: path, uuid)) })
             summary = try Interruptible.run {
-                try await Self.showing(storeCount, isJSON, log) { report in try await run.run(log, report) }
+                try await run.run(log, meter.show) { report in try Self.show(report, meter, log, isJSON: isJSON) }
             }
         }
         summary.add(leftOut)
@@ -153,11 +167,13 @@ struct RotateCommand: ParsableCommand {
         try report(summary, console)
     }
 
-    private func part(_ owner: Owner?, _ stores: [String], announcesStores: Bool) -> PartedRotation.Part {
+    private func part(
+        _ owner: Owner?, _ stores: [String], announcesStores: Bool, showsProgress: Bool
+    ) -> PartedRotation.Part {
         PartedRotation.Part(
-            owner: owner, paths: stores, jobCount: jobs,
-            goesOn: keepGoing, isJSON: json, announcesStores: announcesStores,
-            asksForKeys: keyForEachStore, limits: limits, manner: manner)
+            owner: owner, paths: stores, jobCount: jobs, goesOn: keepGoing, isJSON: json,
+            announcesStores: announcesStores, asksForKeys: keyForEachStore, showsProgress: showsProgress, limits: limits,
+            manner: manner)
     }
 
     private var limits: RotationRun.Limits { RotationRun.Limits(end: until?.date, storeCount: maxStores) }
@@ -183,24 +199,16 @@ struct RotateCommand: ParsableCommand {
         return RotationKeySources(old: old, new: try newKey.source(), kept: kept)
     }
 
-    /// Writes each receipt at once, as the process may not live to the end.
-    private static func showing(
-        _ total: Int, _ isJSON: Bool, _ log: ReceiptLog?,
-        _ run: ((RotationReport) throws -> Void) async throws -> RotationRun.Summary
-    ) async throws -> RotationRun.Summary {
+    /// Writes a receipt at once, as the process may not live to the end.
+    private static func show(
+        _ report: RotationReport, _ meter: RotationMeter, _ log: ReceiptLog?, isJSON: Bool
+    ) throws {
         let console = Console(isJSON: isJSON)
-        var progress = ProgressLine()
-        var doneCount = 0
-        progress.update(0, of: total, "0 of \(total) stores")
-        defer { progress.clear() }
-        return try await run { report in
-            progress.clear()
+        try meter.finish(report) {
             try log?.finish(report)
             try console.printResult(report.line)
             try console.flush()
             if let failure = report.failure { console.printFailure(failure) }
-            doneCount += 1
-            progress.update(doneCount, of: total, "\(doneCount) of \(total) stores")
         }
     }
 

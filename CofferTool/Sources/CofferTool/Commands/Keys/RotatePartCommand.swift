@@ -19,9 +19,10 @@ struct RotatePartCommand: ParsableCommand {
         let channel = PartChannel()
         let rotationKeys =
             if part.asksForKeys { RotationKeys(find: channel.keys) } else { RotationKeys(try .init(keys)) }
-        let rotation = Rotation(keys: rotationKeys, manner: part.manner) { store in
-            if part.announcesStores { try channel.announce(store) }
-        }
+        let rotation = Rotation(
+            keys: rotationKeys, manner: part.manner,
+            willChange: { store in if part.announcesStores { try channel.announce(store) } },
+            progress: part.showsProgress ? channel.show : nil)
         let run = RotationRun(
             rotation: rotation, paths: part.paths, jobCount: part.jobCount, goesOn: part.goesOn, isJSON: part.isJSON,
             limits: part.limits)
