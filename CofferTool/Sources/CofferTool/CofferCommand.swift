@@ -110,7 +110,8 @@ struct CofferCommand: ParsableCommand {
         text.prefix(1).lowercased() + text.dropFirst()
     }
 
-    private static func failure(running error: any Error) -> Failure {
+    /// What ended a command.
+    static func failure(running error: any Error) -> Failure {
         switch error {
         case let failure as Failure: failure
         case let error as CofferError: Failure(error)

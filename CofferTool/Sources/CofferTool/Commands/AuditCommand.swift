@@ -39,6 +39,8 @@ struct AuditCommand: ParsableCommand {
             """, valueName: "cost"))
     var weakerThan: [DerivationCost] = []
 
+    @OptionGroup var metrics: MetricsArguments
+
     @Flag(help: "Name only stores that are not as they should be.")
     var quiet = false
 
@@ -46,6 +48,10 @@ struct AuditCommand: ParsableCommand {
     var json = false
 
     func run() throws {
+        try metrics.recording("coffer_audit", "the audit") { try audit(&$0) }
+    }
+
+    private func audit(_ counts: inout PrometheusText) throws {
         let console = Console(isJSON: json)
         let list = try stores.list(console)
         Interruption.watch()
@@ -57,7 +63,7 @@ struct AuditCommand: ParsableCommand {
             do {
                 let store = try StoreAudit(path, holders: holders)
                 let violations = policy.violations(of: store, at: now)
-                summary.add(store, violations)
+                summary.add(store, violations, at: now)
                 if !quiet || !violations.isEmpty {
                     try console.printResult(
                         json ? store.json(violations, at: now) : store.text(violations, at: now))
@@ -69,6 +75,7 @@ struct AuditCommand: ParsableCommand {
                 console.printFailure(failure)
             }
         }
+        summary.add(to: &counts)
         try console.printResult(json ? summary.json : summary.text)
         try console.flush()
         try summary.check()
@@ -85,17 +92,38 @@ struct AuditSummary {
     private var leftoverCount = 0
     private var violatingCount = 0
     private var counts: [AuditPolicy.Violation: Int] = [:]
+    private var oldestAge: Duration?
     var failures: [Failure] = []
 
     init(passedOver: [String]) { self.passedOver = passedOver }
 
-    mutating func add(_ store: StoreAudit, _ violations: [AuditPolicy.Violation]) {
+    mutating func add(_ store: StoreAudit, _ violations: [AuditPolicy.Violation], at now: Date) {
+        if let age = store.info.dataKeyAge(at: now) { oldestAge = max(oldestAge ?? .zero, age) }
         storeCount += 1
         if store.info.isEncrypted { encryptedCount += 1 }
         if !store.holders.isEmpty { openCount += 1 }
         if store.leftovers?.isEmpty == false { leftoverCount += 1 }
         if !violations.isEmpty { violatingCount += 1 }
         for violation in violations { counts[violation, default: 0] += 1 }
+    }
+
+    /// What a file of metrics says.
+    func add(to metrics: inout PrometheusText) {
+        metrics.addGauge("coffer_audit_stores", "How many stores the last audit looked at.", storeCount)
+        metrics.addGauge("coffer_audit_unreadable_stores", "How many stores it could not read.", failures.count)
+        metrics.addGauge("coffer_audit_encrypted_stores", "How many stores are encrypted.", encryptedCount)
+        metrics.addGauge("coffer_audit_open_stores", "How many stores a process has open.", openCount)
+        metrics.addGauge(
+            "coffer_audit_stores_with_old_generations",
+            "How many stores have something left that a key change was to remove.", leftoverCount)
+        metrics.addGauge(
+            "coffer_audit_violating_stores", "How many stores are not as they should be, by what is wrong with them.",
+            AuditPolicy.Violation.allCases.map { (["violation": $0.rawValue], Double(counts[$0] ?? 0)) })
+        if let oldestAge {
+            metrics.addGauge(
+                "coffer_audit_oldest_data_key_age_seconds", "How old the oldest data key is at least.",
+                oldestAge / .seconds(1))
+        }
     }
 
     var text: String {

@@ -8,6 +8,21 @@ extension RotationRun.Summary {
         ]
     }
 
+    /// What a file of metrics says. Each store has one outcome.
+    func add(to metrics: inout PrometheusText) {
+        let outcomes = counts.filter { $0.name != "oldGenerationsLeft" }
+        metrics.addGauge(
+            "coffer_rotation_stores", "How many stores the last rotation was for, by what became of them.",
+            outcomes.map { (["outcome": $0.name], Double($0.count)) })
+        metrics.addGauge(
+            "coffer_rotation_stores_with_old_generations",
+            "How many stores have something left of what was there under the old key.", leftCount)
+        metrics.addGauge(
+            "coffer_rotation_passed_over", "How many files and folders beside the stores were passed over.",
+            passedOver.count)
+        metrics.addGauge("coffer_rotation_cancelled", "Whether it was cancelled.", isCancelled ? 1 : 0)
+    }
+
     var text: String {
         let parts = [
             (rotatedCount, "rotated"), (wasRotatedCount, "rotated before"),

@@ -76,6 +76,8 @@ struct RotateCommand: ParsableCommand {
             """)
     var keyForEachStore = false
 
+    @OptionGroup var metrics: MetricsArguments
+
     @OptionGroup var selection: StoreSelection
 
     @Option(help: ArgumentHelp("Rotate at most that many stores.", valueName: "count"))
@@ -114,6 +116,13 @@ struct RotateCommand: ParsableCommand {
     var json = false
 
     func run() throws {
+        guard !dryRun || metrics.metrics == nil else {
+            throw Failure.usage("--dry-run changes nothing, and has no metrics")
+        }
+        try metrics.recording("coffer_rotation", "the rotation", receipts: receipts) { try rotate(&$0) }
+    }
+
+    private func rotate(_ counts: inout PrometheusText) throws {
         let console = Console(isJSON: json)
         guard (1...64).contains(jobs) else { throw Failure.usage("--jobs is a number from 1 to 64") }
         guard maxStores.map({ $0 > 0 }) ?? true else { throw Failure.usage("--max-stores is a number from 1 on") }
@@ -135,14 +144,15 @@ struct RotateCommand: ParsableCommand {
         let keys = if let same { RotationKeys(same) } else { try sources.readForEachStore(console) }
         var summary: RotationRun.Summary
         let parts = Owner.parts(of: list.paths)
-        // A command is run with the rights that this process has, and not with those of the stores' owner.
-        let isOnePart = parts.count == 1 && (same != nil || parts[0].owner == nil)
-        if isOnePart { try parts[0].owner?.act() }
+        // A command is run with the rights that this process has, and not with those of the stores' owner; and where another
+        // user's process does the work, this one can still write its metrics.
+        let isAlone = parts.count == 1 && (parts[0].owner == nil || (same != nil && metrics.metrics == nil))
+        if isAlone { try parts[0].owner?.act() }
         let meter = RotationMeter(
-            list.paths, isAsked: progress, isJSON: json, jobCount: jobs, limits: limits, measuresStores: isOnePart)
+            list.paths, isAsked: progress, isJSON: json, jobCount: jobs, limits: limits, measuresStores: isAlone)
         defer { meter.clear() }
         let isJSON = json
-        if isOnePart {
+        if isAlone {
             var rotation = Rotation(keys: keys, manner: manner, willChange: { store in try log?.begin(store) })
             if meter.isShown { rotation.progress = meter.show }
             let run = RotationRun(
@@ -162,6 +172,7 @@ struct RotateCommand: ParsableCommand {
         }
         summary.add(leftOut)
         summary.passedOver = list.passedOver.map(\.path)
+        summary.add(to: &counts)
         try log?.end(summary)
         summary.receipts = log?.last
         try report(summary, console)
@@ -172,8 +183,8 @@ struct RotateCommand: ParsableCommand {
     ) -> PartedRotation.Part {
         PartedRotation.Part(
             owner: owner, paths: stores, jobCount: jobs, goesOn: keepGoing, isJSON: json,
-            announcesStores: announcesStores, asksForKeys: keyForEachStore, showsProgress: showsProgress, limits: limits,
-            manner: manner)
+            announcesStores: announcesStores, asksForKeys: keyForEachStore, showsProgress: showsProgress,
+            limits: limits, manner: manner)
     }
 
     private var limits: RotationRun.Limits { RotationRun.Limits(end: until?.date, storeCount: maxStores) }
