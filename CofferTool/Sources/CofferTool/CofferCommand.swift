@@ -32,8 +32,8 @@ struct CofferCommand: ParsableCommand {
             AttachCommand.self, CatCommand.self, ImportCommand.self, ExportCommand.self, InfoCommand.self,
             LogCommand.self, ChangesCommand.self, QueryCommand.self, IndexCommand.self, KeyCommand.self,
             RekeyCommand.self, RotateCommand.self, RotatePartCommand.self, ReceiptsCommand.self,
-            EncryptCommand.self, DecryptCommand.self, CompactCommand.self, BackupCommand.self, CheckCommand.self,
-            SalvageCommand.self, LeakCheckCommand.self, AuditCommand.self, DoctorCommand.self,
+            EncryptCommand.self, DecryptCommand.self, CompactCommand.self, BackupCommand.self, RestoreCommand.self,
+            CheckCommand.self, SalvageCommand.self, LeakCheckCommand.self, AuditCommand.self, DoctorCommand.self,
             PullCommand.self, PushCommand.self,
             ServeCommand.self,
         ]

@@ -82,6 +82,7 @@ struct MatrixCommand: Sendable, CustomTestStringConvertible {
         MatrixCommand(name: "decrypt", arguments: ["--yes-remove-encryption", "--drop-other-keys"], writes: true),
         MatrixCommand(name: "compact", writes: true),
         MatrixCommand(name: "backup", arguments: ["copy.coffer"], newKey: "raw+file:new-key", makes: ["copy.coffer"]),
+        MatrixCommand(name: "restore", arguments: ["copy.coffer"], makes: ["copy.coffer"]),
         MatrixCommand(name: "check"),
         MatrixCommand(name: "salvage", arguments: ["copy.coffer"], makes: ["copy.coffer"]),
         MatrixCommand(

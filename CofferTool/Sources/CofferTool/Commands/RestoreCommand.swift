@@ -1,0 +1,90 @@
+internal import ArgumentParser
+internal import Coffer
+internal import Foundation
+
+struct RestoreCommand: StoreCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "restore",
+        abstract: "Make a store from a backup, after all of the backup was checked.",
+        usage: "coffer restore <backup> <store> [<options>]",
+        discussion: """
+            The backup is only read, and the keys that open it open the store. Every page, document and attachment of the copy is \
+            checked; damage ends the command with 26. The store gets its name when it is whole and on the disk: killed at any \
+            time, there is nothing under the name, or with --replace the old store, or the whole new one. Once begun, ^C does not \
+            stop it. What a killed one leaves is a hidden folder, .coffer- and 16 digits, which the next one removes.
+
+            A restored store has the store UUID and the master key of its backup, as all copies have, and a database UUID of \
+            its own. So receipts of coffer rotate tell it from others by databaseUUID, and pull and push begin at the beginning, \
+            as with a new database: revisions that it lacks come back by a pull. Keys that were removed since the backup was \
+            made open it again. coffer rekey gives it keys that no copy has.
+            """
+    )
+
+    @OptionGroup var arguments: StoreArguments
+
+    @Argument(
+        help: "The store: the path of a folder called NAME.coffer, which must not exist without --replace.",
+        completion: .directory)
+    var target: String
+
+    @Flag(help: "Take the place of the store that is there, which nobody may have open. It is lost then.")
+    var replace = false
+
+    var stores: [String] { [arguments.store, target] }
+
+    func run(_ console: Console) throws {
+        let (backup, path) = (try arguments.path(), try StorePath(target))
+        try path.checkFolder()
+        guard FileIdentity(path: backup.path).map({ $0 != FileIdentity(path: path.path) }) ?? true else {
+            throw Failure.usage("\(Console.printable(target)): it is the backup itself")
+        }
+        let isThere = (try? FileManager.default.attributesOfItem(atPath: path.path)) != nil
+        guard !isThere || replace else {
+            throw Failure(
+                message: "\(target): something is there already",
+                hint: "--replace puts the backup in the place of a store", code: "databaseExists", status: 412,
+                exit: .failed)
+        }
+        Interruption.watch()
+        let key = try arguments.openingKey(Manager(directory: backup.folder))
+        try Interruption.check()
+        let manager = try Manager(directory: path.folder)
+        let source = backup.folder.appending(path: backup.fileName, directoryHint: .isDirectory)
+        do {
+            try manager.replaceDatabase(named: path.databaseName, withDatabaseAt: source, encryptionKey: key)
+        } catch {
+            throw failure(error, path)
+        }
+        let info = try manager.storeInfo(named: path.databaseName)
+        try console.printResult(console.isJSON ? json(info, isThere) : text(info, isThere))
+    }
+
+    /// An error of the library, which calls all that is wrong with the backup by the name of the new store.
+    private func failure(_ error: CofferError, _ path: StorePath) -> Failure {
+        let isOfBackup = [.wrongKey, .keyRequired, .notEncrypted, .damaged].contains(error.code)
+        let failure = Failure(error, of: isOfBackup ? arguments.store : target)
+        let subject = "database \(path.databaseName)"
+        guard isOfBackup, failure.message.hasPrefix(subject) else { return failure }
+        return Failure(
+            message: arguments.store + failure.message.dropFirst(subject.count), hint: failure.hint, code: failure.code,
+            status: failure.status, exit: failure.exit)
+    }
+
+    private func text(_ info: StoreInfo, _ hasReplaced: Bool) -> String {
+        """
+        restored    \(Console.printable(target))\(hasReplaced ? ", in the place of another" : "")
+        uuid        \(info.storeUUID.uuidString.lowercased())
+        generation  \(info.generation)
+        """
+    }
+
+    private func json(_ info: StoreInfo, _ hasReplaced: Bool) -> String {
+        var line = JSONLine(type: "restore")
+        line.add("path", target)
+        line.add("backup", arguments.store)
+        line.add("uuid", info.storeUUID.uuidString.lowercased())
+        line.add("generation", info.generation)
+        line.add("replaced", hasReplaced)
+        return line.finished
+    }
+}
