@@ -69,9 +69,9 @@ struct AuditCommand: ParsableCommand {
                         json ? store.json(violations, at: now) : store.text(violations, at: now))
                 }
             } catch {
-                let failure = Failure(auditing: error, path)
+                let failure = Failure(ofOneStore: error, path)
                 summary.failures.append(failure)
-                try console.printResult(json ? failure.auditLine(path) : "unreadable  \(Console.printable(path))")
+                try console.printResult(json ? failure.storeLine(path) : "unreadable  \(Console.printable(path))")
                 console.printFailure(failure)
             }
         }
@@ -164,24 +164,5 @@ struct AuditSummary {
         throw Failure(
             message: "\(failures.count) of \(storeCount + failures.count) stores could not be read", code: first.code,
             status: first.status, exit: .partlyDone)
-    }
-}
-
-extension Failure {
-    fileprivate init(auditing error: any Error, _ path: String) {
-        let failure =
-            switch error {
-            case let failure as Failure: failure
-            case let error as CofferError: Failure(error)
-            default: Failure(describing: error, subject: path)
-            }
-        self = failure.about(Console.printable(path))
-    }
-
-    fileprivate func auditLine(_ path: String) -> String {
-        var line = JSONLine(type: "store")
-        line.add("path", path)
-        add(to: &line)
-        return line.finished
     }
 }

@@ -4,9 +4,12 @@ internal import Coffer
 struct ListCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "ls",
-        abstract: "List the ids of the documents, or the names of a document's attachments.",
+        abstract: "List the ids of the documents, the names of a document's attachments, or the stores in a folder.",
         discussion: """
             Ids come in the order of their bytes, one on each line; an id or a name that does not fit there as a JSON string.
+
+            Of a folder that is no store, the paths of the stores in it are listed, as coffer rotate and coffer audit find them: \
+            what is called NAME.coffer. That takes no key, and opens nothing.
             """
     )
 
@@ -15,7 +18,28 @@ struct ListCommand: StoreCommand {
     @Argument(help: "The id of a document, whose attachments are listed.")
     var id: String?
 
+    @Flag(help: "Look into the folders in a folder of stores, too. Links, and what begins with a dot, are passed over.")
+    var recursive = false
+
+    /// Whether it is a folder of stores that is named.
+    private var isOfFolder: Bool { (try? arguments.path()) == nil && Folder.isThere(arguments.store) }
+
+    var stores: [String] { isOfFolder ? [] : [arguments.store] }
+
     func run(_ console: Console) throws {
+        guard !isOfFolder else {
+            guard id == nil, arguments.key == nil else {
+                throw Failure.usage(
+                    "\(arguments.store): a folder of stores has no documents", hint: "name one of the stores in it")
+            }
+            for path in try StoreList(arguments.store, isRecursive: recursive).paths {
+                var line = JSONLine(type: "store")
+                line.add("path", path)
+                try console.printResult(console.isJSON ? line.finished : Console.printable(path))
+            }
+            return
+        }
+        guard !recursive else { throw Failure.usage("--recursive is for a folder of stores") }
         try arguments.withDatabase(readOnly: true) { database in
             if let id {
                 for attachment in try database.existingRevision(ofDocument: id).attachments {

@@ -17,10 +17,7 @@ struct StoreListArguments: ParsableArguments {
     /// The stores. A note on standard error names each thing beside them that is none.
     func list(_ console: Console) throws(Failure) -> StoreList {
         let list = try StoreList(stores, isRecursive: recursive)
-        for other in list.passedOver {
-            let reason = other.isFolder ? "a folder, which --recursive looks into" : "not called NAME.coffer"
-            console.printNote("\(Console.printable(other.path)): passed over: \(reason)")
-        }
+        list.notePassedOver(console)
         return list
     }
 }

@@ -98,6 +98,14 @@ struct StoreList {
         }
     }
 
+    /// Names each thing beside the stores that is none, in a note on standard error.
+    func notePassedOver(_ console: Console) {
+        for other in passedOver {
+            let reason = other.isFolder ? "a folder, which --recursive looks into" : "not called NAME.coffer"
+            console.printNote("\(Console.printable(other.path)): passed over: \(reason)")
+        }
+    }
+
     /// Leaves out all stores but those, in that order.
     ///
     /// - Returns: how many were left out.

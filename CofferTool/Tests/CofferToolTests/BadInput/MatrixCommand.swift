@@ -27,10 +27,10 @@ struct MatrixCommand: Sendable, CustomTestStringConvertible {
     /// Whether it goes on until it is told to stop.
     var goesOnForEver = false
 
-    var testDescription: String { name }
+    var testDescription: String { isOfManyStores ? "\(name) of many" : name }
 
     /// Whether it takes a folder of stores or a list of their paths.
-    var isOfManyStores: Bool { ["rotate", "audit"].contains(name) }
+    var isOfManyStores: Bool { ["rotate", "audit"].contains(name) || (name == "info" && subject == "stores") }
 
     /// The whole command line, but for `--json`.
     func line(subject: String? = nil, key: String?? = nil, newKey: String? = nil, slot: String) -> [String] {
@@ -64,6 +64,7 @@ struct MatrixCommand: Sendable, CustomTestStringConvertible {
         MatrixCommand(name: "index update", writes: true),
         MatrixCommand(name: "index remove", arguments: ["by-n"], writes: true),
         MatrixCommand(name: "info", withoutKey: 0),
+        MatrixCommand(name: "info", subject: "stores", withoutKey: 0),
         MatrixCommand(name: "key list"),
         MatrixCommand(name: "key add", newKey: "raw+file:new-key", writes: true),
         MatrixCommand(name: "key remove", arguments: ["SLOT"], writes: true),
