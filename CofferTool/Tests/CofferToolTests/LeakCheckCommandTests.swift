@@ -125,7 +125,7 @@ struct LeakCheckCommandTests {
         let objects = try outcome.objects
         let skipped = objects.filter { $0["type"] as? String == "skipped" }
         #expect(skipped.map { $0["path"] as? String } == ["fifo", "link"])
-        #expect(skipped.map { $0["reason"] as? String } == ["a FIFO", "a symbolic link"])
+        #expect(skipped.map { $0["detail"] as? String } == ["a FIFO", "a symbolic link"])
         #expect(objects.first { $0["type"] as? String == "leak" }?["offset"] as? Int == 4 << 40)
         let report = try #require(objects.last)
         let byteCount = try #require(report["bytes"] as? Int)

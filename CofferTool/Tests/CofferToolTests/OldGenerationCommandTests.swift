@@ -123,7 +123,7 @@ struct OldGenerationCommandTests {
                 let left = try #require((result["oldGenerations"] as? [[String: Any]])?.first)
                 #expect((left["path"] as? String).map { old.hasSuffix($0) || $0.hasSuffix(old) } == true)
                 #expect(left["mayBeReadable"] as? Bool == true)
-                #expect((left["reason"] as? String)?.contains("Operation not permitted") == true)
+                #expect((left["detail"] as? String)?.contains("Operation not permitted") == true)
                 #expect(try outcome.failure["exit"] as? Int == 3)
                 #expect(try outcome.failure["code"] as? String == "oldGenerationLeft")
             } else {

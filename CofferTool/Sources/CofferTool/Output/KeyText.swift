@@ -9,6 +9,22 @@ extension StoreInfo.KeySlot.Kind {
         case .bytes: "32 bytes"
         }
     }
+
+    /// A word for programs, the numbers that go with it, and what people read.
+    fileprivate func add(to line: inout JSONLine) {
+        switch self {
+        case .scryptPassword(let n, let r, let p):
+            line.add("kind", "scryptPassword")
+            line.add("n", n)
+            line.add("r", r)
+            line.add("p", p)
+        case .pbkdf2Password(let iterations):
+            line.add("kind", "pbkdf2Password")
+            line.add("iterations", iterations)
+        case .bytes: line.add("kind", "bytes")
+        }
+        line.add("description", text)
+    }
 }
 
 extension StoreInfo.KeySlot {
@@ -19,7 +35,7 @@ extension StoreInfo.KeySlot {
         var line = JSONLine(type: "key")
         line.add("id", id)
         line.add("created", created.ISO8601Format())
-        line.add("kind", kind.text)
+        kind.add(to: &line)
         return line.finished
     }
 }
@@ -35,7 +51,7 @@ extension DatabaseKey {
         var line = JSONLine(type: "key")
         line.add("id", id)
         line.add("created", created.ISO8601Format())
-        line.add("kind", kind.text)
+        kind.add(to: &line)
         if let label { line.add("label", label) }
         line.add("current", isCurrent)
         return line.finished

@@ -60,7 +60,7 @@ extension OldGeneration {
         line.add("path", path)
         line.add("bytes", byteCount)
         line.add("mayBeReadable", mayBeReadable)
-        line.add("reason", reason)
+        line.add("detail", reason)
         return line.finished
     }
 }

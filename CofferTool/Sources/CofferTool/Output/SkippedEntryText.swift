@@ -5,7 +5,7 @@ extension SkippedEntry {
     var json: String {
         var line = JSONLine(type: "skipped")
         line.add("path", path)
-        line.add("reason", reason)
+        line.add("detail", reason)
         return line.finished
     }
 }
