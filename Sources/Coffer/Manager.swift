@@ -114,8 +114,15 @@ public final class Manager: Sendable {
     public func openDatabase(named name: String, options: DatabaseOptions = DatabaseOptions()) throws(CofferError)
         -> Database
     {
+        try openDatabase(named: name, options: options) { true }
+    }
+
+    /// - Parameter goesOn: whether anybody waits any more, while another process has it open.
+    func openDatabase(
+        named name: String, options: DatabaseOptions, while goesOn: @escaping @Sendable () -> Bool
+    ) throws(CofferError) -> Database {
         let name = try DatabaseName(name)
-        guard let database = try open(name, options, checksKey: true) else {
+        guard let database = try open(name, options, checksKey: true, while: goesOn) else {
             throw CofferError(.databaseNotFound, of: Self.subject(name))
         }
         return database
@@ -156,7 +163,8 @@ public final class Manager: Sendable {
 
     /// - Returns: nil when there is no such database and none is to be created.
     private func open(
-        _ name: DatabaseName, _ options: DatabaseOptions, checksKey: Bool
+        _ name: DatabaseName, _ options: DatabaseOptions, checksKey: Bool,
+        while goesOn: @escaping @Sendable () -> Bool = { true }
     ) throws(CofferError) -> Database? {
         if let key = options.encryptionKey {
             try key.checkUsable()
@@ -179,7 +187,8 @@ public final class Manager: Sendable {
                 path: path, subject: Self.subject(name), options: options,
                 settings: StorageSettings(
                     options, passwordCost: passwordCost, otherOwners: otherOwners, fileSystem: fileSystem,
-                    attachmentBatchCount: attachmentBatchCount, adjustDigest: adjustDigest))
+                    attachmentBatchCount: attachmentBatchCount, adjustDigest: adjustDigest),
+                goesOn: goesOn)
             while true {
                 if let identity = try orNilWhenMissing({ () throws(CofferError) in try StoreIdentity(path: path) }) {
                     if let database = openDatabase(identity, name) {

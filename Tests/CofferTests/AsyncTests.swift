@@ -145,6 +145,26 @@ struct AsyncTests {
         #expect(try database.documentCount == 2)
     }
 
+    @Test("that open a database wait no longer for another process when they are cancelled", .timeLimit(.minutes(5)))
+    func cancelledOpening() async throws {
+        try stores.open().close()
+        // Another description of the open directory, as another process has it.
+        let descriptor = Foundation.open(stores.url().path, O_RDONLY | O_CLOEXEC)
+        defer { close(descriptor) }
+        try #require(flock(descriptor, LOCK_EX | LOCK_NB) == 0)
+        let opening = Task { [stores] in
+            var options = DatabaseOptions()
+            options.encryptionKey = TestStores.key
+            options.lockTimeout = longestWait
+            return try await stores.manager.openDatabase(named: "db", options: options)
+        }
+        try await Task.sleep(for: .milliseconds(50))
+        opening.cancel()
+        await #expect(throws: CofferError(.cancelled)) { try await opening.value }
+        try #require(flock(descriptor, LOCK_UN) == 0)
+        try await stores.manager.database(named: "db", encryptionKey: TestStores.key).close()
+    }
+
     @Test("that are cancelled before their turn do nothing and say so at once; in it, they end what they do")
     func cancellation() async throws {
         let database = try stores.open { $0.busyTimeout = longestWait }

@@ -75,6 +75,21 @@ struct RotationSelectionTests {
         #expect(try summary(outcome)["rotated"] as? Int == 4)
     }
 
+    @Test("a run that waits for a store is told to end as any other is", .timeLimit(.minutes(5)))
+    func endedWhileWaiting() throws {
+        var options = DatabaseOptions()
+        options.encryptionKey = ReceiptWorkspace.keys?[0]
+        let database = try Manager(directory: stores.folder).openDatabase(named: "s0", options: options)
+        let outcome = try stores.rotate("--json", "--wait", "1h") { process in
+            Thread.sleep(forTimeInterval: 0.3)
+            kill(process, SIGTERM)
+        }
+        #expect(outcome.status == 130, "\(outcome.errors)")
+        #expect(try outcome.objects.last?["cancelled"] as? Bool == true)
+        try database.close()
+        #expect(try generations == [1, 1, 1, 1])
+    }
+
     @Test("a key that only some of them have is kept there, where that is asked for")
     func keptKeys() throws {
         let added = try stores.work.coffer(

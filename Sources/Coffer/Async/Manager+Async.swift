@@ -1,15 +1,24 @@
 public import CofferSealing
 internal import Dispatch
+internal import Synchronization
 
 // The same calls for tasks. Opening derives a key, which takes a quarter of a second for a password, and may wait for
 // another process.
 
 extension Manager {
-    /// Opens the database of that name, or creates it where `options.create` says so: see the form without `async`.
+    /// Opens the database of that name, or creates it where `options.create` says so: see the form without `async`. A task that
+    /// is cancelled while another process has it open waits no longer: `cancelled` (499).
     public func openDatabase(
         named name: String, options: DatabaseOptions = DatabaseOptions()
     ) async throws -> Database {
-        try await inBackground { [self] in try openDatabase(named: name, options: options) }
+        let patience = Patience()
+        return try await withTaskCancellationHandler {
+            try await inBackground { [self] in
+                try openDatabase(named: name, options: options) { !patience.isOver.load(ordering: .relaxed) }
+            }
+        } onCancel: {
+            patience.isOver.store(true, ordering: .relaxed)
+        }
     }
 
     /// Opens the database of that name, or creates it: see the form without `async`.
@@ -35,4 +44,9 @@ extension Manager {
     }
 
     private static let opening = DispatchQueue(label: "coffer.opening", attributes: .concurrent)
+}
+
+/// Whether a task still waits for a database.
+private final class Patience: Sendable {
+    let isOver = Atomic(false)
 }

@@ -9,6 +9,8 @@ struct StoreOpener {
     let subject: String
     let options: DatabaseOptions
     let settings: StorageSettings
+    /// Whether anybody waits any more, while another process has the store open.
+    let goesOn: @Sendable () -> Bool
 
     /// Opens the store at `path`.
     ///
@@ -33,7 +35,7 @@ struct StoreOpener {
     private func opened() throws(CofferError) -> Storage {
         let store = try LockedStore.open(
             path: path, access: options.readOnly ? .readOnly : .readWrite, timeout: options.lockTimeout,
-            otherOwners: settings.otherOwners, fileSystem: settings.fileSystem)
+            otherOwners: settings.otherOwners, fileSystem: settings.fileSystem, while: goesOn)
         do throws(CofferError) {
             let manifest = try store.readManifest().unlock(with: options.encryptionKey)
             return try open(store, manifest)

@@ -46,14 +46,15 @@ package final class LockedStore: Sendable {
 
     /// Locks the store at `path`.
     ///
-    /// Tries until `timeout` has passed, at least once; the calling thread waits meanwhile. The key is not needed yet.
+    /// Tries until `timeout` has passed, at least once; the calling thread waits meanwhile, as long as `goesOn` is true. The key
+    /// is not needed yet.
     ///
     /// Throws `databaseNotFound` (404) when there is nothing of that name, `notAStore` (404) for anything but a directory
     /// with a MANIFEST, `notOwner` (403) for a store of another user that is to be written or can't be entered, and for root
     /// for any store of another user unless these are trusted, `unsupportedFormat` (501) on a network file system, where no lock can be trusted, and `busy` (503) when others hold it.
     package static func open(
         path: String, access: Access, timeout: Duration = .zero, otherOwners: OtherOwners = .refused,
-        fileSystem: any FileSystem = SystemFileSystem()
+        fileSystem: any FileSystem = SystemFileSystem(), while goesOn: () -> Bool = { true }
     ) throws(CofferError) -> LockedStore {
         let location = try StoreLocation(path: path, fileSystem: fileSystem)
         var waiting = Waiting(timeout: timeout)
@@ -75,7 +76,7 @@ package final class LockedStore: Sendable {
                 return LockedStore(lock, at: location, access: access, otherOwners: otherOwners)
             case .moved: continue
             case .held:
-                guard waiting.again() else {
+                guard try waiting.again(while: goesOn) else {
                     throw CofferError(.busy, of: path, "another process has the store open")
                 }
             }

@@ -54,7 +54,10 @@ struct Waiting {
     init(timeout: Duration) { end = .now + timeout }
 
     /// Blocks the thread for the next pause; false when the time is over.
-    mutating func again() -> Bool {
+    ///
+    /// - Throws: `cancelled` (499) where `goesOn` says that nobody waits any more.
+    mutating func again(while goesOn: () -> Bool) throws(CofferError) -> Bool {
+        guard goesOn() else { throw CofferError(.cancelled) }
         let rest = end - .now
         guard rest > .zero else { return false }
         let next = min(pause, rest)
