@@ -7,12 +7,14 @@
 #include <linux/keyctl.h>
 #include <linux/magic.h>
 #include <linux/stat.h>
+#include <spawn.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 
 // Declared by <stdio.h> and <unistd.h> only under _GNU_SOURCE, which Swift does not define when it reads them.
 int renameat2(int old_directory, const char *old_name, int new_directory, const char *new_name, unsigned int flags);
 int syncfs(int descriptor);
+int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *actions, int from);
 int statx(int directory, const char *name, int flags, unsigned int mask, struct statx *status);
 
 // <linux/fs.h> has these too, but not beside <sys/mount.h>.

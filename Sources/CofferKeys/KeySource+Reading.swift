@@ -8,7 +8,8 @@ internal import Darwin
 #endif
 
 @_spi(Tool) extension KeySource {
-    /// A function that returns when a descriptor can be read, and throws what is to end the reading.
+    /// A function that returns when a descriptor can be read, or at once where it is less than 0, and throws what is to end the
+    /// reading.
     public typealias Wait = (_ descriptor: Int32) throws -> Void
 
     /// Reads the key, and what there would be to say of a new one.
@@ -52,7 +53,12 @@ internal import Darwin
     private static func contents(
         ofFile path: String, named name: String, ifMissing: String, _ wait: Wait
     ) throws -> SecretBytes {
-        let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
+        var descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
+        while descriptor < 0, errno == EINTR {
+            // A pipe that nobody has opened for writing yet.
+            try wait(-1)
+            descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
+        }
         guard descriptor >= 0 else {
             let number = errno
             let isThere = unsafe access(path, F_OK) == 0
@@ -64,11 +70,11 @@ internal import Darwin
 
     private static func contents(ofVariable name: String) throws(KeySourceError) -> SecretBytes {
         guard let value = unsafe getenv(name) else {
-            // What is no name may be the secret itself, as in env:$PASSWORD.
-            let isName = !name.utf8.contains { byte in
-                !(UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) && byte != UInt8(ascii: "_")
-                    && !(UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
-            }
+            // What is no name may be the secret itself, as in env:$PASSWORD, and so may be digits of it.
+            let isName =
+                name.utf8.count <= 32 && name.first?.isNumber == false
+                && name.utf8.contains { Encoding.hexValue($0) == nil }
+                && name.allSatisfy { $0.isASCII && ($0.isUppercase || $0.isNumber || $0 == "_") }
             throw .unavailable(
                 isName
                     ? "there is no environment variable \(name)"
@@ -94,32 +100,13 @@ internal import Darwin
 
     /// What `line`, run by the shell, writes to its standard output.
     private static func output(of line: String, _ request: KeyRequest, _ wait: Wait) throws -> SecretBytes {
-        let process = Process()
-        let output = Pipe()
-        process.executableURL = URL(filePath: "/bin/sh")
-        process.arguments = ["-c", line]
         // One that was told of a store is told of no other than is meant now.
-        process.environment = ProcessInfo.processInfo.environment.filter { !KeyRequest.variables.contains($0.key) }
+        let environment = ProcessInfo.processInfo.environment.filter { !KeyRequest.variables.contains($0.key) }
             .merging(request.environment) { $1 }
-        process.standardInput = FileHandle.nullDevice
-        process.standardOutput = output
-        do {
-            try process.run()
-        } catch {
-            throw KeySourceError.unavailable("the command for the key cannot be started")
-        }
-        defer {
-            // Closed, a command that still writes ends instead of waiting for a reader.
-            try? output.fileHandleForReading.close()
-            process.waitUntilExit()
-        }
-        let secret = try contents(
-            of: output.fileHandleForReading.fileDescriptor, named: "the output of the command", wait)
-        process.waitUntilExit()
-        guard process.terminationReason == .exit, process.terminationStatus == 0 else {
-            throw KeySourceError.unavailable(
-                "the command for the key ended with status \(process.terminationStatus)")
-        }
+        let command = try KeyCommand(line, environment: environment)
+        defer { command.end() }
+        let secret = try contents(of: command.output, named: "the output of the command", wait)
+        try command.checkSuccess(waiting: wait)
         return secret
     }
 }

@@ -147,7 +147,7 @@ struct AsyncTests {
 
     @Test("that open a database wait no longer for another process when they are cancelled", .timeLimit(.minutes(5)))
     func cancelledOpening() async throws {
-        try stores.open().close()
+        try await stores.open().close()
         // Another description of the open directory, as another process has it.
         let descriptor = Foundation.open(stores.url().path, O_RDONLY | O_CLOEXEC)
         defer { close(descriptor) }

@@ -76,7 +76,7 @@ extension Layering {
             "Sources/CofferSealing/OpenSSL": ["COpenSSL"],
             "Sources/CofferSQLite/SQLCipher": ["CSQLCipher"],
             "Sources/CofferVault/FileSystem": ["CLinux"],
-            "Sources/CofferKeys/Keyring": ["CLinux"],
+            "Sources/CofferKeys/System": ["CLinux"],
             "Sources/CofferSync/Zlib": ["CZlib"],
             "Sources/CofferSync/Network": [
                 "AsyncHTTPClient", "NIOCore", "NIOFoundationCompat", "NIOHTTP1", "NIOPosix", "NIOSSL",

@@ -94,13 +94,15 @@ struct KeyReadingTests {
     @Test(
         "a secret in the place of a file's path or a variable's name is not repeated",
         arguments: [
-            "env:hunter2", "file:hunter2", "env:hunter2 and more", "hex+env:00ff", "file:none/hunter2",
+            "env:hunter2", "file:hunter2", "env:hunter2 and more", "hex+env:00ff",
+            "hex+env:\(String(repeating: "00FF", count: 4))",
+            "env:HUNTER2HUNTER2HUNTER2HUNTER2HUNTER2", "file:none/hunter2",
             "credential:hunter2", "keyring:hunter2",
         ])
     func secretAsName(source: String) throws {
         let outcome = try list(source)
         #expect(outcome.status == 13)
-        #expect(!outcome.errors.contains("hunter2") && !outcome.errors.contains("00ff"))
+        #expect(!outcome.errors.lowercased().contains("hunter2") && !outcome.errors.lowercased().contains("00ff"))
     }
 
     @Test("a variable's name and a path that leads somewhere are named")
@@ -109,6 +111,22 @@ struct KeyReadingTests {
         #expect(variable.contains("COFFER_KEY_2"))
         let folder = try list("file:.").errors
         #expect(folder.contains("."))
+    }
+
+    @Test("a command that goes on is ended with the one that asked it", .timeLimit(.minutes(5)))
+    func interruptedCommand() throws {
+        try FileManager.default.createDirectory(
+            at: work.folder.appending(path: "stores"), withIntermediateDirectories: true)
+        #expect(try work.coffer("create", "stores/a.coffer", "--key", "hex+file:hex").status == 0)
+        for command in ["exec sleep 1000", "trap '' TERM; echo $PPID; exec >&-; while :; do sleep 1; done"] {
+            let outcome = try CofferProcess.run(
+                ["rotate", "stores", "--key", "cmd:\(command)", "--new-key", "hex+file:hex"], in: work.folder
+            ) { process in
+                Thread.sleep(forTimeInterval: 0.5)
+                kill(process, SIGTERM)
+            }
+            #expect(outcome.status == 130, "\(outcome.errors)")
+        }
     }
 
     @Test("COFFER_KEY_SOURCE names the source where --key doesn't, and never a key")
@@ -131,6 +149,50 @@ struct KeyReadingTests {
         #expect(try run("info", "plain.coffer", source: "hex+file:hex").status == 0)
         #expect(try run("encrypt", "plain.coffer", "--new-key", "hex+file:hex", source: "hex+file:hex").status == 0)
         #expect(try run("ls", "plain.coffer", source: "hex+file:hex").status == 0)
+    }
+
+    @Test("a profile names the sources for stores by path and name, where nothing else does")
+    func profile() throws {
+        try work.write(
+            """
+            # who matches first
+
+            other.coffer \t file:none
+            */people.coffer  hex+file:hex
+            *.coffer  file:none
+
+            """, to: "config/coffer/profile")
+        func run(_ arguments: String..., environment: [String: String]) throws -> CofferProcess.Outcome {
+            try CofferProcess.run(arguments + ["--json"], in: work.folder, .init(environment: environment))
+        }
+        let config = ["XDG_CONFIG_HOME": work.folder.appending(path: "config").path(percentEncoded: false)]
+        #expect(try run("ls", "people.coffer", environment: config).status == 0)
+        #expect(try run("create", "other.coffer", environment: config).status == 13)
+        #expect(try run("ls", "people.coffer", "--key", "file:none", environment: config).status == 13)
+        #expect(
+            try run("ls", "people.coffer", environment: config.merging(["COFFER_KEY_SOURCE": "file:none"]) { $1 })
+                .status == 13)
+        #expect(try run("ls", "people.coffer", environment: config.merging(["COFFER_PROFILE": ""]) { $1 }).status == 12)
+        #expect(try run("ls", "people.coffer", environment: ["COFFER_PROFILE": "config/coffer/profile"]).status == 0)
+        #expect(try run("ls", "people.coffer", environment: ["COFFER_PROFILE": "config/none"]).status == 13)
+    }
+
+    @Test("a profile that others can write, or with a line that names no source, is refused and not repeated")
+    func refusedProfile() throws {
+        func list() throws -> CofferProcess.Outcome {
+            try CofferProcess.run(
+                ["ls", "people.coffer", "--json"], in: work.folder, .init(environment: ["COFFER_PROFILE": "profile"]))
+        }
+        for line in ["*.coffer hunter2", "hunter2", "*.coffer"] {
+            try work.write("# one\n\(line)\n", to: "profile")
+            let outcome = try list()
+            #expect(outcome.status == 13 && !outcome.errors.contains("hunter2"), "\(outcome.errors)")
+            #expect(outcome.errors.contains("profile:2: "))
+        }
+        try work.write("*.coffer hex+file:hex\n", to: "profile")
+        #expect(try list().status == 0)
+        #expect(chmod(work.folder.path + "/profile", 0o622) == 0)
+        #expect(try list().status == 13)
     }
 
     @Test("no key without a terminal is no key: a 401 that says how to give one")

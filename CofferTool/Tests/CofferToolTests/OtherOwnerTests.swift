@@ -266,6 +266,16 @@ struct OtherOwnerTests {
         #expect(try again.objects.last?["alreadyRotated"] as? Int == 3)
     }
 
+    @Test("of several users: where nobody reads the results any more, the processes end, too", .timeLimit(.minutes(5)))
+    func brokenPipe() throws {
+        try makeStores()
+        try copyFirstStore()
+        let line = "rotate stores --key file:old --new-key raw+file:new --receipts receipts --keep-going --json"
+        // A process that waited for an answer would keep the pipeline for ever.
+        let outcome = try work.shell("'\(CofferProcess.executable.path)' \(line) | head -1; echo ended")
+        #expect(outcome.output.hasSuffix("}\nended\n") && outcome.output.contains("receipt"), "\(outcome.output)")
+    }
+
     @Test("of several users: the first that fails ends it, unless it shall go on")
     func failed() throws {
         try makeStores()

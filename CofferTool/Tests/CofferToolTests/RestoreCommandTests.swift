@@ -48,6 +48,19 @@ struct RestoreCommandTests {
         try #require(try outcome.objects.first)
     }
 
+    @Test("replaces no store that came meanwhile, and none that has the backup in it")
+    func refusedTargets() throws {
+        let key = "raw+cmd:'\(CofferProcess.executable.path)' create late.coffer --key raw+file:key && cat backup-key"
+        let late = try work.coffer("restore", "backup.coffer", "late.coffer", "--key", key, "--json")
+        #expect(try late.status == 1 && late.failure["code"] as? String == "databaseExists")
+        #expect(try run("ls", "late.coffer").status == 0)
+        try FileManager.default.moveItem(
+            at: work.folder.appending(path: "backup.coffer"), to: work.folder.appending(path: "late.coffer/in.coffer"))
+        let inside = try restore("late.coffer/in.coffer", "late.coffer", "--replace")
+        #expect(inside.status == 64, "\(inside.errors)")
+        #expect(FileManager.default.fileExists(atPath: work.folder.appending(path: "late.coffer/in.coffer").path))
+    }
+
     @Test("makes a store where none is, which is whole and which the backup's key opens")
     func makesStore() throws {
         let before = try work.contents(of: "backup.coffer")

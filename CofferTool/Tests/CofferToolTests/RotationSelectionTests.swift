@@ -44,6 +44,25 @@ struct RotationSelectionTests {
         #expect(try generations == [2, 1, 2, 2])
     }
 
+    @Test("a list with a line that is no store's path is refused as a whole, and the line is repeated nowhere")
+    func notAList() throws {
+        let keys = ["--key", "raw+file:old", "--new-key", "raw+file:new"]
+        // A key's file that was named by mistake, and a path with a typing error.
+        try stores.work.write("bc3f03d440996f35239dd", to: "key")
+        try stores.work.write("stores/s0.coffer\nstores/s1.cofer\n", to: "list")
+        for (list, line) in [("key", 1), ("list", 2)] {
+            for arguments in [
+                ["rotate", list] + keys + ["--receipts", "receipts"], ["audit", list], ["info", list],
+            ] {
+                let outcome = try CofferProcess.run(arguments + ["--json"], in: stores.work.folder)
+                #expect(outcome.status == 64 && outcome.output.isEmpty)
+                #expect(outcome.errors.contains("\(list):\(line): ") && !outcome.errors.contains("bc3f"))
+            }
+        }
+        #expect(!FileManager.default.fileExists(atPath: stores.work.folder.appending(path: "receipts").path))
+        #expect(try generations == [1, 1, 1, 1])
+    }
+
     @Test("no more than a run may rotate, and the next run the others", arguments: [1, 3])
     func maxStores(jobs: Int) throws {
         let first = try summary(stores.rotate("--json", "--max-stores", "2", "--jobs", "\(jobs)"))

@@ -29,21 +29,23 @@ struct SystemdUnitTests {
     @Test("The service's command rotates stores that are due, and writes receipts and metrics where the unit lets it")
     func commandWorks() throws {
         let work = try Workspace(inMemory: true)
-        for (name, secret) in [("old-key", "an old password"), ("new-key", "a new password")] {
-            try work.write(secret, to: "credentials/\(name)")
+        for (name, digit) in [("old-key", "a"), ("new-key", "b")] {
+            try work.write(String(repeating: digit, count: 64) + "\n", to: "credentials/\(name)")
         }
         for folder in ["lib/stores/nested", "cache"] {
             try FileManager.default.createDirectory(
                 at: work.folder.appending(path: folder), withIntermediateDirectories: true)
         }
-        let made = try work.coffer("create", "lib/stores/nested/a.coffer", "--key", "file:credentials/old-key")
+        let made = try work.coffer("create", "lib/stores/nested/a.coffer", "--key", "hex+file:credentials/old-key")
         try #require(made.status == 0)
         func run(_ age: String) throws -> CofferProcess.Outcome {
             let line = try commandLine(credentials: "credentials").map {
                 $0.replacing("/var/lib/coffer", with: "lib").replacing("/var/cache/coffer", with: "cache")
             }
             #expect(line.contains("90d"))
-            return try CofferProcess.run(line.map { $0 == "90d" ? age : $0 }, in: work.folder)
+            return try CofferProcess.run(
+                line.map { $0 == "90d" ? age : $0 }, in: work.folder,
+                .init(environment: ["CREDENTIALS_DIRECTORY": work.folder.appending(path: "credentials").path]))
         }
         #expect(try run("90d").objects.last?["notDue"] as? Int == 1)
         // A key that was made in this second is not older than no time.
@@ -55,7 +57,7 @@ struct SystemdUnitTests {
         #expect(try work.coffer("receipts", "verify", "lib/receipts-1.jsonl").status == 0)
         let metrics = try work.contents(of: "cache").mapValues { String(decoding: $0, as: UTF8.self) }
         #expect(metrics["coffer-rotate.prom"]?.contains("coffer_rotation_exit_status 0\n") == true)
-        let opened = try work.coffer("ls", "lib/stores/nested/a.coffer", "--key", "file:credentials/new-key")
+        let opened = try work.coffer("ls", "lib/stores/nested/a.coffer", "--key", "hex+file:credentials/new-key")
         #expect(opened.status == 0)
     }
 

@@ -18,6 +18,7 @@ struct WordingTests {
             (["exprot", "x", "--json"], "coffer exprot", "did you mean coffer export? "),
             (["key", "lst", "x"], "coffer key lst", "did you mean coffer key list? "),
             (["index", "udpate"], "coffer index udpate", "did you mean coffer index update? "),
+            (["help", "rotat"], "coffer rotat", "did you mean coffer rotate? "),
             (["frobnicate"], "coffer frobnicate", ""), (["rotate-par"], "coffer rotate-par", ""),
         ])
     func mistyped(line: [String], command: String, meant: String) throws {

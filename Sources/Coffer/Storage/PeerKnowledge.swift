@@ -10,8 +10,8 @@ internal import CofferSQLite
 struct PeerKnowledge: Sendable {
     /// Whether this database has ever exchanged revisions with another.
     var isThere = false
-    /// All peers that revisions were sent to have what was saved up to that sequence; nil where none were sent.
-    var sequence: Int64?
+    /// The sequences up to which peers that revisions were sent to have what was saved, from the lowest on.
+    var sequences: [Int64] = []
 
     /// No line is kept longer than that, for a peer that never comes back. CouchDB keeps as many.
     static let generationLimit = 1000
@@ -24,15 +24,20 @@ struct PeerKnowledge: Sendable {
         let list = Statement(
             connection,
             """
-            SELECT count(*), min(CASE WHEN key <> 'peer ' THEN value END), total(typeof(value) <> 'integer' OR value < 0)
+            SELECT key <> 'peer ', value, typeof(value) <> 'integer' OR value < 0
             FROM info WHERE key >= 'peer ' AND key < 'peer!'
             """)
         defer { list.finalize() }
-        guard try list.step(), list.integer(0) > 0 else { return PeerKnowledge() }
-        guard list.integer(2) == 0 else {
-            throw CofferError(.damaged, of: connection.subject, "what a peer has of it is no sequence")
+        var peers = PeerKnowledge()
+        while try list.step() {
+            guard list.integer(2) == 0 else {
+                throw CofferError(.damaged, of: connection.subject, "what a peer has of it is no sequence")
+            }
+            peers.isThere = true
+            if list.integer(0) != 0 { peers.sequences.append(list.integer(1)) }
         }
-        return PeerKnowledge(isThere: true, sequence: list.isNull(1) ? nil : list.integer(1))
+        peers.sequences.sort()
+        return peers
     }
 }
 
@@ -48,10 +53,10 @@ extension Writer {
     func generationOfPeers(_ number: Int64) throws(CofferError) -> Int? {
         let peers = try peers()
         guard peers.isThere else { return nil }
-        if let sequence = peers.sequence,
-            let sent = try tables.trees.generation(ofDocument: number, upToSequence: sequence)
-        {
-            return sent
+        // A peer that has nothing of the document knows no revision that could be in conflict with another: such as one that is
+        // never pushed to again, of a document that was made since.
+        for sequence in peers.sequences {
+            if let sent = try tables.trees.generation(ofDocument: number, upToSequence: sequence) { return sent }
         }
         return try tables.trees.foreignGeneration(ofDocument: number)
     }

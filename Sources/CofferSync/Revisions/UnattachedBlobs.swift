@@ -22,10 +22,9 @@ struct UnattachedBlobs {
     init(_ blobs: [BlobReference], attached: Set<ByteKey>, in database: Database) throws(CofferError) {
         var seen: Set<ByteKey> = []
         for digest in blobs.map(\.digest) where seen.insert(ByteKey(digest)).inserted {
-            guard !database.hasContent(withDigest: digest) else { continue }
             if attached.contains(ByteKey(digest)) {
                 if try Self.contains(digest, in: database) { found.append(digest) }
-            } else if try database.uses(ofContent: digest, limit: 1).isEmpty {
+            } else if !database.hasContent(withDigest: digest), try database.uses(ofContent: digest, limit: 1).isEmpty {
                 new.append(digest)
             }
         }

@@ -81,6 +81,21 @@ import Testing
         #expect(try leafCount(peers.remote) == 1)
     }
 
+    @Test("A server that nothing is pushed to any more takes nothing from documents that it has never had")
+    func staleServer() async throws {
+        let peers = try Peers()
+        let former = TestServer()
+        _ = try former.database()
+        let database = try peers.database()
+        try edit(database, 1, "early")
+        try await peers.replication(.push, database, through: former, url: "http://former/db").run()
+        try edit(database, 1)
+        try await peers.push(database)
+        try edit(database, 26)
+        try await peers.push(database)
+        #expect(try leafCount(peers.remote) == 1)
+    }
+
     @Test("A line is kept for 1,000 revisions at most, and as the depth says where nobody is known to have it")
     func bounds() async throws {
         let peers = try Peers()

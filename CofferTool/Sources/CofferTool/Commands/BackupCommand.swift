@@ -30,12 +30,12 @@ struct BackupCommand: StoreCommand {
     var stores: [String] { [arguments.store, copy] }
 
     var keySources: [KeySource] {
-        get throws(Failure) { try [arguments.keySource(), newKey.namedSource()].compactMap(\.self) }
+        get throws(Failure) { try [arguments.keySource(), newKey.namedSource(of: copy)].compactMap(\.self) }
     }
 
     func run(_ console: Console) throws {
         guard !unencrypted || newKey.newKey == nil else {
-            throw Failure.usage("--unencrypted and --new-key exclude each other")
+            throw Failure.usage("--unencrypted and --new-key can't be used together")
         }
         let copyPath = try StorePath(copy)
         try copyPath.checkFolder()

@@ -19,7 +19,8 @@ struct CreateCommand: StoreCommand {
     /// The key of a store that is being made is a new one.
     var keySources: [KeySource] {
         get throws(Failure) {
-            try new.unencrypted ? [] : [arguments.keySource()?.asked(for: .new)].compactMap(\.self)
+            guard !new.unencrypted else { return [] }
+            return try [arguments.keySource()?.asked(for: .new, of: try? arguments.path())].compactMap(\.self)
         }
     }
 

@@ -57,8 +57,8 @@ struct ImportCommand: StoreCommand {
     }
 
     private func attachFiles(_ console: Console) throws {
-        guard id == nil else { throw Failure.usage("--attach and --id exclude each other") }
-        guard attachments == nil else { throw Failure.usage("--attach and --attachments exclude each other") }
+        guard id == nil else { throw Failure.usage("--attach and --id can't be used together") }
+        guard attachments == nil else { throw Failure.usage("--attach and --attachments can't be used together") }
         let tree = try FileTree(paths, importedTo: arguments.store)
         try arguments.withDatabase(readOnly: false) { database in
             Interruption.watch()

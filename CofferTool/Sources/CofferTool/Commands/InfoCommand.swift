@@ -35,6 +35,11 @@ struct InfoCommand: StoreCommand {
         return (try? StoreList(arguments.store, isRecursive: recursive))?.paths ?? []
     }
 
+    /// It is opened only where `--key` says so.
+    var keySources: [KeySource] {
+        get throws(Failure) { try [arguments.givenSource()].compactMap(\.self) }
+    }
+
     func run(_ console: Console) throws {
         guard !isOfOne else {
             guard !recursive else { throw Failure.usage("--recursive is for a folder of stores") }
@@ -44,7 +49,7 @@ struct InfoCommand: StoreCommand {
             store.left.warn(of: arguments.store, console)
             return
         }
-        let source = try arguments.keySource()
+        let source = try arguments.givenSource()
         guard arguments.store != "-" || source?.usesStandardInput != true else {
             throw Failure.usage("standard input cannot be both a key and the list of stores")
         }

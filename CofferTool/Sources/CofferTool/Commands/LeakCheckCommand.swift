@@ -90,8 +90,8 @@ struct LeakCheckCommand: ParsableCommand {
         } catch {
             let number = markers.firstIndex { $0.utf8.count < LeakScan.minimumMarkerByteCount } ?? 0
             throw Failure.usage(
-                "marker \(number + 1) has fewer than \(LeakScan.minimumMarkerByteCount) bytes, and chance brings such "
-                    + "about")
+                "marker \(number + 1) has fewer than \(LeakScan.minimumMarkerByteCount) bytes, and would be found by chance "
+                    + "alone")
         }
     }
 }

@@ -24,7 +24,7 @@ struct NewStoreArguments: ParsableArguments {
     private func key(_ arguments: StoreArguments, _ console: Console) throws(Failure) -> SymmetricKey? {
         let purpose = try arguments.path().keyPurpose
         if unencrypted {
-            guard arguments.key == nil else { throw .usage("--key and --unencrypted exclude each other") }
+            guard arguments.key == nil else { throw .usage("--key and --unencrypted can't be used together") }
             return nil
         }
         switch try arguments.keySource() {

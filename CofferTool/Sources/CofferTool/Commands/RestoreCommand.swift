@@ -6,9 +6,9 @@ struct RestoreCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "restore",
         abstract: "Make a store from a backup, after all of the backup was checked.",
-        usage: "coffer restore <backup> <store> [<options>]",
+        usage: "coffer restore <store> <target> [<options>]",
         discussion: """
-            The backup is only read, and the keys that open it open the store. Every page, document and attachment of the copy is \
+            The store is the backup, and the target what is made of it. The backup is only read, and the keys that open it open the store. Every page, document and attachment of the copy is \
             checked; damage ends the command with 26. The store gets its name when it is whole and on the disk: killed at any \
             time, there is nothing under the name, or with --replace the old store, or the whole new one. Once begun, ^C does not \
             stop it. What a killed one leaves is a hidden folder, .coffer- and 16 digits, which the next one removes.
@@ -23,7 +23,7 @@ struct RestoreCommand: StoreCommand {
     @OptionGroup var arguments: StoreArguments
 
     @Argument(
-        help: "The store: the path of a folder called NAME.coffer, which must not exist without --replace.",
+        help: "The store to make: the path of a folder called NAME.coffer, which must not exist without --replace.",
         completion: .directory)
     var target: String
 
@@ -38,16 +38,12 @@ struct RestoreCommand: StoreCommand {
         guard FileIdentity(path: backup.path).map({ $0 != FileIdentity(path: path.path) }) ?? true else {
             throw Failure.usage("\(Console.printable(target)): it is the backup itself")
         }
-        let isThere = (try? FileManager.default.attributesOfItem(atPath: path.path)) != nil
-        guard !isThere || replace else {
-            throw Failure(
-                message: "\(target): something is there already",
-                hint: "--replace puts the backup in the place of a store", code: "databaseExists", status: 412,
-                exit: .failed)
-        }
+        let isThere = try checkTarget(path, backup)
         Interruption.watch()
         let key = try arguments.openingKey(Manager(directory: backup.folder))
         try Interruption.check()
+        // Somebody may have typed a key meanwhile.
+        try checkTarget(path, backup)
         let manager = try Manager(directory: path.folder)
         let source = backup.folder.appending(path: backup.fileName, directoryHint: .isDirectory)
         do {
@@ -59,8 +55,32 @@ struct RestoreCommand: StoreCommand {
         try console.printResult(console.isJSON ? json(info, isThere) : text(info, isThere))
     }
 
+    /// Whether something is there.
+    ///
+    /// - Throws: where that may not be replaced, or has the backup in it.
+    @discardableResult
+    private func checkTarget(_ path: StorePath, _ backup: StorePath) throws(Failure) -> Bool {
+        guard let there = FileIdentity(path: path.path) else { return false }
+        guard replace else {
+            throw Failure(
+                message: "\(target): something is there already",
+                hint: "--replace puts the backup in the place of a store", code: "databaseExists", status: 412,
+                exit: .failed)
+        }
+        guard !there.contains(folder: backup.path) else {
+            throw Failure.usage("\(target): the backup is in it, and would be lost")
+        }
+        return true
+    }
+
     /// An error of the library, which calls all that is wrong with the backup by the name of the new store.
     private func failure(_ error: CofferError, _ path: StorePath) -> Failure {
+        if error.code == .notAStore {
+            // The backup was looked at before.
+            return Failure(
+                message: "\(target): what is to be replaced is not a store: \(error.detail ?? "no MANIFEST") (404)",
+                hint: "move it away, and restore without --replace", code: "notAStore", status: 404, exit: .noStore)
+        }
         let isOfBackup = [.wrongKey, .keyRequired, .notEncrypted, .damaged].contains(error.code)
         let failure = Failure(error, of: isOfBackup ? arguments.store : target)
         let subject = "database \(path.databaseName)"

@@ -28,7 +28,7 @@ struct SalvageCommand: StoreCommand {
     var stores: [String] { [arguments.store, target] }
 
     var keySources: [KeySource] {
-        get throws(Failure) { try [arguments.keySource(), newKey.namedSource()].compactMap(\.self) }
+        get throws(Failure) { try [arguments.keySource(), newKey.namedSource(of: target)].compactMap(\.self) }
     }
 
     func run(_ console: Console) throws {

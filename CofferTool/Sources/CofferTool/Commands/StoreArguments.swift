@@ -18,8 +18,9 @@ struct StoreArguments: ParsableArguments {
             "Where the key comes from: prompt, file:PATH, env:NAME, fd:N, stdin, cmd:COMMAND, credential:NAME or keyring:NAME.",
             discussion: """
                 What is read there is a password, up to one line end. With hex+, base64+ or raw+ before it, it is 32 bytes. \
-                Without --key the environment's COFFER_KEY_SOURCE names the source, or you are asked for the key of an \
-                encrypted store if there is a terminal.
+                Without --key the environment's COFFER_KEY_SOURCE names the source, or a line for the store in the file \
+                COFFER_PROFILE (otherwise ~/.config/coffer/profile); or you are asked for the key of an encrypted store if \
+                there is a terminal.
                 """,
             valueName: "source"))
     var key: String?
@@ -29,8 +30,15 @@ struct StoreArguments: ParsableArguments {
 
     func path() throws(Failure) -> StorePath { try StorePath(store) }
 
+    /// The source that `--key` names, and no other.
+    func givenSource() throws(Failure) -> KeySource? { try key == nil ? nil : keySource() }
+
     func keySource() throws(Failure) -> KeySource? {
-        try KeySource.given(key)?.asked(for: .old, of: try? path())
+        // A path that is none is refused where it is used.
+        guard let path = try? path() else { return try KeySource.given(key) }
+        let named = try KeySource.given(key)
+        let source = if let named { named } else { try KeyProfile.source(of: path) }
+        return source?.asked(for: .old, of: path)
     }
 
     /// Opens the store, which must be there unless it is being made, and closes it after `body`.

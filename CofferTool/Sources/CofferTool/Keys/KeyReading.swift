@@ -57,7 +57,9 @@ extension KeySource {
     }
 
     /// A signal ends what waits for a secret.
-    private static func wait(_ descriptor: Int32) throws { try Interruption.waitForInput(from: descriptor) }
+    private static func wait(_ descriptor: Int32) throws {
+        if descriptor < 0 { try Interruption.check() } else { try Interruption.waitForInput(from: descriptor) }
+    }
 
     private static func typed(_ purpose: String, _ noun: String) throws(Failure) -> SecretBytes {
         guard let terminal = Terminal() else {

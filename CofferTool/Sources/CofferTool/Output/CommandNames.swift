@@ -8,8 +8,10 @@ enum CommandNames {
         var group = root
         var line = "coffer"
         for argument in arguments {
+            // coffer help COMMAND
+            if argument == "help" { continue }
             let commands = group.configuration.subcommands
-            guard !commands.isEmpty, !argument.hasPrefix("-"), argument != "help" else { return nil }
+            guard !commands.isEmpty, !argument.hasPrefix("-") else { return nil }
             if let command = commands.first(where: { $0.configuration.commandName == argument }) {
                 group = command
                 line += " \(argument)"

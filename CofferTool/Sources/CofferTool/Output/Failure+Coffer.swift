@@ -41,7 +41,7 @@ extension Failure {
     static func hint(for code: CofferError.Code) -> String? {
         switch code {
         case .keyRequired: KeySource.hintWithoutTerminal
-        case .notEncrypted: "the store is not encrypted: leave --key out"
+        case .notEncrypted: "the store is not encrypted: leave --key and COFFER_KEY_SOURCE out"
         case .databaseNotFound: "coffer create makes a store"
         case .invalidDatabaseName:
             "NAME in NAME.coffer starts with a letter and holds lower-case letters, digits and _$()+-: with : for /"

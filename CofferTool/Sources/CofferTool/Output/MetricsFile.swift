@@ -90,8 +90,10 @@ struct MetricsFile {
         let folder = Folder.parent(of: path)
         // Another name than the collector reads.
         let temporary = "\(folder)/.coffer-\(UUID().uuidString.lowercased()).tmp"
-        try NewFile.write(Array(text.utf8), to: temporary)
-        guard unsafe chmod(temporary, 0o644) == 0, unsafe rename(temporary, path) == 0 else {
+        // It may have become something else since.
+        _ = try MetricsFile(path)
+        try NewFile.write(Array(text.utf8), to: temporary, mode: 0o644)
+        guard unsafe rename(temporary, path) == 0 else {
             let failure = Failure.system(errno, path)
             unsafe unlink(temporary)
             throw failure

@@ -16,11 +16,15 @@ enum NewFile {
     }
 
     /// Writes it so that it is there as a whole, on the disk, or not at all.
-    static func write(_ bytes: [UInt8], to path: String) throws(Failure) {
+    ///
+    /// - Parameter mode: who may read it. Its owner alone, unless another is given.
+    static func write(_ bytes: [UInt8], to path: String, mode: mode_t = 0o600) throws(Failure) {
         let descriptor = open(path)
         guard descriptor >= 0 else { throw Failure.system(errno, path) }
         do throws(Failure) {
             try Console.write(bytes, to: descriptor, named: path)
+            // Not by its name, which others may give another file where the folder is theirs.
+            guard mode == 0o600 || fchmod(descriptor, mode) == 0 else { throw Failure.system(errno, path) }
             guard fsync(descriptor) == 0 else { throw Failure.system(errno, path) }
         } catch {
             close(descriptor)

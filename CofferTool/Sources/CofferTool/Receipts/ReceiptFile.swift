@@ -19,6 +19,9 @@ struct ReceiptFile: Sendable {
     private let path: String
     private(set) var chain = ReceiptChain()
     private(set) var history = ReceiptHistory()
+    /// What every line begins with.
+    private static let beginning = Array(#"{"type":""#.utf8)
+
     /// How long the file is, up to the end of its last whole line.
     private var byteCount = 0
     private var failure: Failure?
@@ -37,6 +40,12 @@ struct ReceiptFile: Sendable {
                 exit: .busy)
         }
         let contents = try read()
+        // What a kill has cut off begins as a receipt does. Anything else is not ours to remove: maybe somebody's key.
+        let cut = contents[(contents.startIndex + byteCount)...]
+        guard zip(cut, Self.beginning).allSatisfy({ $0 == $1 }) else {
+            throw Failure.usage(
+                "\(self.path): it is not a file of receipts, and is left alone", hint: "name another file")
+        }
         guard byteCount < contents.count else {
             try Folder.synchronize(Folder.parent(of: path))
             return

@@ -48,6 +48,9 @@ final class ReceiptLog: Sendable {
         return String(decoding: name.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
     }
 
+    /// The code of the failure of a store that shows that the rotation that is resumed had other keys.
+    static let anotherRotation = "anotherRotation"
+
     /// The SHA-256 of the last line.
     var last: String { file.withLock { $0.chain.last } }
 
@@ -66,8 +69,9 @@ final class ReceiptLog: Sendable {
         try file.withLock { (file) throws(Failure) in
             guard file.history.settled[store.store] != store.generation else {
                 throw Failure(
-                    message: "the old key opens it, which the resumed rotation made its new one: this is another",
-                    hint: "begin it without --resume", code: "anotherRotation", status: 409, exit: .failed)
+                    message: "the old key opens it after the rotation that is resumed, which was to another key",
+                    hint: "give --receipts another file, or leave out --resume", code: Self.anotherRotation,
+                    status: 409, exit: .failed)
             }
             if let former = file.history.unfinishedRun(of: store.store, at: store.generation) {
                 var line = Self.line("done", run)

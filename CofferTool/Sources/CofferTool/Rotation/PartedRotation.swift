@@ -54,7 +54,7 @@ struct PartedRotation: Sendable {
         _ log: ReceiptLog?, _ progress: (StoreProgress) -> Void, _ report: (RotationReport) throws -> Void
     ) async throws -> RotationRun.Summary {
         var summary = RotationRun.Summary(storeCount: parts.reduce(0) { $0 + $1.paths.count })
-        for var part in parts where !Task.isCancelled && (part.goesOn || summary.failures.isEmpty) {
+        for var part in parts where !Task.isCancelled && summary.goesOn(afterFailures: part.goesOn) {
             if let limit = part.limits.storeCount { part.limits.storeCount = limit - summary.rotatedCount }
             var rest = Set(part.paths)
             func add(_ result: RotationReport) throws {
@@ -111,6 +111,8 @@ struct PartedRotation: Sendable {
                 }
                 process.endInput()
             } catch {
+                // It may be waiting for keys or for leave, and would never end.
+                process.endInput()
                 process.terminate()
                 // It may be waiting for room to write in, and would never end.
                 try? process.forEachLine { _ in }

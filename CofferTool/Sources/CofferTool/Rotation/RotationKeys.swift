@@ -72,9 +72,14 @@ struct RotationKeySources: Sendable {
         }
         let new = try EachKey(self.new, .new, "New key of the stores", console)
         return RotationKeys { path, uuid in
-            try RotationKeys.OfStore(
-                old: old.key(path, uuid), new: new.key(path, uuid),
-                kept: kept.map { (key) throws(Failure) in try key.key(path, uuid) })
+            let keys = (old: try old.key(path, uuid), new: try new.key(path, uuid))
+            let others = try kept.map { (key) throws(Failure) in try key.key(path, uuid) }
+            do {
+                return try RotationKeys.OfStore(old: keys.old, new: keys.new, kept: others)
+            } catch let failure as Failure {
+                // Not the command line's fault, and no other store's.
+                throw Failure.unusableKey(failure.message)
+            }
         }
     }
 }

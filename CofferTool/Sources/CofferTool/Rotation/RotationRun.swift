@@ -47,6 +47,14 @@ struct RotationRun: Sendable {
                 - notDueCount
         }
 
+        /// Whether further stores are begun. A rotation that is resumed with other keys than it had would leave stores under
+        /// different ones.
+        ///
+        /// - Parameter failures: whether those of single stores are no reason to end.
+        func goesOn(afterFailures failures: Bool) -> Bool {
+            self.failures.isEmpty || (failures && !self.failures.contains { $0.code == ReceiptLog.anotherRotation })
+        }
+
         /// Counts what a run was not for.
         mutating func add(_ leftOut: StoreSelection.LeftOut) {
             storeCount += leftOut.doneBeforeCount + leftOut.notDueCount
@@ -74,15 +82,17 @@ struct RotationRun: Sendable {
         try await withThrowingTaskGroup(of: RotationReceipt.self) { group in
             var rest = paths[...]
             var underWayCount = 0
-            func begin() {
-                guard !Task.isCancelled, goesOn || summary.failures.isEmpty, limits.end.map({ Date() < $0 }) ?? true,
+            @discardableResult func begin() -> Bool {
+                guard !Task.isCancelled, summary.goesOn(afterFailures: goesOn), limits.end.map({ Date() < $0 }) ?? true,
                     limits.storeCount.map({ summary.rotatedCount + underWayCount < $0 }) ?? true,
                     let path = rest.popFirst()
-                else { return }
+                else { return false }
                 underWayCount += 1
                 group.addTask { [rotation] in await rotation.run(path) }
+                return true
             }
-            for _ in 0..<jobCount { begin() }
+            // The first store shows whether a rotation that is resumed is the same.
+            begin()
             while let receipt = try await group.next() {
                 underWayCount -= 1
                 let result = RotationReport(receipt, isJSON: isJSON)
@@ -93,7 +103,7 @@ struct RotationRun: Sendable {
                     group.cancelAll()
                     throw error
                 }
-                begin()
+                while underWayCount < jobCount, begin() {}
             }
         }
         summary.isCancelled = summary.isCancelled || (Task.isCancelled && summary.untriedCount > 0)

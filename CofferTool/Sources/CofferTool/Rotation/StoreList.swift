@@ -70,8 +70,15 @@ struct StoreList {
         guard let text = String(validating: contents, as: UTF8.self), !text.contains("\0") else {
             throw Failure.usage("\(name): not a list of paths", hint: "it has the path of a store on each line")
         }
+        let lines = text.split(omittingEmptySubsequences: false, whereSeparator: { $0 == "\n" || $0 == "\r\n" })
         // A store that is called so is given as ./#NAME.
-        for line in text.split(whereSeparator: { $0 == "\n" || $0 == "\r\n" }) where !line.hasPrefix("#") {
+        for (index, line) in lines.enumerated() where !line.isEmpty && !line.hasPrefix("#") {
+            // It may be a line of a key's file, which was named by mistake: it is repeated nowhere.
+            guard (try? StorePath(String(line))) != nil else {
+                throw Failure.usage(
+                    "\(name):\(index + 1): this is not the path of a store",
+                    hint: "each line of a list is the path of a folder called NAME.coffer")
+            }
             add(String(line))
         }
     }

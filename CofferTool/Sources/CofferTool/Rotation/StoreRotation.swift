@@ -18,7 +18,11 @@ struct StoreRotation {
             database = try await open(keys.old, readOnly: manner.isRehearsal)
         } catch let error as CofferError where error.code == .wrongKey {
             // For writing: a run that was killed may have left it to be finished, and all that is under the old key.
-            guard let rotated = try await opened(by: keys.new, readOnly: manner.isRehearsal) else { throw error }
+            guard let rotated = try await opened(by: keys.new, readOnly: manner.isRehearsal) else {
+                throw Failure(
+                    message: "neither the old key nor the new one opens it (401)", code: "wrongKey", status: 401,
+                    exit: .wrongKey)
+            }
             return try await closing(rotated) {
                 .wasRotated(try await differences(of: rotated), left: try rotated.oldGenerations)
             }
@@ -40,6 +44,11 @@ struct StoreRotation {
             throw error
         }
     }
+
+    private static let keptKeyDoesNotOpen = Failure(
+        message: "a key that is to be kept does not open it (401)",
+        hint: "--keep-key-where-it-opens keeps it in the stores that have it", code: "wrongKey", status: 401,
+        exit: .wrongKey)
 
     /// In what a store that the new key opens, and the old one does not, is other than a rotation would have left it.
     private func differences(of database: Database) async throws -> [RotationReceipt.Difference] {
@@ -72,14 +81,17 @@ struct StoreRotation {
                 StoreBeginning(
                     path: store.path, uuid: info.storeUUID.uuidString.lowercased(),
                     databaseUUID: (try? database.uuid)?.uuidString.lowercased(), generation: info.generation))
-            return .rotated(
-                try await database.changeEncryptionKey(
-                    to: keys.new, keeping: kept, droppingOtherKeys: manner.dropsOtherKeys, progress: meter?.show))
+            do {
+                return .rotated(
+                    try await database.changeEncryptionKey(
+                        to: keys.new, keeping: kept, droppingOtherKeys: manner.dropsOtherKeys,
+                        progress: meter?.show))
+            } catch let error as CofferError where error.code == .wrongKey {
+                // The old key has opened it.
+                throw Self.keptKeyDoesNotOpen
+            }
         }
-        for key in kept where try await opened(by: key) == nil {
-            throw Failure(
-                message: "a key that is to be kept does not open it", code: "wrongKey", status: 401, exit: .wrongKey)
-        }
+        for key in kept where try await opened(by: key) == nil { throw Self.keptKeyDoesNotOpen }
         let otherCount = try database.keys.count - 1 - kept.count
         guard otherCount <= 0 || manner.dropsOtherKeys else {
             throw Failure(

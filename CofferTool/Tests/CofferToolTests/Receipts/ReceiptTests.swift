@@ -67,9 +67,26 @@ struct ReceiptTests {
         let another = try stores.rotate("--json", "--resume", from: "new", to: "third")
         #expect(try another.status == 1 && another.failure["code"] as? String == "anotherRotation")
         for name in stores.names { #expect(try stores.generation(of: name) == 2) }
+        // Nor is one that the file does not know given a third key then.
+        #expect(try stores.work.coffer("create", "stores/s9.coffer", "--key", "raw+file:new").status == 0)
+        let goingOn = try stores.rotate("--json", "--resume", "--keep-going", "--jobs", "3", from: "new", to: "third")
+        #expect(try goingOn.objects.last?["rotated"] as? Int == 0 && goingOn.objects.last?["notTried"] as? Int == 1)
+        #expect(try stores.generation(of: "s9") == 1)
+        try FileManager.default.removeItem(at: stores.folder.appending(path: "s9.coffer"))
         // Without --resume all are asked.
         let next = try stores.rotate("--json", from: "new", to: "third")
         #expect(try next.status == 0 && next.objects.last?["rotated"] as? Int == 4)
+    }
+
+    /// A file without a line end was taken for receipts that a kill had cut off.
+    @Test(
+        "are written to no file that is something else, such as a key's", arguments: ["my only password", "{\"a\":1}"])
+    func otherFile(contents: String) throws {
+        try stores.work.write(contents, to: "receipts")
+        let outcome = try stores.rotate("--json")
+        #expect(try outcome.status == 64 && outcome.failure["code"] as? String == "invalidArgument")
+        #expect(try stores.work.contents(of: ".")["receipts"] == Data(contents.utf8))
+        for name in stores.names { #expect(try stores.generation(of: name) == 1) }
     }
 
     @Test("leave out no store that was changed since")

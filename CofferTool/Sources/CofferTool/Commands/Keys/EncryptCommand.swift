@@ -20,7 +20,9 @@ struct EncryptCommand: StoreCommand {
     var keyedNames = false
 
     var keySources: [KeySource] {
-        get throws(Failure) { try [arguments.keySource(), newKey.namedSource()].compactMap(\.self) }
+        get throws(Failure) {
+            try [arguments.givenSource(), newKey.namedSource(of: arguments.store)].compactMap(\.self)
+        }
     }
 
     func run(_ console: Console) throws {

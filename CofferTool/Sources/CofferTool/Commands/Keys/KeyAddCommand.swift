@@ -14,7 +14,7 @@ struct KeyAddCommand: StoreCommand {
     @OptionGroup var label: LabelArguments
 
     var keySources: [KeySource] {
-        get throws(Failure) { try [arguments.keySource(), newKey.namedSource()].compactMap(\.self) }
+        get throws(Failure) { try [arguments.keySource(), newKey.namedSource(of: arguments.store)].compactMap(\.self) }
     }
 
     func run(_ console: Console) throws {

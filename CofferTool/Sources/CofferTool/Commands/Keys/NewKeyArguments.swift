@@ -10,9 +10,10 @@ struct NewKeyArguments: ParsableArguments {
             valueName: "source"))
     var newKey: String?
 
-    /// Where the arguments say that it comes from; nil where somebody is asked.
-    func namedSource() throws(Failure) -> KeySource? {
-        try newKey.map { (text) throws(Failure) in try KeySource(text) }?.asked(for: .new)
+    /// Where the arguments say that it comes from, for the store of that path; nil where somebody is asked.
+    func namedSource(of store: String? = nil) throws(Failure) -> KeySource? {
+        try newKey.map { (text) throws(Failure) in try KeySource(text) }?
+            .asked(for: .new, of: store.flatMap { try? StorePath($0) })
     }
 
     func source() throws(Failure) -> KeySource {

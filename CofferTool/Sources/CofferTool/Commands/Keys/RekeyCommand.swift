@@ -38,7 +38,9 @@ struct RekeyCommand: StoreCommand {
     var keyedNames: Bool?
 
     var keySources: [KeySource] {
-        get throws(Failure) { try [arguments.keySource(), newKey.namedSource()].compactMap(\.self) + keptSources() }
+        get throws(Failure) {
+            try [arguments.keySource(), newKey.namedSource(of: arguments.store)].compactMap(\.self) + keptSources()
+        }
     }
 
     private func keptSources() throws(Failure) -> [KeySource] {

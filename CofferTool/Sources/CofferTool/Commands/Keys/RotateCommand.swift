@@ -226,7 +226,9 @@ struct RotateCommand: ParsableCommand {
     private func report(_ summary: RotationRun.Summary, _ console: Console) throws(Failure) {
         try console.printResult(console.isJSON ? summary.json : summary.text)
         try console.flush()
-        let otherCount = summary.untriedCount + summary.failures.count + summary.doneBeforeCount
+        let otherCount =
+            summary.untriedCount + summary.failures.count + summary.doneBeforeCount
+            + summary.notDueCount
         let isPartlyDone = otherCount < summary.storeCount
         guard !summary.isCancelled else {
             throw Failure(

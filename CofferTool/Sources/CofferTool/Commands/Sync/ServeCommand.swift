@@ -181,7 +181,7 @@ struct ServeCommand: ParsableCommand {
 
     private func keySource() throws(Failure) -> KeySource? {
         guard !unencrypted else {
-            guard key == nil else { throw .usage("--key and --unencrypted exclude each other") }
+            guard key == nil else { throw .usage("--key and --unencrypted can't be used together") }
             guard !serveUnencrypted else { throw .usage("--serve-unencrypted goes with --key") }
             return nil
         }
@@ -203,7 +203,7 @@ struct ServeCommand: ParsableCommand {
             }
             return nil
         }
-        guard !noAuthentication else { throw .usage("--user and --no-authentication exclude each other") }
+        guard !noAuthentication else { throw .usage("--user and --no-authentication can't be used together") }
         guard !user.isEmpty, !user.contains(":") else { throw .usage("--user is a name without a colon") }
         return try KeySource.ofPassword(password)
     }

@@ -37,7 +37,7 @@ enum Keyring {
         switch number {
         case ENOKEY:
             .unavailable(
-                "no keyring of this process or user has a key that is described so",
+                "no keyring of this process or user has a key of that name",
                 hint: "keyctl padd user NAME @u, with the key on standard input, makes one")
         case ENOSYS, EPERM:
             .unavailable(
