@@ -10,7 +10,7 @@ internal import Darwin
 ///
 ///     # The first line that matches counts.
 ///     /srv/stores/*.coffer    credential:coffer
-///     people.coffer           hex+file:/home/robin/people-key
+///     people.coffer           hex+file:/etc/coffer/people-key
 ///
 /// A pattern with a slash is for the store's path, any other for its name; `*` and `?` are as in a shell.
 struct KeyProfile {
