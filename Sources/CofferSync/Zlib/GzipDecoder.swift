@@ -93,13 +93,21 @@ extension ByteStream {
 
         func next() async throws -> [UInt8]? {
             while true {
-                if let piece = try decoder.next() { return piece }
-                guard let bytes = try await packed.next() else {
-                    guard decoder.isOver else { throw SyncError.garbage("a packed content that ends before its end") }
-                    return nil
-                }
+                if let piece = try unpacked() { return piece }
+                guard let bytes = try await packed.next() else { return try end() }
                 decoder.append(bytes)
             }
+        }
+
+        // Apart from what waits: inlined there, they crash the optimizer of Swift 6.3.
+
+        @inline(never)
+        private func unpacked() throws -> [UInt8]? { try decoder.next() }
+
+        @inline(never)
+        private func end() throws -> [UInt8]? {
+            guard decoder.isOver else { throw SyncError.garbage("a packed content that ends before its end") }
+            return nil
         }
     }
 }
