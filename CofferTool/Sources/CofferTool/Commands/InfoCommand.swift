@@ -120,7 +120,7 @@ private struct StoreDescription {
                 documentCount: try database.documentCount, lastSequence: try database.lastSequenceNumber,
                 keys: try database.keys, sizes: try StoreSizes(of: store, generation: info.generation))
         }
-        // Who has the store open for writing has removed it, or is changing the key just now.
+        // A process that has the store open for writing has removed it, or is changing the key now.
         left = (try? manager.oldGenerations(ofDatabaseNamed: store.databaseName)) ?? []
     }
 

@@ -34,7 +34,7 @@ struct StoreArguments: ParsableArguments {
     func givenSource() throws(Failure) -> KeySource? { try key == nil ? nil : keySource() }
 
     func keySource() throws(Failure) -> KeySource? {
-        // A path that is none is refused where it is used.
+        // An invalid path is refused where it is used.
         guard let path = try? path() else { return try KeySource.given(key) }
         let named = try KeySource.given(key)
         let source = if let named { named } else { try KeyProfile.source(of: path) }

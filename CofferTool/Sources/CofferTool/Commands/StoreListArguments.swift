@@ -14,7 +14,7 @@ struct StoreListArguments: ParsableArguments {
 
     var isStandardInput: Bool { stores == "-" }
 
-    /// The stores. A note on standard error names each thing beside them that is none.
+    /// The stores. Everything else in the folder is named in a note on standard error.
     func list(_ console: Console) throws(Failure) -> StoreList {
         let list = try StoreList(stores, isRecursive: recursive)
         list.notePassedOver(console)

@@ -14,7 +14,7 @@ internal import Darwin
 ///
 /// A pattern with a slash is for the store's path, any other for its name; `*` and `?` are as in a shell.
 struct KeyProfile {
-    /// It names the file; empty, there is none. Without it the file is `coffer/profile` in `$XDG_CONFIG_HOME` or `~/.config`.
+    /// It names the file; if it is empty, there is no profile. By default that is `coffer/profile` in `$XDG_CONFIG_HOME` or `~/.config`.
     static let variable = "COFFER_PROFILE"
 
     private let lines: [(pattern: String, source: KeySource)]

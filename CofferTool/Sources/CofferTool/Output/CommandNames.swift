@@ -1,6 +1,6 @@
 internal import ArgumentParser
 
-/// The names that commands have, for a command line that holds one that is none.
+/// The names of commands, to suggest one where a command line has a name that doesn't exist.
 enum CommandNames {
     /// A failure that says so where the command that `arguments` name, or one in a group such as `coffer key`, does not exist;
     /// nil for any other command line.
