@@ -103,7 +103,7 @@ internal import Darwin
         // One that was told of a store is told of no other than is meant now.
         let environment = ProcessInfo.processInfo.environment.filter { !KeyRequest.variables.contains($0.key) }
             .merging(request.environment) { $1 }
-        let command = try KeyCommand(line, environment: environment)
+        var command = try KeyCommand(line, environment: environment)
         defer { command.end() }
         let secret = try contents(of: command.output, named: "the output of the command", wait)
         try command.checkSuccess(waiting: wait)

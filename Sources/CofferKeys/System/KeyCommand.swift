@@ -15,6 +15,8 @@ struct KeyCommand: ~Copyable {
     /// Where its output is read.
     let output: Int32
     private let process: pid_t
+    /// Whether its status was taken: its number may be another process's by then.
+    private var hasEnded = false
 
     /// Starts `line` with the shell. Its input is empty, and its errors go where this process's go.
     init(_ line: String, environment: [String: String]) throws(KeySourceError) {
@@ -40,14 +42,15 @@ struct KeyCommand: ~Copyable {
     ///
     /// - Parameter wait: what it throws ends the waiting.
     /// - Throws: where it failed, or nobody can know whether it did.
-    func checkSuccess(waiting wait: KeySource.Wait) throws {
+    mutating func checkSuccess(waiting wait: KeySource.Wait) throws {
         var status: Int32 = 0
         var pause: UInt32 = 1_000
         while true {
             let result = unsafe waitpid(process, &status, WNOHANG)
+            hasEnded = result == process || (result < 0 && errno != EINTR)
             if result == process { break }
             // SIGCHLD is ignored: the system has thrown the status away.
-            if result < 0, errno != EINTR {
+            if hasEnded {
                 throw KeySourceError.unavailable("it can't be known how the command for the key ended")
             }
             try wait(output)
@@ -64,6 +67,7 @@ struct KeyCommand: ~Copyable {
     func end() {
         var status: Int32 = 0
         close(output)
+        guard !hasEnded else { return }
         for attempt in 0..<100 {
             if attempt == 0 {
                 guard unsafe waitpid(process, &status, WNOHANG) == 0 else { return }

@@ -46,8 +46,8 @@ struct StoreArguments: ParsableArguments {
     /// Where it is opened for writing, no signal ends the process from there on: what has begun is done, or undone by `body`.
     ///
     /// - Parameters:
-    ///   - making: how the store is made, where there is none.
-    ///   - isToBeEncrypted: whether it has no key yet, so that none is looked for but where `--key` names it.
+    ///   - making: how to make the store if it doesn't exist.
+    ///   - isToBeEncrypted: whether it has no key yet, so that only the one that `--key` names is used.
     func withDatabase<R>(
         readOnly: Bool, making: DatabaseOptions? = nil, isToBeEncrypted: Bool = false, _ body: (Database) throws -> R
     ) throws -> R {

@@ -35,7 +35,7 @@ struct KeyProfile {
         unsafe getenv(name).map { unsafe String(cString: $0) }
     }
 
-    /// - Throws: where others could have written it, since it names commands that are run; where a line is none.
+    /// - Throws: if others could have written it, since it names commands to run, or if a line is invalid.
     private init(contentsOf path: String) throws(Failure) {
         let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { throw Failure.keyUnavailable(Failure.system(errno, path).message) }

@@ -47,9 +47,9 @@ struct KeySource: Hashable {
 
     /// The same source for a key that is to do that, of the store there, if one is meant.
     func asked(for purpose: KeyRequest.Purpose, of store: StorePath? = nil) -> KeySource {
-        var source = self
-        source.request = KeyRequest(purpose, storePath: store?.path, storeUUID: store?.uuid)
-        return source
+        // Nobody else is told, and the UUID has to be read.
+        let store = isCommand ? store : nil
+        return asked(for: KeyRequest(purpose, storePath: store?.path, storeUUID: store?.uuid))
     }
 
     /// The same source for a key of that store.
@@ -59,8 +59,8 @@ struct KeySource: Hashable {
         return source
     }
 
-    /// The source that `--key` names, or else `COFFER_KEY_SOURCE` in the environment; nil where neither does. An empty variable
-    /// is none.
+    /// The source that `--key` names, or else `COFFER_KEY_SOURCE` in the environment; nil if neither does. An empty variable
+    /// doesn't count.
     static func given(_ key: String?) throws(Failure) -> KeySource? {
         if let key { return try KeySource(key) }
         guard let text = unsafe getenv(variable).map({ unsafe String(cString: $0) }), !text.isEmpty else { return nil }

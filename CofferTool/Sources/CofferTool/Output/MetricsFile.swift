@@ -17,6 +17,10 @@ struct MetricsFile {
     /// - Throws: where it can't be written, before anything is done, or is something else, which would be lost.
     init(_ path: String) throws(Failure) {
         self.path = path
+        try check()
+    }
+
+    private func check() throws(Failure) {
         let folder = Folder.parent(of: path)
         guard unsafe access(folder, W_OK | X_OK) == 0 else { throw Failure.system(errno, folder) }
         var status = stat()
@@ -91,7 +95,7 @@ struct MetricsFile {
         // Another name than the collector reads.
         let temporary = "\(folder)/.coffer-\(UUID().uuidString.lowercased()).tmp"
         // It may have become something else since.
-        _ = try MetricsFile(path)
+        try check()
         try NewFile.write(Array(text.utf8), to: temporary, mode: 0o644)
         guard unsafe rename(temporary, path) == 0 else {
             let failure = Failure.system(errno, path)

@@ -27,7 +27,7 @@ final class PartChannel: Sendable {
 
     /// Asks for the keys of a store.
     ///
-    /// - Throws: where there are none, or nobody listens any more.
+    /// - Throws: if the keys can't be had, or the process that was asked has ended.
     func keys(ofStoreAt path: String, _ uuid: UUID) throws -> RotationKeys.OfStore {
         let keys = try turn.withLock { _ in
             try Self.write(.wantsKeys(path: path, uuid: uuid))

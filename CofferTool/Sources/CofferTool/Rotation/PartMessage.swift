@@ -28,7 +28,7 @@ enum PartMessage {
         try write(bytes(of: data.count) + Array(data), to: descriptor)
     }
 
-    /// Answers a process that asked for a store's keys: with them, or with why there are none.
+    /// Answers a process that asked for a store's keys: with the keys, or with the reason that they can't be had.
     static func answer(with keys: Result<[PartedRotation.Key], any Error>, to descriptor: Int32) throws {
         switch keys {
         case .success(let keys):

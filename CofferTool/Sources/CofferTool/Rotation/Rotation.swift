@@ -55,15 +55,9 @@ struct Rotation: Sendable {
     }
 
     private static func failure(_ error: any Error, _ path: String) -> Failure {
-        let failure =
-            switch error {
-            case let failure as Failure: failure
-            case let error as CofferError where error.code == .cancelled:
-                Failure(
-                    message: "cancelled, and the store is as it was", code: "cancelled", status: 499, exit: .cancelled)
-            case let error as CofferError: Failure(error, of: path)
-            default: Failure(describing: error, subject: path)
-            }
-        return failure.about(Console.printable(path))
+        guard (error as? CofferError)?.code == .cancelled else { return Failure(ofOneStore: error, path) }
+        return Failure(
+            message: "cancelled, and the store is as it was", code: "cancelled", status: 499, exit: .cancelled
+        ).about(Console.printable(path))
     }
 }

@@ -61,10 +61,10 @@ struct RotationKeySources: Sendable {
         return try RotationKeys.OfStore(old: oldKey, new: newKey, kept: keptKeys)
     }
 
-    /// Reads what is no command, once; the commands run for each store, which they are told of.
+    /// Runs the commands for each store, and reads all other sources once.
     func readForEachStore(_ console: Console) throws(Failure) -> RotationKeys {
         guard all.contains(where: \.isCommand) else {
-            throw Failure.usage("--key-for-each-store is for keys from cmd:COMMAND, and there is none")
+            throw Failure.usage("--key-for-each-store needs a key from cmd:COMMAND")
         }
         let old = try EachKey(self.old, .old, "Key of the stores")
         let kept = try self.kept.map { (source) throws(Failure) in

@@ -105,7 +105,7 @@ struct StoreList {
         }
     }
 
-    /// Names each thing beside the stores that is none, in a note on standard error.
+    /// Names in a note on standard error what was passed over.
     func notePassedOver(_ console: Console) {
         for other in passedOver {
             let reason = other.isFolder ? "a folder, which --recursive looks into" : "not called NAME.coffer"
