@@ -33,6 +33,7 @@ let package = Package(
             dependencies: [
                 .product(name: "Coffer", package: "coffer"),
                 .product(name: "CofferKeys", package: "coffer"),
+                .product(name: "CofferMaintenance", package: "coffer"),
                 .product(name: "CofferSync", package: "coffer"),
                 .product(name: "CofferTesting", package: "coffer"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),

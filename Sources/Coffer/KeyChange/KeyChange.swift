@@ -207,11 +207,20 @@ struct KeyChange {
             throw error
         }
         let oldAttachments = storage.attachments
-        storage.exchange(with: successor, next.manifest, target)
+        storage.exchange(with: successor, manifest(after: next.manifest), target)
         monitor.complete()
         return DatabaseCopy.Outcome(
             oldAttachments: oldAttachments, contents: contents, documentCount: documentCount,
             databaseByteCount: target.byteCount)
+    }
+
+    /// The next manifest, as whoever opened the database has it: the new key takes the place of the one that ends, which need
+    /// not be theirs.
+    private func manifest(after next: UnlockedManifest) -> UnlockedManifest {
+        guard let endingKey = request.endingKey, let key = storage.manifest.unlockingKey, key != endingKey else {
+            return next
+        }
+        return next.opened(by: key, at: keys.firstIndex(of: key))
     }
 
     // MARK: Afterwards

@@ -4,6 +4,12 @@ internal import CofferVault
 
 // For those who work on a database that is open for somebody else, with a key of their own.
 
+/// Somebody who works on a database with a key that may end while they wait for their turn.
+package enum OtherUser {
+    /// What is asked when it is their turn to change or copy the store as a whole. Throws where they may not any more.
+    @TaskLocal package static var check: (@Sendable () throws(CofferError) -> Void)?
+}
+
 extension Manager {
     /// The database of that name, if it is open in this process. Opens nothing.
     ///
@@ -40,7 +46,7 @@ extension Database {
     /// Encrypts everything anew: as ``changeEncryptionKey(to:keeping:droppingOtherKeys:keyedNames:progress:)`` of a database
     /// that was opened with `endingKey`.
     package func changeEncryptionKey(
-        from endingKey: SymmetricKey?, to newKey: SymmetricKey, keeping keptKeys: [SymmetricKey],
+        from endingKey: SymmetricKey, to newKey: SymmetricKey, keeping keptKeys: [SymmetricKey],
         droppingOtherKeys: Bool, keyedNames: Bool?, progress: @escaping @Sendable (CopyProgress) -> Void
     ) async throws -> KeyChangeResult {
         let request = KeyChangeRequest(

@@ -39,8 +39,12 @@ extension Database {
         _ level: VerificationLevel = .everything,
         progress: (@isolated(any) @Sendable (VerificationProgress) -> Void)? = nil
     ) async throws -> Verification {
-        try await VerificationMonitor.run(from: .start, telling: progress) { [self] monitor in
-            try await storage.maintenanceLine.run { [self] () throws(CofferError) in try verify(level, monitor) }
+        let check = OtherUser.check
+        return try await VerificationMonitor.run(from: .start, telling: progress) { [self] monitor in
+            try await storage.maintenanceLine.run { [self] () throws(CofferError) in
+                if let check { try check() }
+                return try verify(level, monitor)
+            }
         }
     }
 }

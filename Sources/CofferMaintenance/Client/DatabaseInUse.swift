@@ -11,7 +11,7 @@ internal import Synchronization
 /// finds out.
 @_spi(Tool) public final class DatabaseInUse: Sendable {
     private let client: MaintenanceClient
-    private let place: (folder: URL, name: String)
+    private let target: MaintenanceClient.Target
     private let key: SymmetricKey?
 
     /// Asks the processes that accept maintenance in a directory whether one of them has a database open, and opens it there.
@@ -20,36 +20,39 @@ internal import Synchronization
     ///   - name: the database's name in its directory.
     ///   - directory: that directory.
     ///   - key: the key that must open the database; nil where it is not encrypted.
+    ///   - isForWriting: whether a process that has it open for reading only won't do.
+    ///   - isInterrupted: whether nobody waits any more for an answer that may be a long time coming.
     /// - Returns: nil when none of them has.
-    /// - Throws: `wrongKey`, `keyRequired` and `notEncrypted` (401); `databaseNotFound` (404); `ioFailed` (500).
+    /// - Throws: `wrongKey`, `keyRequired` and `notEncrypted` (401); `databaseNotFound` (404); `cancelled` (499); `ioFailed`
+    ///   (500); `unsupportedFormat` (501) where one speaks another version.
     public static func find(
-        named name: String, in directory: URL, encryptionKey key: SymmetricKey?
+        named name: String, in directory: URL, encryptionKey key: SymmetricKey?, isForWriting: Bool,
+        isInterrupted: @escaping @Sendable () -> Bool
     ) throws(CofferError) -> DatabaseInUse? {
-        try find(named: name, in: directory, encryptionKey: key, RuntimeDirectory())
+        try find(
+            MaintenanceClient.Target(
+                name: name, directory: directory, runtimeDirectories: RuntimeDirectory.candidates(),
+                isForWriting: isForWriting, isInterrupted: isInterrupted), key)
     }
 
-    /// Whether some process accepts maintenance of a database that it has open. Needs no key.
-    public static func isAccepted(named name: String, in directory: URL) -> Bool {
-        (try? MaintenanceClient.connected(named: name, in: directory, RuntimeDirectory())) != nil
+    /// Whether some process accepts maintenance of a database that it has open for writing. Needs no key.
+    public static func isAccepted(
+        named name: String, in directory: URL, isInterrupted: @escaping @Sendable () -> Bool
+    ) -> Bool {
+        let target = MaintenanceClient.Target(
+            name: name, directory: directory, runtimeDirectories: RuntimeDirectory.candidates(), isForWriting: true,
+            isInterrupted: isInterrupted)
+        return (try? MaintenanceClient.connected(to: target)) != nil
     }
 
-    static func find(
-        named name: String, in directory: URL, encryptionKey key: SymmetricKey?, _ runtimeDirectory: RuntimeDirectory
-    ) throws(CofferError) -> DatabaseInUse? {
-        guard let client = try MaintenanceClient.connected(named: name, in: directory, runtimeDirectory) else {
-            return nil
-        }
+    static func find(_ target: MaintenanceClient.Target, _ key: SymmetricKey?) throws(CofferError) -> DatabaseInUse? {
+        guard let client = try MaintenanceClient.connected(to: target) else { return nil }
         try client.unlock(with: key)
-        return DatabaseInUse(client, (directory, name), key, runtimeDirectory)
+        return DatabaseInUse(client, target, key)
     }
 
-    private let runtimeDirectory: RuntimeDirectory
-
-    private init(
-        _ client: MaintenanceClient, _ place: (folder: URL, name: String), _ key: SymmetricKey?,
-        _ runtimeDirectory: RuntimeDirectory
-    ) {
-        (self.client, self.place, self.key, self.runtimeDirectory) = (client, place, key, runtimeDirectory)
+    private init(_ client: MaintenanceClient, _ target: MaintenanceClient.Target, _ key: SymmetricKey?) {
+        (self.client, self.target, self.key) = (client, target, key)
     }
 
     // MARK: What it is
@@ -57,41 +60,40 @@ internal import Synchronization
     /// What only the process knows that has it open.
     public struct Description: Sendable {
         public let uuid: UUID?
-        public let isEncrypted: Bool
         /// The keys; ``Coffer/DatabaseKey/isCurrent`` is said of the one that was given here.
         public let keys: [DatabaseKey]
-        public let documentCount: Int
-        public let lastSequence: Int
         public let oldGenerations: [OldGeneration]
     }
 
     public func describe() throws(CofferError) -> Description {
         let found = try client.ask(.describe, as: DatabaseDescription.self)
-        return Description(
-            uuid: found.uuid, isEncrypted: found.isEncrypted, keys: found.keys, documentCount: found.documentCount,
-            lastSequence: found.lastSequence, oldGenerations: found.oldGenerations)
+        return Description(uuid: found.uuid, keys: found.keys, oldGenerations: found.oldGenerations)
     }
 
-    /// Whether that key opens it, too.
-    public func isOpened(by key: SymmetricKey) throws(CofferError) -> Bool {
-        try client.ask(.tryKey, [key], as: Bool.self)
+    /// How many documents there are, and the last sequence.
+    public func counts() throws(CofferError) -> (documentCount: Int, lastSequence: Int) {
+        let counts = try client.ask(.count, as: DatabaseCounts.self)
+        return (counts.documentCount, counts.lastSequence)
     }
+
+    /// Whether it is encrypted.
+    public var isEncrypted: Bool { key != nil }
 
     // MARK: Keys
 
     public func addKey(_ key: SymmetricKey, label: String?) throws(CofferError) -> DatabaseKey {
-        try client.ask(.addKey(label: label), [key], as: DatabaseKey.self)
+        try client.ask(.addKey(label: label), [key], as: DatabaseKey.self, changes: true)
     }
 
     public func removeKey(_ id: DatabaseKey.ID) throws(CofferError) {
-        _ = try client.ask(.removeKey(id), as: Bool.self)
+        _ = try client.ask(.removeKey(id), as: Bool.self, changes: true)
     }
 
     /// - Parameter id: the key that goes; nil for the one that was given to ``find(named:in:encryptionKey:)``.
     public func replaceKey(
         _ id: DatabaseKey.ID?, with key: SymmetricKey, label: String?
     ) throws(CofferError) -> DatabaseKey {
-        try client.ask(.replaceKey(id, label: label), [key], as: DatabaseKey.self)
+        try client.ask(.replaceKey(id, label: label), [key], as: DatabaseKey.self, changes: true)
     }
 
     /// As if it had been opened with the key that was given to ``find(named:in:encryptionKey:)``: that one ends.
@@ -118,7 +120,7 @@ internal import Synchronization
     }
 
     public func setMaxRevTreeDepth(_ depth: Int) throws(CofferError) {
-        _ = try client.ask(.setMaximumDepth(depth), as: Bool.self)
+        _ = try client.ask(.setMaximumDepth(depth), as: Bool.self, changes: true)
     }
 
     /// - Throws: also `invalidArgument` (400) where the other process finds another folder at the path of the copy's.
@@ -139,7 +141,10 @@ internal import Synchronization
         public let id: String
         /// What `SavedRevision.json` of its current revision is.
         public let json: Data
-        public let attachments: [(name: String, digest: String, byteCount: Int)]
+        public let hasAttachments: Bool
+        /// Of its attachments, and of blobs in it, which have no names.
+        public let contents: [(name: String?, digest: String, byteCount: Int)]
+        /// Whether other revisions count, too.
         public let isInConflict: Bool
     }
 
@@ -149,8 +154,8 @@ internal import Synchronization
             let item = try DocumentItem(payload: payload)
             try body(
                 Document(
-                    id: item.header.id, json: item.json,
-                    attachments: item.header.attachments.map { ($0.name, $0.digest, $0.byteCount) },
+                    id: item.header.id, json: item.json, hasAttachments: item.header.hasAttachments,
+                    contents: item.header.contents.map { ($0.name, $0.digest, $0.byteCount) },
                     isInConflict: item.header.isInConflict))
         }
     }
@@ -176,8 +181,8 @@ internal import Synchronization
     private func contents() throws(CofferError) -> MaintenanceClient {
         try contentClient.withLock { (client) throws(CofferError) in
             if let client { return client }
-            guard let new = try MaintenanceClient.connected(named: place.name, in: place.folder, runtimeDirectory) else {
-                throw CofferError(.closed, of: "database \(place.name)", "the process that had it open has closed it")
+            guard let new = try MaintenanceClient.connected(to: target) else {
+                throw CofferError(.closed, of: target.subject, "the process that had it open has closed it")
             }
             try new.unlock(with: key)
             client = new

@@ -19,8 +19,9 @@ public final class MaintenanceListener: Sendable {
     /// Those that listen, by the directories of their managers: they last until they are stopped.
     private static let listeners = Lock<[FileIdentity: MaintenanceListener]>([:])
 
-    /// How many connections there may be at once. More are closed at once: only this user can make them.
-    private static let maximumConnectionCount = 16
+    /// How many connections there may be at once: a few for each of the most stores that a rotation works on at a time. More are
+    /// closed at once; only this user can make them.
+    static let maximumConnectionCount = 256
 
     private let manager: Manager
     private let place: FileIdentity
@@ -34,7 +35,11 @@ public final class MaintenanceListener: Sendable {
         for manager: Manager, _ place: FileIdentity, in directory: RuntimeDirectory
     ) throws(CofferError) -> MaintenanceListener {
         try listeners.withLock { (listeners) throws(CofferError) in
-            if let listener = listeners[place] { return listener }
+            if let listener = listeners[place] {
+                // The system may have cleared the directory up.
+                if listener.hasSocket { return listener }
+                listener.end()
+            }
             try directory.make()
             directory.removeDeadSockets(forStoresIn: place)
             let listener = try MaintenanceListener(manager, place, at: directory.newSocketPath(forStoresIn: place))
@@ -70,6 +75,12 @@ public final class MaintenanceListener: Sendable {
         Self.listeners.withLock { listeners in
             if listeners[place] === self { listeners[place] = nil }
         }
+        end()
+    }
+
+    private var hasSocket: Bool { unsafe access(path, F_OK) == 0 }
+
+    private func end() {
         let connections = state.withLock { state in
             guard !state.hasStopped else { return [FrameChannel]() }
             state.hasStopped = true
@@ -79,6 +90,7 @@ public final class MaintenanceListener: Sendable {
             return Array(state.connections.values)
         }
         for connection in connections { connection.socket.shutDown() }
+        socket.shutDown()
     }
 
     private func start() {

@@ -1,6 +1,7 @@
 internal import Coffer
 internal import CofferSealing
 internal import Foundation
+internal import Synchronization
 
 /// One connection to a process that wants something done, from the side of the process that has the store open. It has a
 /// thread of its own, which waits for frames.
@@ -10,12 +11,12 @@ final class MaintenanceSession {
     /// The keys that came since the last request.
     private var keys: [SymmetricKey] = []
     /// What is under way.
-    private var task: Task<Void, Never>?
+    private var running: (task: Task<Void, Never>, ended: DispatchSemaphore)?
 
-    /// Who may hand over more keys than a store has slots is no tool of ours.
+    /// Whoever hands over more keys than a store has slots is no tool of ours.
     private static let maximumKeyCount = 16
-    /// Seconds in which it has to be said which store is meant, and with which key.
-    private static let greetingTimeout = 30
+    /// The time in which it has to be said which store is meant, and with which key.
+    private static let greetingTime = Duration.seconds(30)
 
     init(_ manager: Manager, _ channel: FrameChannel) { (self.manager, self.channel) = (manager, channel) }
 
@@ -27,23 +28,22 @@ final class MaintenanceSession {
             // Whatever is wrong with a frame: nothing is known of those after it.
             try? channel.send(.failure, error)
         }
-        task?.cancel()
+        running?.task.cancel()
         wait()
         channel.socket.shutDown()
     }
 
     private func serve() throws(CofferError) {
-        channel.socket.setReadTimeout(seconds: Self.greetingTimeout)
-        guard let database = try greet() else { return try channel.send(.notHere) }
-        let work = try openWork(on: database)
-        channel.socket.setReadTimeout(seconds: nil)
+        let end = ContinuousClock.now + Self.greetingTime
+        guard let work = try greet(until: end) else { return try channel.send(.notHere) }
+        try channel.send(.result, true)
         while true {
             switch try channel.receiveRequest() {
             case .key(let key):
                 guard keys.count < Self.maximumKeyCount else { throw Self.isUnknown }
                 keys.append(key)
             case .frame(let frame) where frame.kind == .cancel:
-                task?.cancel()
+                running?.task.cancel()
             case .frame(let frame) where frame.kind == .request:
                 let request = try frame.decoded(as: MaintenanceRequest.self)
                 // The answer to the one before was sent, or this would not have come.
@@ -61,31 +61,26 @@ final class MaintenanceSession {
 
     // MARK: Beginning
 
-    /// The database that is meant, if it is open here.
-    private func greet() throws(CofferError) -> Database? {
-        guard case .frame(let frame) = try channel.receiveRequest(), frame.kind == .hello else { throw Self.isUnknown }
-        let hello = try frame.decoded(as: Hello.self)
-        guard hello.version == Hello.currentVersion else {
+    /// What is done to the database that is meant; nil where that isn't open here. A key that doesn't open it gets no second try
+    /// on this connection.
+    private func greet(until end: ContinuousClock.Instant) throws(CofferError) -> MaintenanceWork? {
+        func next() throws(CofferError) -> FrameChannel.Request {
+            try channel.receiveRequest { ContinuousClock.now < end }
+        }
+        guard case .frame(let frame) = try next(), frame.kind == .hello else { throw Self.isUnknown }
+        guard try frame.decoded(as: HelloVersion.self).version == Hello.currentVersion else {
             throw CofferError(.unsupportedFormat, of: Frame.subject, "the other process speaks another version")
         }
-        guard let database = try manager.databaseInUse(named: hello.name),
-            try FileIdentity(ofDirectoryAt: database.url.path(percentEncoded: false)) == hello.store
-        else { return nil }
-        try channel.send(.welcome)
-        return database
-    }
-
-    /// Sees that the key opens the database. One that doesn't gets no second try on this connection.
-    private func openWork(on database: Database) throws(CofferError) -> MaintenanceWork {
+        let hello = try frame.decoded(as: Hello.self)
+        guard let database = try MaintenanceWork.database(hello, manager) else { return nil }
+        try channel.send(.welcome, Welcome(isReadOnly: database.isReadOnly))
         let key: SymmetricKey?
-        switch try channel.receiveRequest() {
+        switch try next() {
         case .key(let given): key = given
         case .frame(let frame) where frame.kind == .noKey: key = nil
         case .frame: throw Self.isUnknown
         }
-        let work = try MaintenanceWork(on: database, openedBy: key)
-        try channel.send(.result, true)
-        return work
+        return try MaintenanceWork(on: database, hello, manager, openedBy: key)
     }
 
     // MARK: Working
@@ -93,35 +88,60 @@ final class MaintenanceSession {
     private func perform(_ request: MaintenanceRequest, _ work: MaintenanceWork) {
         let (keys, channel) = (keys, channel)
         self.keys = []
-        switch request {
-        case .listDocuments, .readContent:
-            // They wait for the other side to read: on this thread, which is nobody else's. Whoever wants no more closes.
-            Self.answer(channel) { () throws(CofferError) in try work.stream(request, to: channel) }
-        default:
-            task = Task.detached {
-                do {
-                    let result = try await work.result(of: request, keys) { channel.sendIfRoom(.progress, $0) }
-                    try channel.send(.result, result)
-                } catch {
-                    try? channel.send(.failure, error as? CofferError ?? CofferError(.ioFailed, cause: error))
-                }
-            }
+        do throws(CofferError) {
+            // On this thread, which is nobody else's: it may wait for a derivation, and for the other side to read.
+            let database = try work.database()
+            if try work.answer(request, keys, on: database, to: channel) { return }
+            start(request, keys, work, database)
+        } catch {
+            try? channel.send(.failure, error)
         }
     }
 
-    private static func answer(_ channel: FrameChannel, _ body: () throws(CofferError) -> Void) {
-        do throws(CofferError) { try body() } catch { try? channel.send(.failure, error) }
+    /// Begins long work, which a frame can cancel, and has its result sent by a thread that may wait for that.
+    private func start(
+        _ request: MaintenanceRequest, _ keys: [SymmetricKey], _ work: MaintenanceWork, _ database: Database
+    ) {
+        let channel = channel
+        let done = DispatchSemaphore(value: 0)
+        let outcome = Outcome()
+        let task = Task.detached {
+            do {
+                let result = try await work.result(of: request, keys, on: database) {
+                    channel.sendIfRoom(.progress, $0)
+                }
+                outcome.set(.success(result))
+            } catch {
+                outcome.set(.failure(error as? CofferError ?? CofferError(.ioFailed, cause: error)))
+            }
+            done.signal()
+        }
+        let ended = DispatchSemaphore(value: 0)
+        let thread = Thread {
+            done.wait()
+            switch outcome.get() {
+            case .success(let result): try? channel.send(.result, result)
+            case .failure(let error): try? channel.send(.failure, error)
+            case nil: break
+            }
+            ended.signal()
+        }
+        thread.name = "coffer.maintenance"
+        thread.start()
+        running = (task, ended)
+    }
+
+    /// What came of work, on its way from the task to the thread that says it.
+    private final class Outcome: Sendable {
+        private let value = Lock<Result<any Encodable & Sendable, CofferError>?>(nil)
+
+        func set(_ result: Result<any Encodable & Sendable, CofferError>) { value.withLock { $0 = result } }
+        func get() -> Result<any Encodable & Sendable, CofferError>? { value.withLock { $0 } }
     }
 
     /// Waits for the end of what is under way.
     private func wait() {
-        guard let task else { return }
-        let ended = DispatchSemaphore(value: 0)
-        Task.detached {
-            await task.value
-            ended.signal()
-        }
-        ended.wait()
-        self.task = nil
+        running?.ended.wait()
+        running = nil
     }
 }

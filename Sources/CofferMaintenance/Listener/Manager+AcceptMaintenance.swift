@@ -1,6 +1,6 @@
 public import Coffer
 public import CofferSealing
-internal import Foundation
+public import Foundation
 
 extension Manager {
     /// Lets the tool `coffer` work on the databases that this process has open in this manager's directory, and on those that it
@@ -20,15 +20,20 @@ extension Manager {
     /// working, and a database whose key was changed stays open. **This process must use the new key the next time.**
     /// When the tool ends before the work does, the work is cancelled.
     ///
-    /// Calling it again for the same directory does nothing. It lasts until ``MaintenanceListener/stop()``, or as long as the
+    /// An app goes on without it where it throws, as anybody may have taken the place in `/tmp`. Calling it again for the same
+    /// directory does nothing, unless the system has removed the socket. It lasts until ``MaintenanceListener/stop()``, or as long as the
     /// process does. The manager's directory is made if it isn't there.
     ///
+    /// - Parameter directory: another directory for sockets, such as a service's own: the tool finds it by `COFFER_RUNTIME_DIR`.
+    ///   Made if it isn't there, closed to everybody else. Default: nil, as said above.
     /// - Returns: what ends it. It needs not be kept.
     /// - Throws: `invalidArgument` (400) where the path of the directory for sockets is longer than an address can be;
     ///   `notOwner` (403) where that directory isn't this user's, or others may look into it; `ioFailed` (500).
     @discardableResult
-    public func acceptMaintenance() throws(CofferError) -> MaintenanceListener {
-        try acceptMaintenance(in: RuntimeDirectory())
+    public func acceptMaintenance(in directory: URL? = nil) throws(CofferError) -> MaintenanceListener {
+        try acceptMaintenance(
+            in: directory.map { RuntimeDirectory(path: $0.path(percentEncoded: false)) }
+                ?? RuntimeDirectory.candidates()[0])
     }
 
     func acceptMaintenance(in directory: RuntimeDirectory) throws(CofferError) -> MaintenanceListener {

@@ -20,7 +20,7 @@ struct Frame {
 
         // From who has the store open.
 
-        /// That the store is open here. It is followed by nothing until the key has come.
+        /// That the store is open here: a ``Welcome``. It is followed by nothing until the key has come.
         case welcome = 16
         /// That it is not.
         case notHere = 17
@@ -92,18 +92,25 @@ final class FrameChannel: Sendable {
             guard let key else { return try write(.noKey, Data()) }
             try unsafe key.withBytes { (bytes) throws(CofferError) in
                 try write(header(.key, bytes.count + 1) + [key.isPassword ? 1 : 0])
-                guard unsafe socket.write(bytes) else { throw Self.isLost }
+                try check(unsafe socket.write(bytes))
             }
         }
     }
 
     private func write(_ kind: Frame.Kind, _ payload: Data) throws(CofferError) {
         try write(header(kind, payload.count))
-        guard unsafe payload.withUnsafeBytes({ unsafe socket.write($0) }) else { throw Self.isLost }
+        try check(unsafe payload.withUnsafeBytes { unsafe socket.write($0) })
     }
 
     private func write(_ bytes: [UInt8]) throws(CofferError) {
-        guard unsafe bytes.withUnsafeBytes({ unsafe socket.write($0) }) else { throw Self.isLost }
+        try check(unsafe bytes.withUnsafeBytes { unsafe socket.write($0) })
+    }
+
+    private func check(_ isWritten: Bool) throws(CofferError) {
+        guard !isWritten else { return }
+        // A frame of which only a part was written can't be followed by another.
+        socket.shutDown()
+        throw Self.isLost
     }
 
     private func header(_ kind: Frame.Kind, _ byteCount: Int) -> [UInt8] {
@@ -122,29 +129,25 @@ final class FrameChannel: Sendable {
 
     /// The next frame but a key.
     ///
-    /// - Throws: `closed` (500) when the other side has gone; `ioFailed` (500) for what no frame can be.
-    func receive(maximumByteCount: Int) throws(CofferError) -> Frame {
-        let (kind, byteCount) = try receiveHeader(maximumByteCount)
+    /// - Parameter patience: whether to go on waiting.
+    /// - Throws: `closed` (500) when the other side has gone, or nobody waits any more; `ioFailed` (500) for what no frame can be.
+    func receive(maximumByteCount: Int, while patience: () -> Bool = { true }) throws(CofferError) -> Frame {
+        let (kind, byteCount) = try receiveHeader(maximumByteCount, patience)
         guard kind != .key else { throw Self.isUnknown }
-        var payload = Data(count: byteCount)
-        guard unsafe payload.withUnsafeMutableBytes({ unsafe socket.read(into: $0) }) else { throw Self.isLost }
-        return Frame(kind: kind, payload: payload)
+        return Frame(kind: kind, payload: try payload(byteCount, patience))
     }
 
     /// A frame, or a key, which goes right into memory of its own.
-    func receiveRequest() throws(CofferError) -> Request {
-        let (kind, byteCount) = try receiveHeader(Frame.maximumRequestByteCount)
-        guard kind == .key else {
-            var payload = Data(count: byteCount)
-            guard unsafe payload.withUnsafeMutableBytes({ unsafe socket.read(into: $0) }) else { throw Self.isLost }
-            return .frame(Frame(kind: kind, payload: payload))
-        }
+    func receiveRequest(while patience: () -> Bool = { true }) throws(CofferError) -> Request {
+        let (kind, byteCount) = try receiveHeader(Frame.maximumRequestByteCount, patience)
+        guard kind == .key else { return .frame(Frame(kind: kind, payload: try payload(byteCount, patience))) }
         guard byteCount > 0 else { throw Self.isUnknown }
-        var tag: [UInt8] = [0]
-        guard unsafe tag.withUnsafeMutableBytes({ unsafe socket.read(into: $0) }) else { throw Self.isLost }
+        let tag = try payload(1, patience)
         var secret = SecretBytes(byteCount: byteCount - 1)
-        guard unsafe secret.withMutableBytes({ unsafe socket.read(into: $0) }) else { throw Self.isLost }
-        return .key(try SymmetricKey(lent: secret, isPassword: tag[0] == 1))
+        guard unsafe secret.withMutableBytes({ unsafe socket.read(into: $0, while: patience) }) else {
+            throw Self.isLost
+        }
+        return .key(try SymmetricKey(lent: secret, isPassword: tag.first == 1))
     }
 
     enum Request {
@@ -152,12 +155,20 @@ final class FrameChannel: Sendable {
         case frame(Frame)
     }
 
-    private func receiveHeader(_ maximumByteCount: Int) throws(CofferError) -> (Frame.Kind, Int) {
-        var header = [UInt8](repeating: 0, count: 5)
-        guard unsafe header.withUnsafeMutableBytes({ unsafe socket.read(into: $0) }) else { throw Self.isLost }
+    private func receiveHeader(_ maximumByteCount: Int, _ patience: () -> Bool) throws(CofferError) -> (Frame.Kind, Int)
+    {
+        let header = [UInt8](try payload(5, patience))
         let byteCount = (0..<4).reduce(0) { $0 | Int(header[1 + $1]) << (8 * $1) }
         guard let kind = Frame.Kind(rawValue: header[0]), byteCount <= maximumByteCount else { throw Self.isUnknown }
         return (kind, byteCount)
+    }
+
+    private func payload(_ byteCount: Int, _ patience: () -> Bool) throws(CofferError) -> Data {
+        var payload = Data(count: byteCount)
+        guard unsafe payload.withUnsafeMutableBytes({ unsafe socket.read(into: $0, while: patience) }) else {
+            throw Self.isLost
+        }
+        return payload
     }
 
     private static var isLost: CofferError { CofferError(.closed, of: Frame.subject, "the other process has gone") }

@@ -13,12 +13,23 @@ struct Hello: Codable {
     let store: FileIdentity
 }
 
+/// What is told of a ``Hello`` before anything else is read of it.
+struct HelloVersion: Codable {
+    let version: Int
+}
+
+/// What is said of a store that is open.
+struct Welcome: Codable {
+    /// Whether the process has it open for reading only, and nothing can be changed through it.
+    let isReadOnly: Bool
+}
+
 /// What is asked of the process that has a store open. Keys go before it, each in a frame of its own.
 enum MaintenanceRequest: Codable {
     /// What only who has the store open knows of it: a ``DatabaseDescription``.
     case describe
-    /// Whether the key before it opens the store: a `Bool`.
-    case tryKey
+    /// How much is in it: a ``DatabaseCounts``. May take as long as counting does.
+    case count
     /// A `Verification`, after progress.
     case verify(VerificationLevel)
     /// A `BackupResult`, after progress. A key before it is the copy's, and without one the copy is not encrypted.
@@ -52,12 +63,15 @@ enum MaintenanceRequest: Codable {
 /// What ``MaintenanceRequest/describe`` says.
 struct DatabaseDescription: Codable {
     let uuid: UUID?
-    let isEncrypted: Bool
     /// ``DatabaseKey/isCurrent`` is said of the key that opened the connection.
     let keys: [DatabaseKey]
+    let oldGenerations: [OldGeneration]
+}
+
+/// What ``MaintenanceRequest/count`` says.
+struct DatabaseCounts: Codable {
     let documentCount: Int
     let lastSequence: Int
-    let oldGenerations: [OldGeneration]
 }
 
 /// One document of many: what an export makes of it.
@@ -68,13 +82,17 @@ struct DocumentItem {
 
     struct Header: Codable {
         let id: String
-        let attachments: [Content]
+        /// Whether there is an attachment.
+        let hasAttachments: Bool
+        /// Those of its attachments, and of the blobs in it.
+        let contents: [Content]
         /// Whether other revisions count, too.
         let isInConflict: Bool
     }
 
     struct Content: Codable {
-        let name: String
+        /// The attachment's name; nil for a blob.
+        let name: String?
         let digest: String
         let byteCount: Int
     }

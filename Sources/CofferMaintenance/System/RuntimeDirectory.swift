@@ -16,20 +16,17 @@ struct RuntimeDirectory {
 
     let path: String
 
-    /// The directory that the environment names; otherwise `coffer` in the user's run-time directory, or where the system made
-    /// none, `coffer-UID` among the temporary files.
-    init(environment: [String: String] = ProcessInfo.processInfo.environment) {
+    /// Where they may be: in the directory that the environment names, and in no other; without one in `coffer` in the user's
+    /// run-time directory, which is there while the user has a session, and in `coffer-UID` among the temporary files.
+    static func candidates(environment: [String: String] = ProcessInfo.processInfo.environment) -> [RuntimeDirectory] {
         let user = geteuid()
-        if let path = environment[Self.variable], path.hasPrefix("/") {
-            self.path = path
-        } else if Self.isDirectory("/run/user/\(user)", of: user) {
-            path = "/run/user/\(user)/coffer"
-        } else {
-            path = "/tmp/coffer-\(user)"
-        }
+        if let path = environment[variable], path.hasPrefix("/") { return [RuntimeDirectory(path: path)] }
+        let own = isDirectory("/run/user/\(user)", of: user) ? [RuntimeDirectory(path: "/run/user/\(user)/coffer")] : []
+        return own + [RuntimeDirectory(path: "/tmp/coffer-\(user)")]
     }
 
-    init(path: String) { self.path = path }
+    /// - Parameter path: without the slash that a folder's may end in.
+    init(path: String) { self.path = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path }
 
     /// Makes it, if it isn't there.
     ///
@@ -67,12 +64,20 @@ struct RuntimeDirectory {
             .map { "\(path)/\($0)" }
     }
 
-    /// Removes the sockets at which nobody listens any more.
+    /// Removes the sockets of processes that have ended.
     func removeDeadSockets(forStoresIn directory: FileIdentity) {
         for path in socketPaths(forStoresIn: directory) {
+            // A process of that number is just about to listen there, or is another's by now.
+            guard let process = Self.process(ofSocketAt: path), kill(process, 0) != 0, errno == ESRCH else { continue }
             do throws(CofferError) {
+                // In another container there may be one with that number.
                 if try UnixSocket.connected(to: path) == nil { unsafe unlink(path) }
             } catch {}  // Somebody may be there all the same.
         }
+    }
+
+    private static func process(ofSocketAt path: String) -> pid_t? {
+        let parts = path.split(separator: "-")
+        return parts.count > 1 ? parts[parts.count - 2].split(separator: "/").last.flatMap { pid_t($0) } : nil
     }
 }

@@ -20,30 +20,26 @@ final class UnixSocket: Sendable {
 
     /// A socket that listens at `path`, where nothing may be.
     ///
-    /// Only for this user: its directory is, and so is the socket. It has its name when it listens: whoever finds one at which
-    /// nobody listens may take it for dead, and remove it.
+    /// Only for this user: its directory is, and so is the socket.
     static func listening(at path: String) throws(CofferError) -> UnixSocket {
         let socket = try UnixSocket.make()
-        let newPath = path + newEnding
-        let result = try unsafe withAddress(newPath) { unsafe bind(socket.descriptor, $0, $1) }
+        let result = try unsafe withAddress(path) { unsafe bind(socket.descriptor, $0, $1) }
         guard result == 0 else { throw SystemError.failure(errno, "the socket for maintenance") }
-        let isReady =
-            unsafe chmod(newPath, 0o600) == 0 && listen(socket.descriptor, 16) == 0 && rename(newPath, path) == 0
-        guard isReady else {
+        guard unsafe chmod(path, 0o600) == 0, listen(socket.descriptor, 64) == 0 else {
             let number = errno
-            unsafe unlink(newPath)
+            unsafe unlink(path)
             throw SystemError.failure(number, "the socket for maintenance")
         }
         return socket
     }
-
-    private static let newEnding = ".new"
 
     /// A connection to whoever listens at `path`.
     ///
     /// - Returns: nil where nobody does any more.
     static func connected(to path: String) throws(CofferError) -> UnixSocket? {
         let socket = try UnixSocket.make()
+        // One that has no room for another connection is stopped, or hangs.
+        socket.setWriteTimeout(seconds: 5)
         while try unsafe withAddress(path, { unsafe connect(socket.descriptor, $0, $1) }) != 0 {
             switch errno {
             case EINTR: continue
@@ -56,7 +52,7 @@ final class UnixSocket: Sendable {
 
     private static func make() throws(CofferError) -> UnixSocket {
         #if canImport(Glibc)
-        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         #else
         let descriptor = socket(AF_UNIX, SOCK_STREAM, 0)
         #endif
@@ -137,15 +133,9 @@ final class UnixSocket: Sendable {
         #endif
     }
 
-    /// How long a read may wait; nil for as long as it takes.
-    func setReadTimeout(seconds: Int?) {
+    /// How long a write may wait for the other side to read; nil for as long as it takes.
+    func setWriteTimeout(seconds: Int?) {
         var time = timeval(tv_sec: seconds ?? 0, tv_usec: 0)
-        unsafe setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &time, socklen_t(MemoryLayout<timeval>.size))
-    }
-
-    /// How long a write may wait for the other side to read.
-    func setWriteTimeout(seconds: Int) {
-        var time = timeval(tv_sec: seconds, tv_usec: 0)
         unsafe setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &time, socklen_t(MemoryLayout<timeval>.size))
     }
 
@@ -176,10 +166,16 @@ final class UnixSocket: Sendable {
 
     /// Fills all of `bytes`.
     ///
-    /// - Returns: false when the other side has gone before, or the time for reading is over.
-    func read(into bytes: UnsafeMutableRawBufferPointer) -> Bool {
+    /// - Parameter patience: asked ten times a second whether to go on waiting.
+    /// - Returns: false when the other side has gone before, or nobody waits any more.
+    func read(into bytes: UnsafeMutableRawBufferPointer, while patience: () -> Bool) -> Bool {
         var position = 0
         while position < bytes.count {
+            var waiting = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+            guard unsafe poll(&waiting, 1, 100) > 0 else {
+                if patience() { continue }
+                return false
+            }
             let rest = unsafe UnsafeMutableRawBufferPointer(rebasing: bytes[position...])
             let count = unsafe recv(descriptor, rest.baseAddress, rest.count, 0)
             if count < 0, errno == EINTR { continue }

@@ -102,6 +102,11 @@ private struct StoreDescription {
         let lastSequence: Int
         let keys: [DatabaseKey]
         let sizes: StoreSizes
+
+        init(_ keys: [DatabaseKey], _ counts: (documentCount: Int, lastSequence: Int), _ sizes: StoreSizes) {
+            (documentCount, lastSequence) = counts
+            (self.keys, self.sizes) = (keys, sizes)
+        }
     }
 
     init(_ argument: String, key: SymmetricKey?, isOpened: Bool) throws {
@@ -110,15 +115,11 @@ private struct StoreDescription {
         let manager = try Manager(directory: store.folder)
         info = try manager.storeInfo(named: store.databaseName)
         if isOpened {
-            var options = DatabaseOptions()
-            options.readOnly = true
-            options.encryptionKey = key
-            let database = try manager.openDatabase(named: store.databaseName, options: options)
+            let open = try StoreOpening(manager: manager, store: store, key: key, readOnly: true).open()
             // What went wrong first is what counts.
-            defer { try? database.close() }
+            defer { try? open.end() }
             inside = Inside(
-                documentCount: try database.documentCount, lastSequence: try database.lastSequenceNumber,
-                keys: try database.keys, sizes: try StoreSizes(of: store, generation: info.generation))
+                try open.description().keys, try open.counts(), try StoreSizes(of: store, generation: info.generation))
         }
         // A process that has the store open for writing has removed it, or is changing the key now.
         left = (try? manager.oldGenerations(ofDatabaseNamed: store.databaseName)) ?? []

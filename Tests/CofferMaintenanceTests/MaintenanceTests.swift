@@ -1,3 +1,0 @@
-import Coffer
-@_spi(Tool) @testable import CofferMaintenance
-import Testing
