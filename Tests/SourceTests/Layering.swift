@@ -68,8 +68,7 @@ extension Layering {
             "CofferSync": system.union(["Coffer", "CofferModel", "CofferSealing", "Foundation"]),
             "CofferLogging": ["Coffer", "Logging"],
             "CofferTool": system.union([
-                "Coffer", "CofferKeys", "CofferSync", "CofferTesting", "ArgumentParser", "Crypto", "Foundation",
-                "Dispatch",
+                "Coffer", "CofferKeys", "CofferSync", "CofferTesting", "ArgumentParser", "Foundation", "Dispatch",
             ]),
         ],
         fences: [

@@ -1,3 +1,4 @@
+#if Sync
 internal import ArgumentParser
 internal import Coffer
 internal import CofferSync
@@ -246,3 +247,4 @@ struct ServeCommand: ParsableCommand {
         try Interruption.check()
     }
 }
+#endif
