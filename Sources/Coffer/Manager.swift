@@ -257,7 +257,7 @@ public final class Manager: Sendable {
         }
     }
 
-    func makeDirectory() throws(CofferError) {
+    package func makeDirectory() throws(CofferError) {
         do {
             // The names of databases are for their owner's eyes only, too.
             try FileManager.default.createDirectory(

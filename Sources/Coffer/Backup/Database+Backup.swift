@@ -3,7 +3,7 @@ internal import CofferVault
 public import Foundation
 
 /// What a backup holds.
-public struct BackupResult: Sendable, Equatable {
+public struct BackupResult: Sendable, Equatable, Codable {
     /// How many documents there are, not counting deleted ones.
     public let documentCount: Int
     /// How many contents of attachments and blobs; each counts once, however many revisions use it.

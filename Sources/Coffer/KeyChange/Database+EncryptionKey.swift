@@ -72,7 +72,7 @@ extension Storage {
         try maintain { () throws(CofferError) in try run(request, monitor) }
     }
 
-    fileprivate func run(_ request: KeyChangeRequest, _ monitor: CopyMonitor) throws(CofferError) -> KeyChangeResult {
+    func run(_ request: KeyChangeRequest, _ monitor: CopyMonitor) throws(CofferError) -> KeyChangeResult {
         try healingIndexes { () throws(CofferError) in try KeyChange(self, request, monitor).run() }
     }
 }

@@ -95,6 +95,17 @@ public final class SymmetricKey: Sendable, Equatable, CustomStringConvertible, C
         }
     }
 
+    /// A key that ``withBytes(_:)`` lent to somebody else: 32 bytes, or the normalized UTF-8 of a password.
+    ///
+    /// - Throws: `invalidKey` (400) for bytes of another length.
+    package init(lent secret: consuming SecretBytes, isPassword: Bool) throws(CofferError) {
+        guard isPassword || secret.byteCount == Self.byteCount else {
+            throw CofferError(.invalidKey, "a key has \(Self.byteCount) bytes, not \(secret.byteCount)")
+        }
+        kind = isPassword ? .password : .bytes
+        self.secret = secret
+    }
+
     /// A derived or unwrapped key.
     init(bytes: consuming SecretBytes) {
         precondition(bytes.byteCount == Self.byteCount, "a key has \(Self.byteCount) bytes")

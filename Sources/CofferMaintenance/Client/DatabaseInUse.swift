@@ -1,0 +1,187 @@
+@_spi(Tool) public import Coffer
+@_spi(Tool) public import CofferSealing
+@_spi(Tool) public import Foundation
+internal import Synchronization
+
+/// A database that another process of this user has open, and that it does work on: see
+/// ``Coffer/Manager/acceptMaintenance()``. Safe from any thread; one call waits for the other.
+///
+/// Errors are those of the same calls of `Database`, and `closed` (500) where the other process ended, or closed the database,
+/// before it answered: what it was about is done or not then, as after a kill of one process. Whoever opens the store next
+/// finds out.
+@_spi(Tool) public final class DatabaseInUse: Sendable {
+    private let client: MaintenanceClient
+    private let place: (folder: URL, name: String)
+    private let key: SymmetricKey?
+
+    /// Asks the processes that accept maintenance in a directory whether one of them has a database open, and opens it there.
+    ///
+    /// - Parameters:
+    ///   - name: the database's name in its directory.
+    ///   - directory: that directory.
+    ///   - key: the key that must open the database; nil where it is not encrypted.
+    /// - Returns: nil when none of them has.
+    /// - Throws: `wrongKey`, `keyRequired` and `notEncrypted` (401); `databaseNotFound` (404); `ioFailed` (500).
+    public static func find(
+        named name: String, in directory: URL, encryptionKey key: SymmetricKey?
+    ) throws(CofferError) -> DatabaseInUse? {
+        try find(named: name, in: directory, encryptionKey: key, RuntimeDirectory())
+    }
+
+    /// Whether some process accepts maintenance of a database that it has open. Needs no key.
+    public static func isAccepted(named name: String, in directory: URL) -> Bool {
+        (try? MaintenanceClient.connected(named: name, in: directory, RuntimeDirectory())) != nil
+    }
+
+    static func find(
+        named name: String, in directory: URL, encryptionKey key: SymmetricKey?, _ runtimeDirectory: RuntimeDirectory
+    ) throws(CofferError) -> DatabaseInUse? {
+        guard let client = try MaintenanceClient.connected(named: name, in: directory, runtimeDirectory) else {
+            return nil
+        }
+        try client.unlock(with: key)
+        return DatabaseInUse(client, (directory, name), key, runtimeDirectory)
+    }
+
+    private let runtimeDirectory: RuntimeDirectory
+
+    private init(
+        _ client: MaintenanceClient, _ place: (folder: URL, name: String), _ key: SymmetricKey?,
+        _ runtimeDirectory: RuntimeDirectory
+    ) {
+        (self.client, self.place, self.key, self.runtimeDirectory) = (client, place, key, runtimeDirectory)
+    }
+
+    // MARK: What it is
+
+    /// What only the process knows that has it open.
+    public struct Description: Sendable {
+        public let uuid: UUID?
+        public let isEncrypted: Bool
+        /// The keys; ``Coffer/DatabaseKey/isCurrent`` is said of the one that was given here.
+        public let keys: [DatabaseKey]
+        public let documentCount: Int
+        public let lastSequence: Int
+        public let oldGenerations: [OldGeneration]
+    }
+
+    public func describe() throws(CofferError) -> Description {
+        let found = try client.ask(.describe, as: DatabaseDescription.self)
+        return Description(
+            uuid: found.uuid, isEncrypted: found.isEncrypted, keys: found.keys, documentCount: found.documentCount,
+            lastSequence: found.lastSequence, oldGenerations: found.oldGenerations)
+    }
+
+    /// Whether that key opens it, too.
+    public func isOpened(by key: SymmetricKey) throws(CofferError) -> Bool {
+        try client.ask(.tryKey, [key], as: Bool.self)
+    }
+
+    // MARK: Keys
+
+    public func addKey(_ key: SymmetricKey, label: String?) throws(CofferError) -> DatabaseKey {
+        try client.ask(.addKey(label: label), [key], as: DatabaseKey.self)
+    }
+
+    public func removeKey(_ id: DatabaseKey.ID) throws(CofferError) {
+        _ = try client.ask(.removeKey(id), as: Bool.self)
+    }
+
+    /// - Parameter id: the key that goes; nil for the one that was given to ``find(named:in:encryptionKey:)``.
+    public func replaceKey(
+        _ id: DatabaseKey.ID?, with key: SymmetricKey, label: String?
+    ) throws(CofferError) -> DatabaseKey {
+        try client.ask(.replaceKey(id, label: label), [key], as: DatabaseKey.self)
+    }
+
+    /// As if it had been opened with the key that was given to ``find(named:in:encryptionKey:)``: that one ends.
+    public func changeEncryptionKey(
+        to newKey: SymmetricKey, keeping keptKeys: [SymmetricKey], droppingOtherKeys: Bool, keyedNames: Bool?,
+        progress: (@Sendable (CopyProgress) -> Void)?
+    ) async throws -> KeyChangeResult {
+        try await client.perform(
+            .changeKey(dropsOtherKeys: droppingOtherKeys, keyedNames: keyedNames), [newKey] + keptKeys,
+            as: KeyChangeResult.self, progress: progress)
+    }
+
+    // MARK: Housekeeping
+
+    public func verify(
+        _ level: VerificationLevel, progress: (@Sendable (VerificationProgress) -> Void)?
+    ) async throws -> Verification {
+        try await client.perform(.verify(level), as: Verification.self, progress: progress)
+    }
+
+    public func compact() async throws -> CompactionResult {
+        try await client.perform(
+            .compact, as: CompactionResult.self, progress: Optional<@Sendable (CopyProgress) -> Void>.none)
+    }
+
+    public func setMaxRevTreeDepth(_ depth: Int) throws(CofferError) {
+        _ = try client.ask(.setMaximumDepth(depth), as: Bool.self)
+    }
+
+    /// - Throws: also `invalidArgument` (400) where the other process finds another folder at the path of the copy's.
+    public func backup(
+        to url: URL, encryptionKey: SymmetricKey?, progress: (@Sendable (CopyProgress) -> Void)?
+    ) async throws -> BackupResult {
+        let folder = url.deletingLastPathComponent().path(percentEncoded: false)
+        let request = MaintenanceRequest.Backup(
+            folder: folder, folderIdentity: try FileIdentity(ofDirectoryAt: folder), fileName: url.lastPathComponent)
+        return try await client.perform(
+            .backUp(request), [encryptionKey].compactMap(\.self), as: BackupResult.self, progress: progress)
+    }
+
+    // MARK: Documents
+
+    /// A document as it was when its turn came.
+    public struct Document: Sendable {
+        public let id: String
+        /// What `SavedRevision.json` of its current revision is.
+        public let json: Data
+        public let attachments: [(name: String, digest: String, byteCount: Int)]
+        public let isInConflict: Bool
+    }
+
+    /// Hands out all documents in the order of their ids. Where `body` throws, this connection is at its end.
+    public func forEachDocument(_ body: (Document) throws -> Void) throws {
+        _ = try client.stream(.listDocuments, as: Int.self) { payload in
+            let item = try DocumentItem(payload: payload)
+            try body(
+                Document(
+                    id: item.header.id, json: item.json,
+                    attachments: item.header.attachments.map { ($0.name, $0.digest, $0.byteCount) },
+                    isInConflict: item.header.isInConflict))
+        }
+    }
+
+    /// Hands out a content in pieces, through a connection of its own, so that it can be called for each document.
+    ///
+    /// - Returns: false where the content was never downloaded.
+    public func forEachChunk(
+        ofContent digest: String, byteCount: Int, _ body: (Data) throws -> Void
+    ) throws -> Bool {
+        let other = try contents()
+        do {
+            return try other.stream(.readContent(digest: digest, byteCount: byteCount), as: Bool.self, body)
+        } catch {
+            // After an error of `body` there may be more of it to come.
+            contentClient.withLock { $0 = nil }
+            throw error
+        }
+    }
+
+    private let contentClient = Lock<MaintenanceClient?>(nil)
+
+    private func contents() throws(CofferError) -> MaintenanceClient {
+        try contentClient.withLock { (client) throws(CofferError) in
+            if let client { return client }
+            guard let new = try MaintenanceClient.connected(named: place.name, in: place.folder, runtimeDirectory) else {
+                throw CofferError(.closed, of: "database \(place.name)", "the process that had it open has closed it")
+            }
+            try new.unlock(with: key)
+            client = new
+            return new
+        }
+    }
+}

@@ -1,0 +1,3 @@
+import Coffer
+@_spi(Tool) @testable import CofferMaintenance
+import Testing
