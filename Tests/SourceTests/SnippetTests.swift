@@ -4,7 +4,11 @@ import Testing
 struct SnippetTests {
     @Test(
         "every sample of Swift is a part of a program that is compiled and run",
-        arguments: [("README.md", 4), ("docs/GUIDE.md", 20), ("docs/SYNC.md", 5)])
+        arguments: [
+            ("README.md", 4), ("docs/GUIDE.md", 20), ("docs/SYNC.md", 5), ("Sources/Coffer/Coffer.docc/Coffer.md", 1),
+            ("Sources/CofferTesting/CofferTesting.docc/CofferTesting.md", 1),
+            ("Sources/CofferSync/CofferSync.docc/CofferSync.md", 1),
+        ])
     func samples(path: String, leastCount: Int) throws {
         let page = try #require(Repository.files(withExtensions: ["md"]).first { $0.path == path })
         #expect(Snippets.samples(in: page).count >= leastCount)
