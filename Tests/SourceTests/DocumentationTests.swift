@@ -38,6 +38,18 @@ struct DocumentationTests {
         #expect(try page("README.md").numberedLines.count <= 201)
     }
 
+    @Test("the version that the tool says it has is the one that CHANGELOG begins with")
+    func version() throws {
+        let command = try #require(
+            Repository.files(in: "CofferTool/Sources", withExtensions: ["swift"]).first {
+                $0.path.hasSuffix("/CofferCommand.swift")
+            })
+        let said = try #require(command.text.firstMatch(of: /version: "(\d+\.\d+\.\d+)(-dev)?"/))
+        let latest = try #require(page("CHANGELOG.md").text.firstMatch(of: /\n## (\d+\.\d+\.\d+)(, unreleased)?\n/))
+        #expect(said.1 == latest.1)
+        #expect((said.2 == nil) == (latest.2 == nil))
+    }
+
     private func page(_ path: String) throws -> SourceFile {
         try #require(Repository.files(withExtensions: ["md"]).first { $0.path == path })
     }

@@ -69,7 +69,7 @@ extension Layering {
             "CofferSync": system.union(["Coffer", "CofferModel", "CofferSealing", "Foundation"]),
             "CofferLogging": ["Coffer", "Logging"],
             "CofferTool": system.union([
-                "Coffer", "CofferKeys", "CofferMaintenance", "CofferSync", "CofferTesting", "ArgumentParser", "Crypto",
+                "Coffer", "CofferKeys", "CofferMaintenance", "CofferSync", "CofferTesting", "ArgumentParser",
                 "Foundation", "Dispatch",
             ]),
         ],

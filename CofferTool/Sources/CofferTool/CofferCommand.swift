@@ -1,6 +1,9 @@
 internal import ArgumentParser
 internal import Coffer
+
+#if Sync
 internal import CofferSync
+#endif
 
 #if canImport(Glibc)
 internal import Glibc
@@ -26,7 +29,7 @@ struct CofferCommand: ParsableCommand {
             As root, everything is done to another user's store as that user. Keys are read before; other files that only \
             root can read are given as standard input.
             """,
-        version: "1.0.0-dev",
+        version: "0.1.0-dev",
         subcommands: [
             CreateCommand.self, PutCommand.self, GetCommand.self, ListCommand.self, RemoveCommand.self,
             AttachCommand.self, CatCommand.self, ImportCommand.self, ExportCommand.self, InfoCommand.self,
@@ -34,10 +37,16 @@ struct CofferCommand: ParsableCommand {
             RekeyCommand.self, RotateCommand.self, RotatePartCommand.self, ReceiptsCommand.self,
             EncryptCommand.self, DecryptCommand.self, CompactCommand.self, BackupCommand.self, RestoreCommand.self,
             CheckCommand.self, SalvageCommand.self, LeakCheckCommand.self, AuditCommand.self, DoctorCommand.self,
-            PullCommand.self, PushCommand.self,
-            ServeCommand.self,
-        ]
+        ] + syncCommands
     )
+
+    #if Sync
+    private static let syncCommands: [any ParsableCommand.Type] = [
+        PullCommand.self, PushCommand.self, ServeCommand.self,
+    ]
+    #else
+    private static let syncCommands: [any ParsableCommand.Type] = []
+    #endif
 
     func run() throws {
         throw Failure.usage("there is no command", hint: "coffer --help lists them")
@@ -115,7 +124,9 @@ struct CofferCommand: ParsableCommand {
         switch error {
         case let failure as Failure: failure
         case let error as CofferError: Failure(error)
+        #if Sync
         case let error as SyncError: Failure(error)
+        #endif
         case _ where exitCode(for: error).isSuccess: exit(withError: error)  // coffer help
         default: Failure(describing: error, subject: "coffer")
         }

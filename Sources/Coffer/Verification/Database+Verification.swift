@@ -33,7 +33,8 @@ extension Database {
 
     /// Looks at the whole database: see the form without `async`.
     ///
-    /// - Parameter progress: told how far it is, at most ten times a second, where it is isolated.
+    /// It calls `progress` at most ten times a second, on the actor that `progress` is isolated to.
+    ///
     /// - Throws: also `cancelled` (499) when the task is cancelled.
     public func verify(
         _ level: VerificationLevel = .everything,

@@ -1,3 +1,4 @@
+#if Sync
 extension KeySource {
     /// Where the password of a `--user` comes from: what `--password` says, or the terminal.
     static func ofPassword(_ text: String?) throws(Failure) -> KeySource {
@@ -8,3 +9,4 @@ extension KeySource {
         return KeySource(origin: .prompt)
     }
 }
+#endif

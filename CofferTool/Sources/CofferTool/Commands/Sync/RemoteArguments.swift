@@ -1,3 +1,4 @@
+#if Sync
 internal import ArgumentParser
 internal import Coffer
 internal import CofferSync
@@ -166,3 +167,4 @@ struct RemoteArguments: ParsableArguments {
         return text
     }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Sync
 internal import Coffer
 internal import CofferSync
 
@@ -129,3 +130,4 @@ struct ReplicationRun {
         return line.finished
     }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Sync
 internal import ArgumentParser
 internal import Coffer
 internal import CofferMaintenance
@@ -259,3 +260,4 @@ struct ServeCommand: ParsableCommand {
         try Interruption.check()
     }
 }
+#endif
