@@ -20,8 +20,8 @@ struct StoreRotation {
             // For writing: a run that was killed may have left it to be finished, and all that is under the old key.
             guard let rotated = try await opened(by: keys.new, readOnly: manner.isRehearsal) else {
                 throw Failure(
-                    message: "neither the old key nor the new one opens it (401)", code: "wrongKey", status: 401,
-                    exit: .wrongKey)
+                    message: "neither the old key nor the new one opens it (401)", hint: Failure.hint(for: .wrongKey),
+                    code: "wrongKey", status: 401, exit: .wrongKey)
             }
             return try await closing(rotated) {
                 .wasRotated(try await differences(of: rotated), left: try rotated.oldGenerations)
@@ -56,7 +56,8 @@ struct StoreRotation {
         let slots = try database.keys
         if slots.contains(where: { $0.isCurrent && !$0.isOriginal }) { differences.append(.notEncryptedAnew) }
         var keptCount = 0
-        for key in keys.kept where key != keys.new {
+        let new = try keys.new
+        for key in keys.kept where key != new {
             if try await opened(by: key) != nil {
                 keptCount += 1
             } else if !manner.keepsKeysWhereTheyOpen {
@@ -74,7 +75,7 @@ struct StoreRotation {
             kept.append(key)
         }
         // A new key that opens the store already, beside the old one, is none of those that would be dropped.
-        if try database.keys.count > 1 + kept.count, try await opened(by: keys.new) != nil { kept.append(keys.new) }
+        if try database.keys.count > 1 + kept.count, try await opened(by: keys.new) != nil { kept.append(try keys.new) }
         guard manner.isRehearsal else {
             let info = try manager.storeInfo(named: store.databaseName)
             try willChange(
@@ -109,7 +110,7 @@ struct StoreRotation {
     private func verify(_ database: Database) async throws {
         let findings = try await database.verify().findings
         guard let first = findings.first else { return }
-        let rest = findings.count > 1 ? ", and \(findings.count - 1) more findings" : ""
+        let rest = findings.count > 1 ? ", and \((findings.count - 1).counted("more finding"))" : ""
         throw Failure(
             message: "it is damaged: \(first)\(rest)", hint: "coffer check lists what is damaged", code: "damaged",
             status: 500, exit: .damaged)
