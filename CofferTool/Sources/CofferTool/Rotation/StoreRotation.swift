@@ -51,8 +51,8 @@ struct StoreRotation {
             // For writing: a run that was killed may have left it to be finished, and all that is under the old key.
             guard let rotated = try await opened(by: keys.new, readOnly: manner.isRehearsal) else {
                 throw Failure(
-                    message: "neither the old key nor the new one opens it (401)", code: "wrongKey", status: 401,
-                    exit: .wrongKey)
+                    message: "neither the old key nor the new one opens it (401)", hint: Failure.hint(for: .wrongKey),
+                    code: "wrongKey", status: 401, exit: .wrongKey)
             }
             return try await closing(rotated) {
                 .wasRotated(try await differences(of: rotated), left: try rotated.description().oldGenerations)
@@ -92,7 +92,8 @@ struct StoreRotation {
         let slots = try database.description().keys
         if slots.contains(where: { $0.isCurrent && !$0.isOriginal }) { differences.append(.notEncryptedAnew) }
         var keptCount = 0
-        for key in keys.kept where key != keys.new {
+        let new = try keys.new
+        for key in keys.kept where key != new {
             if try await opened(by: key) != nil {
                 keptCount += 1
             } else if !manner.keepsKeysWhereTheyOpen {
@@ -111,7 +112,7 @@ struct StoreRotation {
         }
         // A new key that opens the store already, beside the old one, is none of those that would be dropped.
         let details = try database.description()
-        if details.keys.count > 1 + kept.count, try await opened(by: keys.new) != nil { kept.append(keys.new) }
+        if details.keys.count > 1 + kept.count, try await opened(by: keys.new) != nil { kept.append(try keys.new) }
         guard manner.isRehearsal else {
             let info = try manager.storeInfo(named: store.databaseName)
             try willChange(
@@ -147,7 +148,7 @@ struct StoreRotation {
     private func verify(_ database: any MaintainedStore) async throws {
         let findings = try await database.verified(.everything, nil).findings
         guard let first = findings.first else { return }
-        let rest = findings.count > 1 ? ", and \(findings.count - 1) more findings" : ""
+        let rest = findings.count > 1 ? ", and \((findings.count - 1).counted("more finding"))" : ""
         throw Failure(
             message: "it is damaged: \(first)\(rest)", hint: "coffer check lists what is damaged", code: "damaged",
             status: 500, exit: .damaged)

@@ -44,7 +44,9 @@ struct RekeyCommand: StoreCommand {
     }
 
     private func keptSources() throws(Failure) -> [KeySource] {
-        try keepKey.map { (text) throws(Failure) in try KeySource(text).asked(for: .kept, of: try? arguments.path()) }
+        try keepKey.map { (text) throws(Failure) in
+            try KeySource(text, of: "--keep-key").asked(for: .kept, of: try? arguments.path())
+        }
     }
 
     func run(_ console: Console) throws {
