@@ -34,7 +34,7 @@ struct CofferCommand: ParsableCommand {
             RekeyCommand.self, RotateCommand.self, RotatePartCommand.self, ReceiptsCommand.self,
             EncryptCommand.self, DecryptCommand.self, CompactCommand.self, BackupCommand.self, RestoreCommand.self,
             CheckCommand.self, SalvageCommand.self, LeakCheckCommand.self, AuditCommand.self, DoctorCommand.self,
-            PullCommand.self, PushCommand.self,
+            PullCommand.self, PushCommand.self, DownloadCommand.self,
             ServeCommand.self,
         ]
     )

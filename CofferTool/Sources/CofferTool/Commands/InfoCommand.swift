@@ -102,6 +102,7 @@ private struct StoreDescription {
         let lastSequence: Int
         let keys: [DatabaseKey]
         let sizes: StoreSizes
+        let missingContentCount: Int
     }
 
     init(_ argument: String, key: SymmetricKey?, isOpened: Bool) throws {
@@ -118,7 +119,8 @@ private struct StoreDescription {
             defer { try? database.close() }
             inside = Inside(
                 documentCount: try database.documentCount, lastSequence: try database.lastSequenceNumber,
-                keys: try database.keys, sizes: try StoreSizes(of: store, generation: info.generation))
+                keys: try database.keys, sizes: try StoreSizes(of: store, generation: info.generation),
+                missingContentCount: try database.missingContentCount)
         }
         // A process that has the store open for writing has removed it, or is changing the key now.
         left = (try? manager.oldGenerations(ofDatabaseNamed: store.databaseName)) ?? []
@@ -152,6 +154,9 @@ private struct StoreDescription {
             lines.append("documents   \(inside.documentCount), last sequence \(inside.lastSequence)")
             lines.append("database    \(sizes.databaseByteCount) bytes")
             lines.append("contents    \(sizes.contentCount), in \(sizes.contentByteCount) bytes")
+            if inside.missingContentCount > 0 {
+                lines.append("not here    \(inside.missingContentCount) contents, left out by a pull")
+            }
         }
         for generation in left {
             let access = generation.mayBeReadable ? "may be readable without a key" : "encrypted"
@@ -175,6 +180,7 @@ private struct StoreDescription {
             line.add("databaseBytes", inside.sizes.databaseByteCount)
             line.add("contents", inside.sizes.contentCount)
             line.add("contentBytes", inside.sizes.contentByteCount)
+            line.add("missingContents", inside.missingContentCount)
         }
         line.add("oldGenerations", json: left.json)
         return line.finished
