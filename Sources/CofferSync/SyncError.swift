@@ -1,3 +1,5 @@
+internal import Foundation
+
 /// What went wrong between a database and another one over HTTP.
 ///
 /// What goes wrong in a database itself is a `CofferError`. Descriptions hold URLs' paths, ids and numbers, never content,
@@ -16,9 +18,13 @@ public struct SyncError: Error, Sendable, Equatable {
 
     package init(_ status: Int, of subject: String? = nil, _ detail: String) {
         self.status = status
-        self.subject = subject
-        self.detail = detail
+        // Another database's ids may have any length.
+        self.subject = subject?.shortened(to: Self.textByteCount)
+        self.detail = detail.shortened(to: Self.textByteCount)
     }
+
+    /// What a message says of a thing, and what happened to it, is cut to about that many bytes.
+    private static let textByteCount = 400
 
     /// An answer that is none of the protocol's.
     package static func garbage(_ detail: String, of subject: String? = nil) -> SyncError {
@@ -30,8 +36,26 @@ public struct SyncError: Error, Sendable, Equatable {
         SyncError(403, of: subject, "a revision id that none can have here")
     }
 
+    /// A proxy that wants to know who one is, or doesn't believe it.
+    static let proxyRefusal = SyncError(
+        407, "the proxy asks for a name and a password, or refuses those that it was given")
+
+    /// A server that sends one elsewhere. What is asked goes nowhere else: credentials are for the server that was named.
+    ///
+    /// - Parameter location: where to, as the server says it. Neither a user nor a query of it is repeated.
+    static func redirection(_ status: Int, to location: String?) -> SyncError {
+        var place = "elsewhere"
+        if let location, let parts = URLComponents(string: location) {
+            var shown = URLComponents()
+            (shown.scheme, shown.host, shown.port) = (parts.scheme, parts.host, parts.port)
+            shown.percentEncodedPath = parts.percentEncodedPath
+            if let text = shown.string, !text.isEmpty { place = "to \(HTTPFields.safe(text))" }
+        }
+        return SyncError(502, "the server sends one \(place), by a \(status), which is not followed")
+    }
+
     /// Whether it is about the server or the way there, and not about one document.
-    package var isAboutServer: Bool { subject == nil && [401, 495, 503, 504].contains(status) }
+    package var isAboutServer: Bool { subject == nil && [401, 407, 495, 503, 504].contains(status) }
 
     /// Whether the same may go well later: nobody was there, or who was there had no time.
     package var mayPass: Bool {
@@ -45,4 +69,17 @@ public struct SyncError: Error, Sendable, Equatable {
 extension SyncError: CustomStringConvertible {
     /// One line that ends in the status, such as `document invoice-17: forbidden (403)`.
     public var description: String { (subject.map { "\($0): " } ?? "") + "\(detail) (\(status))" }
+}
+
+extension String {
+    /// The text, with an ellipsis in the place of its middle where it has more bytes than that.
+    package func shortened(to byteCount: Int) -> String {
+        guard utf8.count > byteCount else { return self }
+        let half = byteCount / 2
+        let (start, end) = (Array(utf8.prefix(half)), Array(utf8.suffix(half)))
+        // Not in the middle of a character.
+        let last = start.lastIndex { $0 & 0xC0 != 0x80 } ?? 0
+        let first = end.firstIndex { $0 & 0xC0 != 0x80 } ?? 0
+        return String(decoding: start[..<last], as: UTF8.self) + "…" + String(decoding: end[first...], as: UTF8.self)
+    }
 }

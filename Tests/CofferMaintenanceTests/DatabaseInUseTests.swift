@@ -154,7 +154,7 @@ struct DatabaseInUseTests {
         let listener = try fixture.listen()
         defer { listener.stop() }
         let inUse = try #require(try fixture.find("notes", key))
-        let counts = try inUse.counts()
+        let counts = try inUse.count()
         #expect(counts.documentCount == 50 && counts.lastSequence == (try database.lastSequenceNumber))
         let verification = try await inUse.verify(.everything, progress: nil)
         #expect(verification.isSound && verification.documentCount == 50 && verification.level == .everything)
@@ -205,8 +205,8 @@ struct DatabaseInUseTests {
         }
         struct Stop: Error {}
         #expect(throws: Stop.self) { try inUse.forEachDocument { _ in throw Stop() } }
-        #expect(throws: CofferError(.closed)) { try inUse.counts() }
-        #expect(try fixture.find("notes", key)?.counts().documentCount == 2)
+        #expect(throws: CofferError(.closed)) { try inUse.count() }
+        #expect(try fixture.find("notes", key)?.count().documentCount == 2)
     }
 
     @Test("leaves its key as it was when the task that changes it is cancelled, or its process goes away")

@@ -150,7 +150,7 @@ struct MaintenanceListenerTests {
             try #require(try fixture.find("notes", nil))
         }
         #expect(try fixture.find("notes", nil) == nil)
-        #expect(try connections[255].counts().documentCount == 0)
+        #expect(try connections[255].count().documentCount == 0)
         connections.removeAll()
         let start = ContinuousClock.now
         while try fixture.find("notes", nil) == nil, .now - start < .seconds(20) { usleep(10_000) }

@@ -43,7 +43,7 @@ struct CofferCommand: ParsableCommand {
 
     #if Sync
     private static let syncCommands: [any ParsableCommand.Type] = [
-        PullCommand.self, PushCommand.self, ServeCommand.self,
+        PullCommand.self, PushCommand.self, DownloadCommand.self, ServeCommand.self,
     ]
     #else
     private static let syncCommands: [any ParsableCommand.Type] = []

@@ -59,7 +59,6 @@ extension JSONObject {
         }
         var stubs: [(name: String, stub: AttachmentStub)] = []
         for (name, value) in object {
-            guard !name.isEmpty else { throw CofferError(.invalidJSON, "_attachments holds one without a name") }
             stubs.append((name, try AttachmentStub(value)))
         }
         return stubs

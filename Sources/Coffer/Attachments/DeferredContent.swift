@@ -12,6 +12,28 @@ package struct ContentUse: Sendable, Hashable {
     fileprivate let sequence: Int64
 }
 
+/// A content that revisions have and that is not here.
+package struct AwaitedContent: Sendable {
+    /// Its digest, as the revisions have it.
+    package let digest: String
+    package let byteCount: Int
+    /// Tells where to go on: see ``Database/awaitedContents(after:limit:)``.
+    package let number: Int64
+}
+
+extension Database {
+    /// How many contents of attachments and blobs revisions have that are not here, since a pull left them out.
+    ///
+    /// Contents of revisions that a compaction has emptied are not counted.
+    ///
+    /// - Throws: `damaged` and `closed` (500).
+    public var missingContentCount: Int {
+        get throws(CofferError) {
+            try storage.read { (tables) throws(CofferError) in try tables.attachments.awaitedContentCount() }
+        }
+    }
+}
+
 // What a replicator asks of a database for contents that come later than their documents, and go earlier.
 extension Database {
     /// Whether any revision has, or had, a content that is not here.
@@ -23,6 +45,20 @@ extension Database {
                 let find = Statement(tables.connection, "SELECT 1 FROM attachments WHERE sha256 IS NULL LIMIT 1")
                 defer { find.finalize() }
                 return try find.step()
+            }
+        }
+    }
+
+    /// The contents that revisions have and that are not here, in an order that stays.
+    ///
+    /// - Parameters:
+    ///   - number: of the last one that is known already. Default: 0, from the first.
+    ///   - limit: how many at most.
+    /// - Throws: `damaged` and `closed` (500).
+    package func awaitedContents(after number: Int64 = 0, limit: Int) throws(CofferError) -> [AwaitedContent] {
+        try storage.read { (tables) throws(CofferError) in
+            try tables.attachments.awaitedContents(after: number, limit: limit).map { row in
+                AwaitedContent(digest: row.key.text, byteCount: row.byteCount, number: row.number)
             }
         }
     }

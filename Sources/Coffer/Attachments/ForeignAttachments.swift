@@ -90,7 +90,7 @@ struct ForeignAttachments {
         init(_ name: String, _ value: JSONValue, generation revisionGeneration: Int) throws(CofferError) {
             let subject = "attachment \(name)"
             self.subject = subject
-            guard !name.isEmpty, let object = value.objectValue else {
+            guard let object = value.objectValue else {
                 throw CofferError(.invalidAttachment, of: subject, "it is no attachment")
             }
             func string(_ key: String) throws(CofferError) -> String? {

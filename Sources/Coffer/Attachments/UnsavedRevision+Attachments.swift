@@ -14,6 +14,8 @@ struct DraftAttachments {
     }
 
     private(set) var entries: [Entry] = []
+    /// Whether a new one may have an empty name, as in CouchDB. What comes from there may; an app has no use for it.
+    var takesEmptyNames = false
 
     init() {}
 
@@ -53,7 +55,7 @@ struct DraftAttachments {
         var stubs: [(name: String, stub: AttachmentStub)] = []
         var staged: [StagedContent] = []
         for entry in entries {
-            guard !entry.name.isEmpty else {
+            guard !entry.name.isEmpty || entry.stub != nil || takesEmptyNames else {
                 throw CofferError(.invalidAttachment, "an attachment without a name")
             }
             if let stub = entry.stub {
@@ -84,6 +86,9 @@ struct DraftAttachments {
 extension UnsavedRevision {
     /// The names of the draft's attachments.
     public var attachmentNames: [String] { draftAttachments.entries.map(\.name) }
+
+    /// Has the draft take attachments with an empty name: CouchDB's clients may send them.
+    package func takeEmptyAttachmentNames() { draftAttachments.takesEmptyNames = true }
 
     /// The draft's attachments.
     public var attachments: [Attachment] { draftAttachments.entries.map { attachment($0) } }

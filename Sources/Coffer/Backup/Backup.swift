@@ -53,7 +53,14 @@ struct Backup {
         }
         return BackupResult(
             documentCount: try copy.verify(rowCounts: nil), attachmentCount: sum.count,
-            attachmentByteCount: sum.byteCount, databaseByteCount: target.byteCount)
+            attachmentByteCount: sum.byteCount, missingContentCount: try missingContentCount(in: copy),
+            databaseByteCount: target.byteCount)
+    }
+
+    private func missingContentCount(in copy: DatabaseCopy) throws(CofferError) -> Int {
+        let connection = try copy.open()
+        defer { try? connection.close() }
+        return try AttachmentTables(connection).awaitedContentCount()
     }
 
     private func copyContents(

@@ -10,6 +10,8 @@ public struct BackupResult: Sendable, Equatable, Codable {
     public let attachmentCount: Int
     /// The bytes of these contents.
     public let attachmentByteCount: Int
+    /// How many contents its documents have that are neither in the database nor in the copy, since a pull left them out.
+    public let missingContentCount: Int
     /// The length of the database file in bytes.
     public let databaseByteCount: Int
 }

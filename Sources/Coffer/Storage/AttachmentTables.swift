@@ -68,6 +68,14 @@ enum AttachmentKey: Hashable, Sendable {
     init(_ digest: String) {
         if let sha1 = SHA1Digest.bytes(of: digest) { self = .sha1(sha1) } else { self = .foreign(digest) }
     }
+
+    /// The digest property that means it.
+    var text: String {
+        switch self {
+        case .sha1(let bytes): SHA1Digest.text(of: bytes)
+        case .foreign(let text): text
+        }
+    }
 }
 
 /// The reading statements for attachments of one connection.
@@ -81,6 +89,8 @@ struct AttachmentTables: ~Copyable {
     private let list: Statement
     private let sum: Statement
     private let listDigests: Statement
+    private let listAwaited: Statement
+    private let awaitedCount: Statement
 
     init(_ connection: borrowing Connection) {
         subject = connection.subject
@@ -107,6 +117,20 @@ struct AttachmentTables: ~Copyable {
             WHERE number > ?1 AND sha256 IS NOT NULL ORDER BY number LIMIT ?2
             """)
         listDigests = Statement(connection, "SELECT digest FROM attachments WHERE sha256 IS NOT NULL")
+        listAwaited = Statement(
+            connection,
+            """
+            SELECT number, length, sha256, header, digest FROM attachments AS a
+            WHERE number > ?1 AND sha256 IS NULL
+                AND EXISTS (SELECT 1 FROM attachment_uses AS u WHERE u.attachment = a.number)
+            ORDER BY number LIMIT ?2
+            """)
+        awaitedCount = Statement(
+            connection,
+            """
+            SELECT count(*) FROM attachments AS a
+            WHERE sha256 IS NULL AND EXISTS (SELECT 1 FROM attachment_uses AS u WHERE u.attachment = a.number)
+            """)
         sum = Statement(connection, "SELECT count(*), total(length) FROM attachments WHERE sha256 IS NOT NULL")
     }
 
@@ -168,6 +192,19 @@ struct AttachmentTables: ~Copyable {
         while try list.step() { found.append(try AttachmentRow(list).checked()) }
         return found
     }
+
+    /// The contents that revisions have and that are not here, in the order of their numbers.
+    func awaitedContents(after number: Int64, limit: Int) throws(CofferError) -> [AttachmentRow] {
+        defer { listAwaited.reset() }
+        try listAwaited.bind(1, number)
+        try listAwaited.bind(2, Int64(limit))
+        var found: [AttachmentRow] = []
+        while try listAwaited.step() { found.append(try AttachmentRow(listAwaited).checked()) }
+        return found
+    }
+
+    /// How many contents revisions have that are not here.
+    func awaitedContentCount() throws(CofferError) -> Int { try awaitedCount.first { Int($0.integer(0)) } ?? 0 }
 
     /// Goes through all contents that are here, in the order of their numbers and in batches, so that `visit` may change
     /// the rows that it is given.

@@ -17,6 +17,7 @@ struct ContentVerification {
     struct Result: Sendable {
         var contentCount = 0
         var byteCount = 0
+        var missingCount = 0
         var findings: [VerificationFinding] = []
         fileprivate var failure: CofferError?
         fileprivate var damaged: [AttachmentRow] = []
@@ -52,6 +53,8 @@ struct ContentVerification {
         )
         try check(rows, &result)
         try name(&result)
+        // Where the table can't be read the findings say so.
+        result.missingCount = (try? snapshots.open().attachments.awaitedContentCount()) ?? 0
         return result
     }
 

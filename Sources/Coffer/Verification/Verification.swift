@@ -36,6 +36,9 @@ public struct Verification: Sendable, Codable {
     public internal(set) var attachmentCount = 0
     /// The bytes of these contents.
     public internal(set) var attachmentByteCount = 0
+    /// Contents that documents have and that are not here, since a pull left them out. That is no damage. 0 when the level is
+    /// below attachments.
+    public internal(set) var missingContentCount = 0
 
     /// What in the store's directory nobody has looked into: links, FIFOs, sockets and devices, none of which belongs to a
     /// store. One in the place of something that does is also a finding. Empty when the level is below pages.

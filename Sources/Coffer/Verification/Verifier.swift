@@ -96,6 +96,7 @@ struct Verifier {
         }
         result.attachmentCount = contents.contentCount
         result.attachmentByteCount = contents.byteCount
+        result.missingContentCount = contents.missingCount
         result.findings += contents.findings
     }
 

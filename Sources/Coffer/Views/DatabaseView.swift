@@ -63,6 +63,9 @@ public final class DatabaseView: Sendable {
     /// Whether the view was given its function since the database was opened.
     public var hasMap: Bool { functions != nil }
 
+    /// Whether the view was given a reduction since the database was opened.
+    public var hasReduction: Bool { functions?.reduction != nil }
+
     /// The type of documents that it is limited to; nil for all.
     public var documentType: String? { functions?.documentType }
 

@@ -70,14 +70,20 @@ internal import Synchronization
         return Description(uuid: found.uuid, keys: found.keys, oldGenerations: found.oldGenerations)
     }
 
-    /// How many documents there are, and the last sequence.
-    public func counts() throws(CofferError) -> (documentCount: Int, lastSequence: Int) {
-        let counts = try client.ask(.count, as: DatabaseCounts.self)
-        return (counts.documentCount, counts.lastSequence)
+    /// How much is in it.
+    public struct Counts: Sendable {
+        public let documentCount: Int
+        public let lastSequence: Int
+        /// Contents of attachments and blobs that were left out by a pull.
+        public let missingContentCount: Int
     }
 
-    /// Whether it is encrypted.
-    public var isEncrypted: Bool { key != nil }
+    public func count() throws(CofferError) -> Counts {
+        let counts = try client.ask(.count, as: DatabaseCounts.self)
+        return Counts(
+            documentCount: counts.documentCount, lastSequence: counts.lastSequence,
+            missingContentCount: counts.missingContentCount)
+    }
 
     // MARK: Keys
 

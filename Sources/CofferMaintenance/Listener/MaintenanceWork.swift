@@ -141,7 +141,8 @@ final class MaintenanceWork: Sendable {
             try channel.send(
                 .result,
                 DatabaseCounts(
-                    documentCount: try database.documentCount, lastSequence: try database.lastSequenceNumber))
+                    documentCount: try database.documentCount, lastSequence: try database.lastSequenceNumber,
+                    missingContentCount: try database.missingContentCount))
         case .setMaximumDepth(let depth):
             try database.setMaxRevTreeDepth(depth)
             try channel.send(.result, true)

@@ -72,6 +72,7 @@ struct DatabaseDescription: Codable {
 struct DatabaseCounts: Codable {
     let documentCount: Int
     let lastSequence: Int
+    let missingContentCount: Int
 }
 
 /// One document of many: what an export makes of it.

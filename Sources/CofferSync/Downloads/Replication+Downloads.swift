@@ -75,14 +75,14 @@ extension Replication {
     }
 
     /// - Throws: ``SyncError`` 400 on a push, and 403 where the database can't be changed.
-    private func checkBringsContents(_ subject: String) throws {
+    func checkBringsContents(_ subject: String) throws {
         guard direction == .pull else { throw SyncError(400, of: subject, "only a pull brings contents") }
         guard !database.isReadOnly else {
             throw SyncError(403, of: subject, "the database was opened for reading only")
         }
     }
 
-    private func download(_ digest: String, _ length: Int, _ subject: String) throws -> AttachmentDownload {
+    func download(_ digest: String, _ length: Int, _ subject: String) throws -> AttachmentDownload {
         try checkBringsContents(subject)
         // Says whether the database is there at all.
         _ = try database.uses(ofContent: digest, limit: 1)

@@ -4,8 +4,12 @@ internal import CofferModel
 extension DatabaseService {
     /// Answers `_all_docs` and `_all_docs/queries`.
     ///
-    /// - Parameter rest: the path behind `_all_docs`.
-    func allDocuments(_ request: HTTPRequest, _ target: RequestTarget, _ rest: [String]) async throws -> HTTPResponse {
+    /// - Parameters:
+    ///   - rest: the path behind `_all_docs`.
+    ///   - amongDesign: whether only documents are meant whose ids begin with `_design/`, as `_design_docs` has it.
+    func allDocuments(
+        _ request: HTTPRequest, _ target: RequestTarget, _ rest: [String], amongDesign: Bool = false
+    ) async throws -> HTTPResponse {
         guard rest.isEmpty || rest == ["queries"] else { throw SyncError(404, "no such resource") }
         if rest.isEmpty { try request.expect("GET", "HEAD", "POST") } else { try request.expect("POST") }
         var body: JSONObject = [:]
@@ -16,6 +20,7 @@ extension DatabaseService {
             body = object
         }
         var listing = AllDocumentsQuery()
+        listing.idPrefix = amongDesign ? "_design/" : nil
         if rest.isEmpty {
             // As CouchDB has it, what the URL says counts.
             for (name, value) in body { try listing.set(name, .json(value)) }
@@ -76,8 +81,13 @@ extension DatabaseService {
     }
 
     private func head(_ query: AllDocumentsQuery) throws -> [UInt8] {
-        let total = try database.documentCount
+        var total = try database.documentCount
         var offset = "null"
+        if let prefix = query.idPrefix {
+            var counting = AllDocumentsOptions()
+            (counting.idPrefix, counting.loadsProperties) = (prefix, false)
+            total = try database.allDocuments(counting).all.count
+        }
         if query.keys == nil {
             let before = try query.startID.map {
                 try database.documentCount(before: $0, isDescending: query.isDescending)
@@ -99,6 +109,7 @@ extension DatabaseService {
         (options.limit, options.skip, options.isDescending) = (query.limit, query.skip, query.isDescending)
         (options.startID, options.endID, options.includesEnd) = (query.startID, query.endID, query.includesEnd)
         options.loadsProperties = query.includesDocuments
+        options.idPrefix = query.idPrefix
         var documents = database.allDocuments(options).makeIterator()
         return { try documents.next().map { try row($0, query) } }
     }
@@ -106,7 +117,9 @@ extension DatabaseService {
     private func row(_ key: JSONValue, _ query: AllDocumentsQuery) throws -> JSONValue {
         let missing: JSONValue = ["key": key, "error": "not_found"]
         // What can't be an id is no document's.
-        guard let id = key.stringValue, (try? DocumentID(id)) != nil else { return missing }
+        guard let id = key.stringValue, (try? DocumentID(id)) != nil, id.hasPrefix(query.idPrefix ?? "") else {
+            return missing
+        }
         var options = AllDocumentsOptions()
         (options.ids, options.includesDeleted) = ([id], true)
         var found = database.allDocuments(options).makeIterator()
@@ -131,6 +144,8 @@ extension DatabaseService {
 
 /// What a listing of all documents is asked for, in a query's parameters or in a body's members.
 struct AllDocumentsQuery: Sendable {
+    /// What ids begin with; nil for anything.
+    var idPrefix: String?
     private(set) var keys: [JSONValue]?
     private(set) var isDescending = false
     private(set) var includesDocuments = false
@@ -147,85 +162,30 @@ struct AllDocumentsQuery: Sendable {
     var startID: String? { key ?? start }
     var endID: String? { key ?? end }
 
-    /// A value as it was sent.
-    enum Value {
-        case text(String)
-        case json(JSONValue)
-    }
-
     /// - Throws: ``SyncError`` 400 for a parameter that `_all_docs` doesn't have, and for a value that it can't have.
-    mutating func set(_ name: String, _ value: Value) throws {
+    mutating func set(_ name: String, _ value: ParameterValue) throws {
         switch name {
-        case "keys":
-            guard let list = try json(name, value).arrayValue else { throw SyncError(400, "keys is not a list") }
-            keys = list
-        case "key": key = try id(name, value)
-        case "startkey", "start_key": start = try id(name, value)
-        case "endkey", "end_key": end = try id(name, value)
-        case "limit": limit = try count(name, value)
-        case "skip": skip = try count(name, value)
-        case "descending": isDescending = try isTrue(name, value)
-        case "include_docs": includesDocuments = try isTrue(name, value)
-        case "inclusive_end": includesEnd = try isTrue(name, value)
-        case "update_seq": wantsSequence = try isTrue(name, value)
-        case "attachments": revision.wantsContents = try isTrue(name, value)
-        case "conflicts": revision.wantsConflicts = try isTrue(name, value)
+        case "keys": keys = try value.list(name)
+        case "key": key = try value.id(name)
+        case "startkey", "start_key": start = try value.id(name)
+        case "endkey", "end_key": end = try value.id(name)
+        case "limit": limit = try value.count(name)
+        case "skip": skip = try value.count(name)
+        case "descending": isDescending = try value.isTrue(name)
+        case "include_docs": includesDocuments = try value.isTrue(name)
+        case "inclusive_end": includesEnd = try value.isTrue(name)
+        case "update_seq": wantsSequence = try value.isTrue(name)
+        case "attachments": revision.wantsContents = try value.isTrue(name)
+        case "conflicts": revision.wantsConflicts = try value.isTrue(name)
         // Contents are never packed here, and rows are always sorted and as new as can be.
-        case "att_encoding_info", "sorted", "stable": _ = try isTrue(name, value)
+        case "att_encoding_info", "sorted", "stable": _ = try value.isTrue(name)
         case "reduce":
-            guard try !isTrue(name, value) else { throw SyncError(400, "documents are not reduced") }
-        case "update": try check(name, value, ["true", "false", "lazy"])
-        case "stale": try check(name, value, ["ok", "update_after"])
+            guard try !value.isTrue(name) else { throw SyncError(400, "documents are not reduced") }
+        case "update": _ = try value.word(name, among: ["true", "false", "lazy"])
+        case "stale": _ = try value.word(name, among: ["ok", "update_after"])
         // No two rows have the same key.
         case "startkey_docid", "start_key_doc_id", "endkey_docid", "end_key_doc_id": break
         default: throw SyncError(400, "\(name) is not a parameter of _all_docs")
-        }
-    }
-
-    private func json(_ name: String, _ value: Value) throws -> JSONValue {
-        switch value {
-        case .json(let json): return json
-        case .text(let text):
-            guard let json = try? JSONValue(json: text.utf8) else { throw SyncError(400, "\(name) is not JSON") }
-            return json
-        }
-    }
-
-    private func id(_ name: String, _ value: Value) throws -> String {
-        guard let id = try json(name, value).stringValue else {
-            throw SyncError(400, "\(name) is not a string in JSON")
-        }
-        return id
-    }
-
-    private func count(_ name: String, _ value: Value) throws -> Int {
-        let count: Int? =
-            switch value {
-            case .text(let text): Int(text)
-            case .json(let json): Int(jsonValue: json)
-            }
-        guard let count, count >= 0 else { throw SyncError(400, "\(name) is not a count") }
-        return count
-    }
-
-    /// In bodies, too, CouchDB takes the words.
-    private func text(_ value: Value) -> String? {
-        switch value {
-        case .text(let text): text
-        case .json(let json): json.stringValue ?? json.boolValue.map { String($0) }
-        }
-    }
-
-    private func isTrue(_ name: String, _ value: Value) throws -> Bool {
-        guard let flag = text(value).flatMap(Bool.init) else {
-            throw SyncError(400, "\(name) is neither true nor false")
-        }
-        return flag
-    }
-
-    private func check(_ name: String, _ value: Value, _ words: [String]) throws {
-        guard let text = text(value), words.contains(text) else {
-            throw SyncError(400, "\(name) must be one of \(words.joined(separator: ", "))")
         }
     }
 }

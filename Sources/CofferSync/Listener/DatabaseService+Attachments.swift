@@ -68,6 +68,7 @@ extension DatabaseService {
     private func putAttachment(
         _ request: HTTPRequest, _ target: RequestTarget, _ id: String, _ name: String
     ) async throws -> HTTPResponse {
+        try Self.checkName(name)
         let parent = try parent(request, target)
         // Who is too late should know before everything was sent.
         _ = try Self.draft(id, parent, in: database)
@@ -86,7 +87,7 @@ extension DatabaseService {
             draft.setAttachment(named: name, contentType: type, content)
             return try draft.save()
         }
-        return try changed(201, revision)
+        return try changed(201, revision, at: "\(RemoteDatabase.path(of: id))/\(name.percentEncoded)", request)
     }
 
     /// A draft of what follows the revision, or of a first one.
@@ -104,13 +105,19 @@ extension DatabaseService {
         return try revision.createRevision()
     }
 
-    private func changed(_ status: Int, _ revision: SavedRevision) throws -> HTTPResponse {
-        try .json(
+    private func changed(
+        _ status: Int, _ revision: SavedRevision, at path: String? = nil, _ request: HTTPRequest? = nil
+    ) throws -> HTTPResponse {
+        var fields: HTTPFields = ["ETag": Self.tag(revision.revisionID)]
+        if let path, let request {
+            fields["Location"] = service.root(request) + "/\(database.name.percentEncoded)/\(path)"
+        }
+        return try .json(
             status,
             [
                 "ok": true, "id": .string(revision.documentID),
                 "rev": .string(revision.revisionID.description),
-            ], fields: ["ETag": Self.tag(revision.revisionID)])
+            ], fields: fields)
     }
 }
 

@@ -1,8 +1,9 @@
 internal import Coffer
 internal import CofferModel
+internal import Foundation
 
 extension DatabaseService {
-    /// Answers `_changes`: normal, longpoll and continuous.
+    /// Answers `_changes`: normal, longpoll, continuous, and as events of the web's (Server-Sent Events, in HTML's standard).
     func changes(_ request: HTTPRequest, _ target: RequestTarget) async throws -> HTTPResponse {
         try request.expect("GET", "HEAD", "POST")
         var question: JSONObject = [:]
@@ -10,26 +11,46 @@ extension DatabaseService {
             question = try await request.json(upTo: service.options.documentByteLimit, default: [:]).objectValue ?? [:]
         }
         let isReplicator = request.fields["User-Agent"]?.hasPrefix("CouchDB-Replicator/") == true
-        let feed = try ChangesFeed(database, target, question, leavesOutAbsentContents: isReplicator)
+        let feed = try ChangesFeed(
+            database, target, question, leavesOutAbsentContents: isReplicator,
+            lastEvent: request.fields["Last-Event-ID"])
         // A feed goes on for as long as its client likes, and keeps nothing of the body but the ids.
         question = [:]
         request.memory?.shrink(to: feed.byteCount)
+        let stream = ByteStream { [self] in try await feed.nextPiece(of: self) }
         switch target["feed"] ?? "normal" {
-        case "normal": return .json(200, stream: ByteStream { [self] in try await feed.nextPiece(of: self) })
+        case "normal":
+            // What was asked for is the client's to know; a copy of the database may have other changes by the same number.
+            let tag = "\"\(try database.uuid?.uuidString ?? "")-\(try database.lastSequenceNumber)\""
+            if request.method != "POST", request.knows(tag) { return HTTPResponse(304, fields: ["ETag": tag]) }
+            var response = HTTPResponse.json(200, stream: stream)
+            response.fields["ETag"] = tag
+            return response
         case "longpoll":
-            await feed.waitForFirst()
-            return .json(200, stream: ByteStream { [self] in try await feed.nextPiece(of: self) })
-        case "continuous":
-            await feed.goOnForever()
-            return .json(200, stream: ByteStream { [self] in try await feed.nextPiece(of: self) })
-        default: throw SyncError(400, "a feed that is not known")
+            await feed.begin(.waitsForFirst)
+            return .json(200, stream: stream)
+        case "continuous", "live":
+            await feed.begin(.endless)
+            return .json(200, stream: stream)
+        case "eventsource":
+            await feed.begin(.events)
+            return HTTPResponse(
+                200, fields: ["Content-Type": "text/event-stream", "Cache-Control": "no-cache"],
+                body: .stream(stream, length: nil))
+        default:
+            throw SyncError(400, "Supported `feed` types: normal, continuous, live, longpoll, eventsource")
         }
     }
 }
 
 /// A feed of changes as it is written, row by row.
 actor ChangesFeed {
-    private enum Mode { case normal, waitsForFirst, endless }
+    enum Mode {
+        case normal, waitsForFirst, endless, events
+
+        /// Whether it goes on for as long as its client likes, and each row stands for itself.
+        var isEndless: Bool { self == .endless || self == .events }
+    }
 
     private let database: Database
     private let documentIDs: Set<ByteKey>?
@@ -37,6 +58,11 @@ actor ChangesFeed {
     let byteCount: Int
     private let includesDocuments: Bool
     private let includesAllLeaves: Bool
+    /// What documents must be like, by the client's own words; nil for anything.
+    private let predicate: DocumentPredicate?
+    private let onlyDesign: Bool
+    /// Where a feed that goes backwards comes to next; nil for one that goes forwards.
+    private var upperBound: Int?
     /// Whether revisions are left out while their contents are not here. CouchDB's replicator ends its pull of everything, in
     /// every run, where it asks for one and gets a stub, an error, or nothing.
     private let leavesOutAbsentContents: Bool
@@ -57,11 +83,13 @@ actor ChangesFeed {
 
     /// - Throws: ``SyncError`` 400.
     init(
-        _ database: Database, _ target: RequestTarget, _ question: JSONObject, leavesOutAbsentContents: Bool
+        _ database: Database, _ target: RequestTarget, _ question: JSONObject, leavesOutAbsentContents: Bool,
+        lastEvent: String?
     ) throws {
         self.database = database
         self.leavesOutAbsentContents = leavesOutAbsentContents
-        switch target["since"] ?? question["since"]?.description {
+        let stated = question["since"].map { $0.stringValue ?? $0.description }
+        switch lastEvent?.filter({ $0 != "\"" }) ?? target["since"] ?? stated {
         case nil, "": position = 0
         case "now": position = try database.lastSequenceNumber
         case .some(let text):
@@ -70,7 +98,15 @@ actor ChangesFeed {
             }
             position = number
         }
-        guard !target.isTrue("descending") else { throw SyncError(400, "changes are not listed backwards") }
+        if target.isTrue("descending") {
+            guard ["normal", nil].contains(target["feed"]) else {
+                throw SyncError(400, "only a normal feed goes backwards")
+            }
+            upperBound = try database.lastSequenceNumber
+        }
+        guard ["all_docs", "main_only", nil].contains(target["style"]) else {
+            throw SyncError(400, "style is all_docs or main_only")
+        }
         var options = FeedOptions()
         includesAllLeaves = target["style"] == "all_docs"
         options.includesAllLeaves = includesAllLeaves
@@ -78,8 +114,15 @@ actor ChangesFeed {
         remainingCount = try target.count("limit").map { max(1, $0) } ?? .max
         includesDocuments = target.isTrue("include_docs")
         var documentIDs: [JSONValue]?
+        var (predicate, onlyDesign): (DocumentPredicate?, Bool) = (nil, false)
         switch target["filter"] {
         case nil, "": break
+        case "_design": onlyDesign = true
+        case "_selector":
+            guard let selector = question["selector"], selector.objectValue != nil else {
+                throw SyncError(400, "Selector error: expected a JSON object")
+            }
+            predicate = try Selector(selector).predicate
         case "_doc_ids":
             documentIDs =
                 try question["doc_ids"]?.arrayValue
@@ -97,19 +140,23 @@ actor ChangesFeed {
         }
         self.documentIDs = documentIDs.map { Set($0.compactMap(\.stringValue).map(ByteKey.init)) }
         self.options = options
-        let milliseconds = target["timeout"].flatMap(Int64.init).map { min(max(0, $0), 3_600_000) } ?? 60_000
-        timeout = .milliseconds(milliseconds)
-        heartbeat =
-            switch target["heartbeat"] {
-            case nil, "false": nil
-            case "true": .seconds(60)
-            // A connection on which nothing moves is closed before long.
-            case .some(let text): .milliseconds(min(max(100, Int64(text) ?? 60_000), 60_000))
+        self.predicate = predicate
+        self.onlyDesign = onlyDesign
+        timeout = .milliseconds(try target.count("timeout").map { min($0, 3_600_000) } ?? 60_000)
+        switch target["heartbeat"] {
+        case nil, "false": heartbeat = nil
+        case "true": heartbeat = .seconds(60)
+        case .some(let text):
+            guard let milliseconds = Int(text), milliseconds > 0 else {
+                throw SyncError(400, "Invalid heartbeat value. Expecting a positive integer value (in milliseconds).")
             }
+            // A connection on which nothing moves is closed before long.
+            heartbeat = .milliseconds(min(max(100, milliseconds), 60_000))
+        }
     }
 
-    func waitForFirst() { mode = .waitsForFirst }
-    func goOnForever() { mode = .endless }
+    /// Says which kind of feed it is, before its first piece is taken.
+    func begin(_ mode: Mode) { self.mode = mode }
 
     /// The next bytes of the answer; nil after the last ones.
     func nextPiece(of service: DatabaseService) async throws -> [UInt8]? {
@@ -119,7 +166,7 @@ actor ChangesFeed {
             waitedSince = .now
             wroteAt = .now
             // So that a client that waits for the head has it.
-            if mode != .endless { return Array("{\"results\":[\n".utf8) }
+            if !mode.isEndless { return Array("{\"results\":[\n".utf8) }
         }
         while true {
             let rows = try nextRows()
@@ -128,13 +175,13 @@ actor ChangesFeed {
                 waitedSince = .now
                 return rows
             }
-            let isWaiting = mode == .endless || (mode == .waitsForFirst && rowCount == 0)
+            let isWaiting = mode.isEndless || (mode == .waitsForFirst && rowCount == 0)
             guard isWaiting, remainingCount > 0, !service.service.isStopping,
                 heartbeat != nil || ContinuousClock.now - waitedSince < timeout
             else { return try end() }
             if let heartbeat, ContinuousClock.now - wroteAt >= heartbeat {
                 wroteAt = .now
-                return [UInt8(ascii: "\n")]
+                return Array((mode == .events ? "event: heartbeat\ndata: \n\n" : "\n").utf8)
             }
             try await Task.sleep(for: Self.interval)
         }
@@ -148,14 +195,10 @@ actor ChangesFeed {
         // Few ids out of many documents: those that don't belong here are read in batches, and passed over.
         while bytes.isEmpty, remainingCount > 0 {
             try Task.checkCancellation()
-            var reader = try FeedReader(
-                database, since: position, batchOptions, passesOverFailedFilters: true)
-            let changed = try reader.nextBatch()
-            position = reader.position
-            if changed.isEmpty { break }
+            guard let changed = try nextChanges(batchOptions) else { break }
             let looksAtContents = try leavesOutAbsentContents && database.awaitsContents
-            for document in changed {
-                if let documentIDs, !documentIDs.contains(ByteKey(document.documentID)) { continue }
+            for document in changed where remainingCount > 0 {
+                guard try isMeant(document) else { continue }
                 var revisions = includesAllLeaves ? document.leafRevisionIDs : [document.revision.revisionID]
                 if looksAtContents { revisions = try revisions.filter { try hasContents($0, of: document.document) } }
                 if revisions.isEmpty { continue }
@@ -165,6 +208,38 @@ actor ChangesFeed {
             }
         }
         return bytes
+    }
+
+    /// The next documents; nil after the last ones.
+    private func nextChanges(_ options: FeedOptions) throws -> [ChangedDocument]? {
+        guard let end = upperBound else {
+            var reader = try FeedReader(database, since: position, options, passesOverFailedFilters: true)
+            let changed = try reader.nextBatch()
+            position = reader.position
+            return changed.isEmpty ? nil : changed
+        }
+        guard end > 0 else { return nil }
+        // A stretch of sequences at a time, each read forwards.
+        let start = max(0, end - Self.stretch)
+        upperBound = start
+        var (batchOptions, found) = (options, [ChangedDocument]())
+        batchOptions.limit = nil
+        var reader = try FeedReader(database, since: start, batchOptions, passesOverFailedFilters: true)
+        while reader.position < end, case let changed = try reader.nextBatch(), !changed.isEmpty {
+            found += changed.prefix { $0.sequence <= end }
+        }
+        return found.reversed()
+    }
+
+    /// A feed that goes backwards reads so many sequences at a time.
+    private static let stretch = 1_000
+
+    /// Whether the client has asked for what this document is.
+    private func isMeant(_ document: ChangedDocument) throws -> Bool {
+        if let documentIDs, !documentIDs.contains(ByteKey(document.documentID)) { return false }
+        if onlyDesign, !document.documentID.hasPrefix("_design/") { return false }
+        guard let predicate else { return true }
+        return predicate.matches(try document.revision.properties, id: document.documentID)
     }
 
     private func hasContents(_ id: RevisionID, of document: Document) throws -> Bool {
@@ -184,12 +259,18 @@ actor ChangesFeed {
             json["doc"] = .object(try OutgoingRevision(document.revision).json(history: nil) { _ in .stub })
         }
         let text = try json.canonicalJSON()
+        if upperBound != nil { position = document.sequence }
+        if mode == .events {
+            return Array("data: ".utf8) + text + Array("\nid: \(document.sequence)\n\n".utf8)
+        }
         if mode == .endless { return text + [UInt8(ascii: "\n")] }
         return rowCount == 0 ? text : [UInt8(ascii: ","), UInt8(ascii: "\n")] + text
     }
 
     private func end() throws -> [UInt8] {
         isOver = true
+        // Those that listen to events begin again by themselves, from the last one that they have.
+        if mode == .events { return Array("\n".utf8) }
         let pending = max(0, try database.lastSequenceNumber - position)
         let last = "\"last_seq\":\(position),\"pending\":\(pending)}\n"
         return Array((mode == .endless ? "{" : "\n],\n").utf8) + Array(last.utf8)

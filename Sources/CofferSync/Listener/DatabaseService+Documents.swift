@@ -10,15 +10,16 @@ extension DatabaseService {
         _ request: HTTPRequest, _ target: RequestTarget, _ id: String, _ rest: [String]
     ) async throws -> HTTPResponse {
         if !rest.isEmpty { return try await attachment(request, target, id, rest.joined(separator: "/")) }
-        try request.expect("GET", "HEAD", "PUT", "DELETE")
+        try request.expect("GET", "HEAD", "PUT", "DELETE", "COPY")
         switch request.method {
+        case "COPY": return try await copy(request, target, id)
         case "PUT": return try await put(request, target, id)
         case "DELETE":
             let parent = try parent(request, target)
             let revision = try await database.inTransaction {
                 try saveEdit(["_deleted": true], id: id, replacing: parent, contents: [:])
             }
-            return try saved(200, revision)
+            return try saved(200, revision, request)
         default: return try get(request, target, id)
         }
     }
@@ -104,14 +105,14 @@ extension DatabaseService {
 
     // MARK: Writing
 
-    func postDocument(_ request: HTTPRequest) async throws -> HTTPResponse {
+    func postDocument(_ request: HTTPRequest, _ target: RequestTarget) async throws -> HTTPResponse {
         guard let json = try await request.json(upTo: service.options.documentByteLimit).objectValue else {
             throw SyncError(400, "a document is an object")
         }
         let revision = try await database.inTransaction {
             try saveEdit(json, id: json["_id"]?.stringValue, replacing: nil, contents: [:])
         }
-        return try saved(201, revision)
+        return try saved(201, revision, request, target)
     }
 
     private func put(_ request: HTTPRequest, _ target: RequestTarget, _ id: String) async throws -> HTTPResponse {
@@ -132,7 +133,7 @@ extension DatabaseService {
         if isReplicated {
             do {
                 let result = try await database.inTransaction { try saveReplicated(document, contents: brought) }
-                return try saved(201, result.revision)
+                return try saved(201, result.revision, request, target)
             } catch let error as CofferError where [.invalidDocumentID, .invalidJSON].contains(error.code) {
                 throw NamedRefusal.unholdable(error.detail ?? error.code.description)
             }
@@ -141,16 +142,20 @@ extension DatabaseService {
         let revision = try await database.inTransaction {
             try saveEdit(document, id: id, replacing: parent, contents: brought)
         }
-        return try saved(201, revision)
+        return try saved(201, revision, request, target)
     }
 
-    private func saved(_ status: Int, _ revision: SavedRevision) throws -> HTTPResponse {
+    func saved(
+        _ status: Int, _ revision: SavedRevision, _ request: HTTPRequest, _ target: RequestTarget? = nil
+    ) throws -> HTTPResponse {
         let id = revision.documentID
+        // It is saved by now; a client that doesn't wait for that is told what CouchDB would know.
+        if target?["batch"] == "ok" { return try .json(202, ["ok": true, "id": .string(id)]) }
         return try .json(
             status, ["ok": true, "id": .string(id), "rev": .string(revision.revisionID.description)],
             fields: [
                 "ETag": Self.tag(revision.revisionID),
-                "Location": "/\(database.name.percentEncoded)/\(id.percentEncoded)",
+                "Location": service.root(request) + "/\(database.name.percentEncoded)/\(RemoteDatabase.path(of: id))",
             ])
     }
 
@@ -195,6 +200,15 @@ extension DatabaseService {
         return try incoming.save(in: database, contents: contents)
     }
 
+    /// As in CouchDB, what begins with `_` is no name for a new attachment.
+    ///
+    /// - Throws: ``SyncError`` 400.
+    static func checkName(_ name: String, of subject: String? = nil) throws(SyncError) {
+        guard !name.hasPrefix("_") else {
+            throw SyncError(400, of: subject, "an attachment's name starts with the prohibited character '_'")
+        }
+    }
+
     /// Saves an edit, in the transaction under way.
     ///
     /// - Parameters:
@@ -234,6 +248,7 @@ extension DatabaseService {
             draft = try document.newRevision()
         }
         draft.isDeletion = json["_deleted"] == true
+        draft.takeEmptyAttachmentNames()
         var properties = json
         for key in ["_id", "_rev", "_deleted", "_attachments", "_revisions"] { properties[key] = nil }
         draft.properties = properties
@@ -242,6 +257,7 @@ extension DatabaseService {
         var inlineByteLimit = InlineContent.byteLimit
         for (name, entry) in entries {
             let type = entry["content_type"]?.stringValue
+            if entry["stub"] != true { try Self.checkName(name, of: subject) }
             if let content = contents[ByteKey(name)] {
                 draft.setAttachment(named: name, contentType: type, content)
             } else if let text = entry["data"]?.stringValue {

@@ -23,13 +23,22 @@ struct DatabaseService {
 
     private func route(_ request: HTTPRequest, _ target: RequestTarget) async throws -> HTTPResponse {
         let path = Array(target.path.dropFirst())
-        guard let first = path.first else { return try await top(request) }
+        guard let first = path.first else { return try await top(request, target) }
+        let rest = Array(path.dropFirst())
         switch first {
         case "_changes": return try await changes(request, target)
-        case "_all_docs": return try await allDocuments(request, target, Array(path.dropFirst()))
+        case "_all_docs": return try await allDocuments(request, target, rest)
+        case "_design_docs": return try await allDocuments(request, target, rest, amongDesign: true)
+        case "_local_docs": return try await localDocuments(request, target, rest)
+        case "_find": return try await find(request)
+        case "_explain": return try await explain(request)
+        case "_index": return try await indexes(request, rest)
         case "_bulk_docs": return try await bulkDocuments(request)
         case "_bulk_get": return try await bulkGet(request, target)
         case "_revs_diff": return try await revisionsDifference(request)
+        case "_missing_revs": return try await missingRevisions(request)
+        case "_revs_limit": return try await revisionsLimit(request)
+        case "_security": return try await security(request)
         case "_ensure_full_commit":
             // A commit has reached the disk when its call returns.
             try request.expect("POST")
@@ -38,67 +47,27 @@ struct DatabaseService {
             try request.expect("POST")
             service.tasks.compact(database)
             return try .json(202, ["ok": true])
+        case "_view_cleanup":
+            // Views that are no more have no files of their own.
+            try request.expect("POST")
+            return try .json(202, ["ok": true])
         case "_purge": return try await purge(request)
         case "_local":
             guard path.count > 1 else { throw SyncError(404, "no such document") }
             return try await localDocument(request, "_local/" + path.dropFirst().joined(separator: "/"))
         case "_design":
             guard path.count > 1 else { throw SyncError(404, "no such document") }
+            if path.count > 2, path[2] == "_view" {
+                return try await view(request, target, path[1], Array(path.dropFirst(3)))
+            }
             return try await document(request, target, "_design/\(path[1])", Array(path.dropFirst(2)))
         default:
             if first.hasPrefix("_local/") { return try await localDocument(request, first) }
+            if first.hasPrefix("_design/"), rest.first == "_view" {
+                return try await view(request, target, String(first.dropFirst(8)), Array(rest.dropFirst()))
+            }
             guard !first.hasPrefix("_") || first.hasPrefix("_design/") else { throw SyncError(404, "no such resource") }
             return try await document(request, target, first, Array(path.dropFirst()))
-        }
-    }
-
-    // MARK: The database
-
-    private func top(_ request: HTTPRequest) async throws -> HTTPResponse {
-        try request.expect("GET", "HEAD", "POST")
-        if request.method == "POST" { return try await postDocument(request) }
-        var info: JSONObject = ["db_name": .string(database.name), "instance_start_time": "0"]
-        info["doc_count"] = .number(JSONNumber(Int64(try database.documentCount)))
-        info["update_seq"] = .number(JSONNumber(Int64(try database.lastSequenceNumber)))
-        info["compact_running"] = .bool(service.tasks.isCompacting(database))
-        info["uuid"] = try database.uuid.map { .string($0.uuidString) }
-        return try .json(200, .object(info))
-    }
-
-    // MARK: Local documents
-
-    private func localDocument(_ request: HTTPRequest, _ id: String) async throws -> HTTPResponse {
-        try request.expect("GET", "HEAD", "PUT", "DELETE")
-        switch request.method {
-        case "PUT":
-            guard var json = try await request.json(upTo: service.options.documentByteLimit).objectValue else {
-                throw SyncError(400, "a document is an object")
-            }
-            guard json["_rev"] == nil || json["_rev"]?.stringValue != nil else {
-                throw SyncError(400, of: "document \(id)", "_rev is no revision id")
-            }
-            // Whoever wrote it last may have been somebody else.
-            let stated = json["_rev"]?.stringValue
-            // CouchDB's replicator says the history of its checkpoint too.
-            for key in ["_id", "_rev", "_revisions"] { json[key] = nil }
-            let (database, saved) = (database, json)
-            let generation = try await database.inTransaction {
-                let generation = try database.localDocumentGeneration(withID: id)
-                guard stated == (generation == 0 ? nil : "0-\(generation)") else {
-                    throw SyncError(409, of: "document \(id)", "another revision of it is there")
-                }
-                try database.saveLocalDocument(saved, withID: id)
-                return try database.localDocumentGeneration(withID: id)
-            }
-            return try .json(201, ["ok": true, "id": .string(id), "rev": .string("0-\(generation)")])
-        case "DELETE":
-            try await database.deleteLocalDocument(withID: id)
-            return try .json(200, ["ok": true, "id": .string(id), "rev": "0-0"])
-        default:
-            guard var json = try database.localDocument(withID: id) else { throw SyncError(404, "missing") }
-            json["_id"] = .string(id)
-            json["_rev"] = .string("0-\(try database.localDocumentGeneration(withID: id))")
-            return try .json(200, .object(json))
         }
     }
 }

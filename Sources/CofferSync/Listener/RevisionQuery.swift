@@ -10,6 +10,7 @@ struct RevisionQuery: Sendable {
     var wantsLatest: Bool
     var wantsConflicts: Bool
     var wantsHistoryInfo: Bool
+    var wantsSequence = false
     /// Contents that one of these revisions has need not come again.
     var attachmentsSince: [RevisionID]
 
@@ -24,8 +25,10 @@ struct RevisionQuery: Sendable {
         wantsHistory = target.isTrue("revs")
         wantsContents = target.isTrue("attachments")
         wantsLatest = target.isTrue("latest")
-        wantsConflicts = target.isTrue("conflicts")
-        wantsHistoryInfo = target.isTrue("revs_info")
+        let isAll = target.isTrue("meta")
+        wantsConflicts = isAll || target.isTrue("conflicts")
+        wantsHistoryInfo = isAll || target.isTrue("revs_info")
+        wantsSequence = target.isTrue("local_seq")
         let since = target["atts_since"].flatMap { try? JSONValue(json: Array($0.utf8)).arrayValue } ?? []
         attachmentsSince = since.compactMap { $0.stringValue.flatMap(RevisionID.init) }
         if !attachmentsSince.isEmpty { wantsContents = true }
@@ -94,6 +97,7 @@ extension DatabaseService {
                     ]
                 })
         }
+        if query.wantsSequence { json["_local_seq"] = .number(revision.sequence) }
         if query.wantsConflicts {
             let others = try revision.document.conflictingRevisions.filter { $0 != revision }
             if !others.isEmpty { json["_conflicts"] = .array(others.map { .string($0.revisionID.description) }) }

@@ -15,6 +15,7 @@ package final class Service: Sendable {
     let tasks = BackgroundTasks()
     /// Nil where nothing leads out of here.
     let makeTransport: TransportMaker?
+    let sums = Lock<[String: DatabaseSums]>([:])
     private let state = Lock(State())
 
     private struct State {
@@ -133,16 +134,19 @@ package final class Service: Sendable {
             try request.expect("GET", "HEAD")
             return try .json(200, ["couchdb": "Welcome", "vendor": ["name": "Coffer"], "version": "3.5.0"])
         }
-        if name == "_all_dbs" {
-            try request.expect("GET", "HEAD")
-            return try .json(200, .array(try manager.allDatabaseNames.map { .string($0) }))
+        switch name {
+        case "_all_dbs": return try allDatabases(request, target)
+        case "_dbs_info": return try await databasesInformation(request, target)
+        case "_uuids": return try uuids(request, target)
+        case "_active_tasks": return try activeTasks(request)
+        case "_replicate": return try await replicate(request)
+        case "_membership": return try membership(request)
+        case "_scheduler": return try scheduler(request, target)
+        default: break
         }
-        if name == "_uuids" { return try uuids(request, target) }
-        if name == "_active_tasks" { return try activeTasks(request) }
-        if name == "_replicate" { return try await replicate(request) }
         if target.path.count == 1 {
             switch request.method {
-            case "PUT": return try await create(name)
+            case "PUT": return try await create(name, request)
             case "DELETE": return try await delete(name)
             default: break
             }
@@ -150,12 +154,18 @@ package final class Service: Sendable {
         return try await DatabaseService(self, try await open(name)).respond(to: request, target)
     }
 
+    /// What a Location begins with: the server as the request calls it; nothing where it doesn't.
+    func root(_ request: HTTPRequest) -> String {
+        request.fields["Host"].map { "\(options.tls == nil ? "http" : "https")://\(HTTPFields.safe($0))" } ?? ""
+    }
+
     /// Answers `_uuids`: ids that nothing has.
     private func uuids(_ request: HTTPRequest, _ target: RequestTarget) throws -> HTTPResponse {
         try request.expect("GET", "HEAD")
-        guard let count = Int(target["count"] ?? "1"), (0...1000).contains(count) else {
-            throw SyncError(400, "count is a number up to 1000")
+        guard let count = Int(target["count"] ?? "1"), count >= 0 else {
+            throw SyncError(400, "count must be a positive integer")
         }
+        guard count <= 1000 else { throw SyncError(400, "count parameter too large") }
         let ids = try (0..<count).map { _ in JSONValue.string(try randomBytes(count: 16).hexadecimal) }
         return try .json(200, ["uuids": .array(ids)])
     }
@@ -163,9 +173,15 @@ package final class Service: Sendable {
     /// Whether the request changes nothing.
     private static func isReading(_ method: String, _ target: RequestTarget) -> Bool {
         if method == "GET" || method == "HEAD" { return true }
-        if method == "POST", target.path.dropFirst() == ["_all_docs", "queries"] { return true }
-        guard method == "POST", target.path.count == 2 else { return false }
-        return ["_changes", "_all_docs", "_bulk_get", "_revs_diff", "_ensure_full_commit"].contains(target.path[1])
+        guard method == "POST", target.path != ["_dbs_info"] else { return method == "POST" }
+        guard target.path.count > 1 else { return false }
+        if target.path.count > 3, target.path[1] == "_design", target.path[3] == "_view" { return true }
+        let isListing = ["_all_docs", "_design_docs", "_local_docs"].contains(target.path[1])
+        if target.path.count == 3 { return isListing && target.path[2] == "queries" }
+        let others = [
+            "_changes", "_bulk_get", "_revs_diff", "_missing_revs", "_ensure_full_commit", "_find", "_explain",
+        ]
+        return target.path.count == 2 && (isListing || others.contains(target.path[1]))
     }
 
     // MARK: Databases
@@ -191,18 +207,19 @@ package final class Service: Sendable {
         return openOptions
     }
 
-    func create(_ name: String) async throws -> HTTPResponse {
+    func create(_ name: String, _ request: HTTPRequest? = nil) async throws -> HTTPResponse {
         guard !manager.databaseExists(named: name) else { throw NamedRefusal.databaseExists }
         var openOptions = openOptions(name)
         openOptions.create = true
         let database = try await manager.openDatabase(named: name, options: openOptions)
         keep(database, as: name)
-        return try .json(201, ["ok": true], fields: ["Location": "/\(name.percentEncoded)"])
+        return try .json(201, ["ok": true], fields: ["Location": (request.map(root) ?? "") + "/\(name.percentEncoded)"])
     }
 
     private func delete(_ name: String) async throws -> HTTPResponse {
         let database = try await open(name)
         _ = state.withLock { $0.databases.removeValue(forKey: name) }
+        _ = sums.withLock { $0.removeValue(forKey: name) }
         try await database.delete()
         return try .json(200, ["ok": true])
     }

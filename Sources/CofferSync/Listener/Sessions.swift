@@ -123,6 +123,15 @@ extension Service {
         }
     }
 
+    /// As CouchDB has it, either word will do.
+    private static func name(_ name: String?, _ username: String?) throws(SyncError) -> String {
+        guard let either = name ?? username else { throw SyncError(400, "request body must contain a username") }
+        guard name == nil || username == nil || name == username else {
+            throw SyncError(400, "request body contains different usernames")
+        }
+        return either
+    }
+
     /// - Throws: ``SyncError`` 408 for what takes too long: anybody can ask.
     private static func credentials(_ request: HTTPRequest) async throws -> (name: String, password: String) {
         let body = try await withThrowingTaskGroup(of: [UInt8].self) { group in
@@ -136,10 +145,12 @@ extension Service {
         }
         if request.fields["Content-Type"].flatMap(MediaType.init)?.name == "application/json" {
             let json = try JSONValue(json: body)
-            return (json["name"]?.stringValue ?? "", json["password"]?.stringValue ?? "")
+            return (
+                try name(json["name"]?.stringValue, json["username"]?.stringValue), json["password"]?.stringValue ?? ""
+            )
         }
         let form = RequestTarget("/?" + String(decoding: body, as: UTF8.self))
-        return (form?["name"] ?? "", form?["password"] ?? "")
+        return (try name(form?["name"], form?["username"]), form?["password"] ?? "")
     }
 }
 

@@ -1,6 +1,7 @@
 #if Sync
 internal import AsyncHTTPClient
 internal import CofferSealing
+internal import Foundation
 internal import NIOCore
 internal import NIOHTTP1
 internal import NIOSSL
@@ -11,6 +12,10 @@ final class NetworkTransport: HTTPTransport {
     private let client: HTTPClient
     /// Scheme, host and port.
     private let origin: String
+    /// Where connections go: the server, or the proxy where requests are for plain HTTP.
+    private let target: String
+    /// Goes with each request.
+    private let ownFields: [(name: String, value: String)]
     private let isClosed = Atomic(false)
 
     /// - Parameters:
@@ -36,7 +41,23 @@ final class NetworkTransport: HTTPTransport {
         configuration.decompression = .disabled
         configuration.httpVersion = .http1Only
         configuration.tlsConfiguration = tls
-        configuration.proxy = proxy.map { .server(host: $0.host, port: $0.port) }
+        if let proxy, origin.hasPrefix("http:") {
+            target = "http://\(proxy.host.contains(":") ? "[\(proxy.host)]" : proxy.host):\(proxy.port)"
+            configuration.http1_1ConnectionDebugInitializer = { PlainProxy.prepare($0, for: origin) }
+            ownFields =
+                [("Host", String(origin.dropFirst("http://".count)))]
+                + (proxy.authorization.map { [("Proxy-Authorization", $0)] } ?? [])
+        } else {
+            target = origin
+            configuration.proxy = proxy.map { proxy in
+                let (name, password) = (proxy.user ?? "", proxy.password ?? "")
+                let isKnown = proxy.authorization != nil
+                return .server(
+                    host: proxy.host, port: proxy.port,
+                    authorization: isKnown ? .basic(username: name, password: password) : nil)
+            }
+            ownFields = []
+        }
         client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
     }
 
@@ -55,9 +76,10 @@ final class NetworkTransport: HTTPTransport {
     }
 
     func send(_ request: HTTPRequest) async throws -> HTTPResponse {
-        var message = HTTPClientRequest(url: origin + request.target)
+        var message = HTTPClientRequest(url: target + request.target)
         message.method = HTTPMethod(rawValue: request.method)
         for (name, value) in request.fields.all { message.headers.add(name: name, value: value) }
+        for (name, value) in ownFields { message.headers.replaceOrAdd(name: name, value: value) }
         switch request.body {
         case .none: break
         case .bytes(let bytes): message.body = .bytes(ByteBuffer(bytes: bytes))
@@ -99,7 +121,8 @@ final class NetworkTransport: HTTPTransport {
         case .connectTimeout, .readTimeout, .writeTimeout, .getConnectionFromPoolTimeout, .deadlineExceeded,
             .tlsHandshakeTimeout:
             return SyncError(504, "the server does not answer")
-        case .invalidProxyResponse, .proxyAuthenticationRequired, .httpProxyHandshakeTimeout:
+        case .proxyAuthenticationRequired: return SyncError.proxyRefusal
+        case .invalidProxyResponse, .httpProxyHandshakeTimeout:
             return SyncError(502, "the proxy leads to no server")
         default: return SyncError(503, "the connection broke")
         }
@@ -131,6 +154,13 @@ final class NetworkTransport: HTTPTransport {
                 throw NetworkTransport.meaning(of: error)
             }
         }
+    }
+}
+
+extension ReplicationOptions.Proxy {
+    /// What the proxy is told of who one is; nil for nothing.
+    fileprivate var authorization: String? {
+        user.map { "Basic " + Data("\($0):\(password ?? "")".utf8).base64EncodedString() }
     }
 }
 

@@ -31,6 +31,8 @@ public struct AttachmentInfo: Sendable, Equatable {
 extension ReplicationOptions {
     /// Whether a pull fetches that content.
     func wants(_ content: IncomingRevision.Content, of documentID: String) -> Bool {
-        downloadsAttachments && shouldDownloadAttachment?(AttachmentInfo(content, of: documentID)) != false
+        guard downloadsAttachments else { return false }
+        if let limit = attachmentByteLimit, let length = content.length, length > limit { return false }
+        return shouldDownloadAttachment?(AttachmentInfo(content, of: documentID)) != false
     }
 }

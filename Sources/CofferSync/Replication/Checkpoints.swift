@@ -17,8 +17,14 @@ struct Checkpoints {
     /// What too many documents failed by that are to be tried again: nothing is recorded any more then.
     private(set) var heldBack: SyncError?
     private var recordedPostponed: [PostponedRevisions.Entry] = []
+    /// What was refused for good. Kept here only.
+    private(set) var refused = RefusedDocuments()
+    private var recordedRefused = RefusedDocuments()
+    /// The ids of documents that were refused since the last position was reached.
+    private var justRefused: Set<ByteKey> = []
 
     static let postponedKey = "postponed"
+    static let refusedKey = "refused"
 
     init(_ database: Database, _ remote: RemoteDatabase, isPull: Bool, id: String) {
         self.database = database
@@ -38,6 +44,36 @@ struct Checkpoints {
         // From the beginning all of them are met anyway.
         postponed = PostponedRevisions(position == nil ? nil : here[Self.postponedKey])
         recordedPostponed = postponed.entries
+        refused = RefusedDocuments(position == nil ? nil : here[Self.refusedKey])
+        recordedRefused = refused
+        let (database, isPull) = (database, isPull)
+        try refused.remove { try $0.isSettled(in: database, isPull: isPull) }
+    }
+
+    /// Notes a document that was refused for good.
+    mutating func refuse(_ failure: DocumentFailure) {
+        guard !failure.isTriedAgain else { return }
+        refused.add(failure)
+        justRefused.insert(ByteKey(failure.documentID))
+    }
+
+    /// Notes that all was done about the changes of these documents: what was refused of them before, and not now, is settled.
+    mutating func settle(_ ids: [String]) {
+        defer { justRefused = [] }
+        guard !refused.entries.isEmpty else { return }
+        let done = Set(ids.map(ByteKey.init)).subtracting(justRefused)
+        refused.remove { done.contains(ByteKey($0.id)) }
+    }
+
+    /// Has what was refused for good be tried again with what is to be tried again anyway.
+    mutating func retryRefused() {
+        var postponed = postponed
+        refused.remove { entry in
+            // By an id that none can have here nothing is asked for.
+            guard let revision = entry.revision, (try? DocumentID(entry.id)) != nil else { return false }
+            return postponed.add(entry.id, revision)
+        }
+        self.postponed = postponed
     }
 
     /// Notes that a revision failed for a reason that may pass.
@@ -51,7 +87,9 @@ struct Checkpoints {
     /// Notes that everything up to `position` was exchanged, and is on the disk of the target: there first.
     mutating func record(_ position: FeedPosition) async throws {
         guard heldBack == nil else { return }
-        guard position != self.position || postponed.entries != recordedPostponed else { return }
+        guard position != self.position || postponed.entries != recordedPostponed || refused != recordedRefused else {
+            return
+        }
         // A name of its own for each: where one of them is put back to an earlier state, the latest that both have is a moment
         // at which they agreed.
         let session = UUID().uuidString
@@ -65,12 +103,14 @@ struct Checkpoints {
         }
         self.position = position
         recordedPostponed = postponed.entries
+        recordedRefused = refused
     }
 
     private mutating func recordHere(_ session: String, _ position: FeedPosition) async throws {
         local = local.recording(session, at: position)
         var json = local.json
         json[Self.postponedKey] = postponed.json
+        json[Self.refusedKey] = refused.json
         let (database, id, document) = (database, id, json)
         let sent: Int? = isPull ? nil : Int(jsonValue: position.value)
         try await database.inTransaction {

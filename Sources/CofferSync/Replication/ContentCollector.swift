@@ -176,7 +176,9 @@ struct ContentCollector {
 
     private func fetch(_ wanted: Wanted) async throws -> PreparedRevision {
         let revision = wanted.revision
-        if wanted.contents.count == 1 || !wanted.comeTogether {
+        // By an empty name nothing can be asked for.
+        let haveNames = wanted.contents.allSatisfy { !$0.name.isEmpty }
+        if haveNames, wanted.contents.count == 1 || !wanted.comeTogether {
             var prepared = PreparedRevision(revision: revision)
             for content in wanted.contents {
                 prepared.contents[ByteKey(content.name)] = try await remote.content(

@@ -9,8 +9,8 @@ enum OutgoingBatch: Sendable {
     case alone(OutgoingRevision, history: [RevisionID], known: [RevisionID])
     /// A revision that can't be read.
     case failure(DocumentFailure)
-    /// All of it, up to this position, in so many documents.
-    case reached(position: Int, documentCount: Int)
+    /// All of these documents, up to this position; nil where they are no part of the feed.
+    case reached(position: Int?, ids: [String])
 }
 
 /// A revision as JSON that says all of it.
@@ -85,9 +85,7 @@ actor OutgoingBatches {
     }
 
     private func ask(_ page: OutgoingPage) async throws {
-        if let position = page.position {
-            reached = .reached(position: position, documentCount: page.documents.count)
-        }
+        reached = .reached(position: page.position, ids: page.documents.map(\.id))
         guard !page.documents.isEmpty else { return }
         var question = RevisionsQuestion()
         question.documents = page.documents

@@ -39,11 +39,13 @@ struct PullRun {
     /// Tries again what did not come across: all of it, or what is worth it before the next run.
     mutating func retry(all: Bool) async throws {
         guard let position = checkpoints.position else { return }
+        if all, options.retriesRefused { checkpoints.retryRefused() }
         let due = checkpoints.takePostponed(all: all)
         guard !due.isEmpty else { return }
         var wanted: [RevisionRequest] = []
         for entry in due { wanted += try database.revisionsToAskFor(entry.revisions, of: entry.id) }
-        let pages = Lock<WantedPage?>(WantedPage(wanted: wanted, last: position))
+        monitor.change { $0.totalCount += due.count }
+        let pages = Lock<WantedPage?>(WantedPage(wanted: wanted, ids: due.map(\.id), last: position))
         _ = try await take(from: position) { pages.withLock { $0.take() } }
     }
 
@@ -64,9 +66,10 @@ struct PullRun {
                 case .revisions(let prepared, let failures):
                     for failure in failures { note(failure) }
                     try await save(prepared)
-                case .reached(let reached, let rowCount):
-                    monitor.change { $0.completedCount += rowCount }
+                case .reached(let reached, let ids):
+                    monitor.change { $0.completedCount += ids.count }
                     position = reached
+                    checkpoints.settle(ids)
                     try await checkpoints.record(position)
                 }
             }
@@ -78,7 +81,7 @@ struct PullRun {
         }
     }
 
-    private func save(_ prepared: [PreparedRevision]) async throws {
+    private mutating func save(_ prepared: [PreparedRevision]) async throws {
         guard !prepared.isEmpty else { return }
         let (database, handler, source) = (database, options.conflictHandler, remote.url.text)
         let (writtenCount, failures) = try await database.inTransaction { () throws -> (Int, [DocumentFailure]) in
@@ -101,12 +104,14 @@ struct PullRun {
             return (writtenCount, failures)
         }
         monitor.change { $0.writtenCount += writtenCount }
-        for failure in failures { monitor.fail(failure) }
+        for failure in failures { note(failure) }
     }
 
     private mutating func note(_ failure: DocumentFailure) {
         if failure.isTriedAgain, let revision = failure.revisionID, let error = failure.error as? SyncError {
             checkpoints.postpone(failure.documentID, revision, error)
+        } else {
+            checkpoints.refuse(failure)
         }
         monitor.fail(failure)
     }

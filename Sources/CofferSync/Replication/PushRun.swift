@@ -19,7 +19,7 @@ struct PushRun {
 
     private enum UnderWay {
         case together([OutgoingDocument], Task<[BulkFailure], any Error>)
-        case reached(position: Int, documentCount: Int)
+        case reached(position: Int?, ids: [String])
     }
 
     init(
@@ -43,10 +43,12 @@ struct PushRun {
     /// Tries again what did not come across: all of it, or what is worth it before the next run.
     mutating func retry(all: Bool) async throws {
         guard let position = checkpoints.position else { return }
+        if all, options.retriesRefused { checkpoints.retryRefused() }
         let due = checkpoints.takePostponed(all: all)
         guard !due.isEmpty else { return }
         let count = options.batchDocumentCount
         let rest = Lock(due[...])
+        monitor.change { $0.totalCount += due.count }
         _ = try await send(from: 0) {
             rest.withLock { rest in
                 defer { rest = rest.dropFirst(count) }
@@ -76,9 +78,9 @@ struct PushRun {
                     // It may take long, and what came before it is known by then.
                     try await settle(downTo: 0, &position)
                     try await save(revision, history, known: known)
-                case .failure(let failure): monitor.fail(failure)
-                case .reached(let reached, let documentCount):
-                    underWay.append(.reached(position: reached, documentCount: documentCount))
+                case .failure(let failure): refuse(failure)
+                case .reached(let reached, let ids):
+                    underWay.append(.reached(position: reached, ids: ids))
                 }
                 try await settle(downTo: 1, &position)
             }
@@ -114,9 +116,10 @@ struct PushRun {
                 guard batchCount > count else { return }
                 try await save(documents[...]) { try await answer.ownValue }
                 batchCount -= 1
-            case .reached(let reached, let documentCount):
-                monitor.change { $0.completedCount += documentCount }
-                if reached > position {
+            case .reached(let reached, let ids):
+                monitor.change { $0.completedCount += ids.count }
+                checkpoints.settle(ids)
+                if let reached, reached > position {
                     position = reached
                     try await checkpoints.record(FeedPosition(.number(JSONNumber(Int64(position)))))
                 }
@@ -166,9 +169,14 @@ struct PushRun {
             let mayPass = error.mayPass || error.status == 401 || Self.isForWantOfContents(error, revision)
             try note(error, id, revisionID, mayPass: mayPass)
         } catch let error as CofferError where OutgoingBatches.isAboutDocument(error) {
-            monitor.fail(
-                DocumentFailure(documentID: id, revisionID: revisionID, error: error, isTriedAgain: false))
+            refuse(DocumentFailure(documentID: id, revisionID: revisionID, error: error, isTriedAgain: false))
         }
+    }
+
+    /// Notes that a document doesn't go for good.
+    private mutating func refuse(_ failure: DocumentFailure) {
+        checkpoints.refuse(failure)
+        monitor.fail(failure)
     }
 
     /// Sends a revision with its contents: those alone that are new since an ancestor that the server has.
@@ -223,7 +231,8 @@ struct PushRun {
     private mutating func note(_ error: SyncError, _ id: String, _ revision: RevisionID?, mayPass: Bool) throws {
         if error.isAboutServer { throw error }
         let isTriedAgain = mayPass && revision != nil
-        if isTriedAgain, let revision { checkpoints.postpone(id, revision, error) }
-        monitor.fail(DocumentFailure(documentID: id, revisionID: revision, error: error, isTriedAgain: isTriedAgain))
+        let failure = DocumentFailure(documentID: id, revisionID: revision, error: error, isTriedAgain: isTriedAgain)
+        if isTriedAgain, let revision { checkpoints.postpone(id, revision, error) } else { checkpoints.refuse(failure) }
+        monitor.fail(failure)
     }
 }

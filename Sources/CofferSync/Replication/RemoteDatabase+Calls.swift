@@ -187,7 +187,7 @@ extension RemoteDatabase {
                 throw SyncError.garbage("a revision that is no object", of: subject)
             }
             let contents = try await RelatedContents(json).receive(
-                from: reader, into: database, upTo: nil, subject: subject)
+                from: reader, into: database, upTo: options.attachmentByteLimit, subject: subject)
             return (try IncomingRevision(json), contents)
         }
     }
@@ -203,7 +203,8 @@ extension RemoteDatabase {
             let isPacked = response.fields["Content-Encoding"]?.lowercased() == "gzip"
             let download = ContentDownload(
                 subject: subject, digest: content.digest, length: content.length, isPacked: isPacked)
-            return try await download.receive(response.body.stream, into: database)
+            return try await download.receive(
+                response.body.stream, into: database, upTo: options.attachmentByteLimit)
         }
     }
 
@@ -272,7 +273,7 @@ extension RemoteDatabase {
         "/\(path(of: id))/\(name.percentEncoded)?rev=\(revision.description.percentEncoded)"
     }
 
-    private static func path(of id: String) -> String {
+    static func path(of id: String) -> String {
         guard id.utf8.starts(with: "_design/".utf8) else { return id.percentEncoded }
         return "_design/" + id.dropFirst("_design/".count).percentEncoded
     }

@@ -195,10 +195,15 @@ package final class RemoteDatabase: Sendable {
     }
 
     private static func failure(_ response: HTTPResponse, _ subject: String?) async -> Refusal {
+        if response.status == 407 { return Refusal(error: .proxyRefusal, retryAfter: nil) }
+        if (300..<400).contains(response.status) {
+            return Refusal(
+                error: .redirection(response.status, to: response.fields["Location"]), retryAfter: nil)
+        }
         // The name of what went wrong, and not the reason, which can be anything.
         let body = try? await response.body.stream.collect(upTo: 1 << 16)
         let name = body.flatMap { try? JSONValue(json: $0) }?["error"]?.stringValue
-        // What is neither a refusal nor an answer, such as being sent elsewhere, is not the protocol's.
+        // What is neither a refusal nor an answer is not the protocol's.
         let status = response.status >= 400 ? response.status : 502
         return Refusal(
             error: SyncError(status, of: subject, name.map { String($0.prefix(100)) } ?? "the server refuses"),

@@ -78,8 +78,8 @@ public final class Replication: Sendable {
             throw SyncError(400, "a pull's target is here, and exists")
         }
         guard options.batchDocumentCount > 0, options.batchByteCount > 0, options.parallelDownloadCount > 0,
-            options.retry.attemptCount > 0
-        else { throw SyncError(400, "batches, downloads and attempts are at least one") }
+            options.retry.attemptCount > 0, (options.attachmentByteLimit ?? 1) > 0
+        else { throw SyncError(400, "batches, downloads, attempts and limits are at least one") }
         self.direction = direction
         self.database = database
         self.url = url
@@ -90,6 +90,9 @@ public final class Replication: Sendable {
         remoteURL = url.text
         makeTransport = transport
     }
+
+    /// Contents of more bytes are not fetched; nil where all are.
+    var downloadByteLimit: Int? { options.attachmentByteLimit }
 
     /// What its downloads have in common, made when it is first asked for.
     var downloadSource: DownloadSource {
@@ -114,6 +117,20 @@ public final class Replication: Sendable {
 
     /// The documents that don't come across, as that is found out.
     public var failureStream: AsyncStream<DocumentFailure> { monitor.failureStream() }
+
+    /// The documents that were refused for good, by either side, in this run or an earlier one, and are not settled yet: the first
+    /// 1,000. Asks no server.
+    ///
+    /// One is settled when its revision has come across after all, is purged, or was replaced by one that is not refused. None is
+    /// asked for again before that, unless ``ReplicationOptions/retriesRefused`` says so.
+    ///
+    /// - Throws: `closed` and `damaged` (500); ``SyncError`` 400 for a backup that is open for reading only.
+    public func refusedDocuments() throws -> [DocumentFailure] {
+        let document = try database.localDocument(withID: try checkpointID()) ?? [:]
+        var refused = RefusedDocuments(document[Checkpoints.refusedKey])
+        try refused.remove { try $0.isSettled(in: database, isPull: direction == .pull) }
+        return refused.failures
+    }
 
     /// The ids of documents that were changed since a push last noted how far it has come. Asks no server.
     ///

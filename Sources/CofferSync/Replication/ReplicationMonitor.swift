@@ -1,4 +1,5 @@
 internal import Coffer
+internal import CofferModel
 internal import CofferSealing
 internal import Synchronization
 
@@ -11,12 +12,16 @@ final class ReplicationMonitor: Sendable {
 
     private struct State {
         var failures: [DocumentFailure] = []
+        /// Of documents that have failed: each counts once.
+        var failedIDs: Set<ByteKey> = []
         var lastNumber = 0
         var failureListeners: [Int: AsyncStream<DocumentFailure>.Continuation] = [:]
     }
 
     /// So many failures are kept.
     static let failureLimit = 1000
+    /// So many ids are kept; documents beyond them count once for each failure.
+    private static let idLimit = 100_000
 
     private let latest = LatestValue(ReplicationStatus())
     private let state = Lock(State())
@@ -28,18 +33,24 @@ final class ReplicationMonitor: Sendable {
 
     /// Forgets what an earlier run said.
     func restart() {
-        state.withLock { $0.failures = [] }
+        state.withLock { state in
+            state.failures = []
+            state.failedIDs = []
+        }
         change { $0 = ReplicationStatus(activity: .active) }
     }
 
     func fail(_ failure: DocumentFailure) {
-        let listeners = state.withLock { state in
+        let (listeners, isNew) = state.withLock { state in
             if state.failures.count < Self.failureLimit { state.failures.append(failure) }
-            return Array(state.failureListeners.values)
+            let id = ByteKey(failure.documentID)
+            var isNew = !state.failedIDs.contains(id)
+            if isNew, state.failedIDs.count < Self.idLimit { isNew = state.failedIDs.insert(id).inserted }
+            return (Array(state.failureListeners.values), isNew)
         }
         for listener in listeners { listener.yield(failure) }
         CofferLog.write(.warning, .sync, subject, "a document stayed away", LogMessage.details(ofSync: failure.error))
-        change { $0.failedCount += 1 }
+        if isNew { change { $0.failedCount += 1 } }
     }
 
     // MARK: Listening

@@ -10,17 +10,24 @@ public struct ReplicationOptions: Sendable {
         case session(name: String, password: String)
     }
 
-    /// A proxy of HTTP's, that leads to servers where it is asked to by CONNECT.
+    /// A proxy of HTTP's: asked for each request where the server's URL has `http`, and for a way through (CONNECT) where it has
+    /// `https`.
     public struct Proxy: Sendable {
         /// The name or address of its host.
         public var host: String
         /// Its port.
         public var port: Int
+        /// Who to say one is to the proxy, by HTTP's Basic scheme. Default: nil, nobody.
+        public var user: String?
+        /// The password for ``user``. It goes to the proxy as it is.
+        public var password: String?
 
         /// A proxy at that place.
-        public init(host: String, port: Int) {
+        public init(host: String, port: Int, user: String? = nil, password: String? = nil) {
             self.host = host
             self.port = port
+            self.user = user
+            self.password = password
         }
     }
 
@@ -78,8 +85,9 @@ public struct ReplicationOptions: Sendable {
     /// Whether a pull brings the contents of attachments and blobs, too. Default: true.
     ///
     /// Otherwise it brings what their documents say of them, and no content travels: `contentAvailable` is false, `content`
-    /// nil. ``Replication/download(_:)-(Attachment)`` fetches one when it is wanted. A run with another choice goes on
-    /// where the last one ended; it does not come back for what that left out.
+    /// nil. ``Replication/download(_:)-(Attachment)`` fetches one when it is wanted,
+    /// ``Replication/downloadMissingContents(ofDocumentsWithIDs:progress:)`` all. A run with another choice goes on where the
+    /// last one ended; it does not come back by itself for what that left out.
     public var downloadsAttachments = true
 
     /// Decides which contents a pull brings, where ``downloadsAttachments`` doesn't say none. Default: nil, all.
@@ -87,6 +95,14 @@ public struct ReplicationOptions: Sendable {
     /// Asked before anything of a content is fetched, once or more often, from any thread. Contents that are here are not
     /// asked about.
     public var shouldDownloadAttachment: (@Sendable (AttachmentInfo) -> Bool)?
+
+    /// A pull leaves a content of more bytes on the server, as ``downloadsAttachments`` does with all. One that turns out to have
+    /// more than the server said is refused (413), with its document. Default: nil, as many as fit on the disk.
+    public var attachmentByteLimit: Int?
+
+    /// Whether documents that were refused for good are tried once more when a run begins: see
+    /// ``Replication/refusedDocuments()``. Default: false.
+    public var retriesRefused = false
 
     /// Says what becomes of a conflict that a pull meets: ours, theirs, or what comes of both. Default: nil, it stays, for
     /// whoever calls `resolveConflicts`.

@@ -5,8 +5,8 @@ internal import Coffer
 enum FetchedRevisions: Sendable {
     /// Those that are ready to be saved, and those that don't come.
     case revisions([PreparedRevision], [DocumentFailure])
-    /// All of a page has been given, which ends there and has so many changes.
-    case reached(position: FeedPosition, rowCount: Int)
+    /// All of a page has been given, which ends there and has changes of these documents.
+    case reached(position: FeedPosition, ids: [String])
 }
 
 /// Fetches the revisions that pages want, and their contents, a batch at a time. For one task at a time.
@@ -59,7 +59,7 @@ actor RevisionFetcher {
             } else {
                 guard let page = try await pages?.next() else { return nil }
                 rest = page.wanted[...]
-                reached = .reached(position: page.last, rowCount: page.rowCount)
+                reached = .reached(position: page.last, ids: page.ids)
                 if !page.failures.isEmpty { return .revisions([], page.failures) }
             }
         }

@@ -5,8 +5,8 @@ internal import Coffer
 struct WantedPage: Sendable {
     var wanted: [RevisionRequest] = []
     var failures: [DocumentFailure] = []
-    /// How many changes it has.
-    var rowCount = 0
+    /// The documents of its changes.
+    var ids: [String] = []
     /// Where its changes end.
     var last: FeedPosition
 }
@@ -54,7 +54,7 @@ actor WantedPages {
             if !page.rows.isEmpty { status.activity = .active }
             status.totalCount += page.rows.count
         }
-        var next = WantedPage(rowCount: page.rows.count, last: page.last)
+        var next = WantedPage(ids: page.rows.map(\.id), last: page.last)
         for row in page.rows {
             if row.hasForeignRevisions {
                 next.failures.append(

@@ -26,7 +26,8 @@ import Testing
         #expect(try await page("since=now").rows.isEmpty)
         let documents = try await server.call("GET", "/db/_changes?include_docs=true&limit=1").json
         #expect(documents["results"]?[0]?["doc"]?["_id"] == "a")
-        for query in ["since=x", "since=-1", "feed=x", "descending=true"] {
+        for query in ["since=x", "since=-1", "feed=x", "style=x", "timeout=x", "heartbeat=x", "heartbeat=0", "limit=x"]
+        {
             #expect(try await server.call("GET", "/db/_changes?\(query)").status == 400)
         }
     }

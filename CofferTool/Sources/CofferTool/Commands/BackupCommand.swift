@@ -59,7 +59,7 @@ extension BackupResult {
         """
         documents    \(documentCount), in \(databaseByteCount) bytes
         attachments  \(attachmentCount), in \(attachmentByteCount) bytes
-        """
+        """ + (missingContentCount > 0 ? "\nnot here     \(missingContentCount), left out by a pull" : "")
     }
 
     fileprivate func json(_ path: String) -> String {
@@ -69,6 +69,7 @@ extension BackupResult {
         line.add("databaseBytes", databaseByteCount)
         line.add("attachments", attachmentCount)
         line.add("attachmentBytes", attachmentByteCount)
+        line.add("missingContents", missingContentCount)
         return line.finished
     }
 }

@@ -111,6 +111,7 @@ extension Verification {
         }
         if level >= .attachments {
             lines.append("attachments  \(attachmentCount), of \(attachmentByteCount) bytes")
+            if missingContentCount > 0 { lines.append("not here     \(missingContentCount), left out by a pull") }
         }
         return lines.joined(separator: "\n")
     }
@@ -130,6 +131,7 @@ extension Verification {
         if level >= .attachments {
             line.add("attachments", attachmentCount)
             line.add("attachmentBytes", attachmentByteCount)
+            line.add("missingContents", missingContentCount)
         }
         return line.finished
     }

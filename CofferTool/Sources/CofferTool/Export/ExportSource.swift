@@ -107,7 +107,7 @@ final class StoreInUseExport: ExportSource {
 
     init(_ database: DatabaseInUse) { self.database = database }
 
-    var documentCount: Int { get throws { try database.counts().documentCount } }
+    var documentCount: Int { get throws { try database.count().documentCount } }
 
     func forEachDocument(_ body: (ExportedRevision) throws -> Void) throws {
         try database.forEachDocument { document in

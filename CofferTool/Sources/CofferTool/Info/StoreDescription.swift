@@ -15,9 +15,11 @@ struct StoreDescription {
         let lastSequence: Int
         let keys: [DatabaseKey]
         let sizes: StoreSizes
+        let missingContentCount: Int
 
-        init(_ keys: [DatabaseKey], _ counts: (documentCount: Int, lastSequence: Int), _ sizes: StoreSizes) {
-            (documentCount, lastSequence) = counts
+        init(_ keys: [DatabaseKey], _ counts: StoreCounts, _ sizes: StoreSizes) {
+            (documentCount, lastSequence) = (counts.documentCount, counts.lastSequence)
+            missingContentCount = counts.missingContentCount
             (self.keys, self.sizes) = (keys, sizes)
         }
     }
@@ -66,6 +68,9 @@ struct StoreDescription {
             lines.append("documents   \(inside.documentCount), last sequence \(inside.lastSequence)")
             lines.append("database    \(sizes.databaseByteCount) bytes")
             lines.append("contents    \(sizes.contentCount), in \(sizes.contentByteCount) bytes")
+            if inside.missingContentCount > 0 {
+                lines.append("not here    \(inside.missingContentCount) contents, left out by a pull")
+            }
         }
         for generation in left {
             let access = generation.mayBeReadable ? "may be readable without a key" : "encrypted"
@@ -89,6 +94,7 @@ struct StoreDescription {
             line.add("databaseBytes", inside.sizes.databaseByteCount)
             line.add("contents", inside.sizes.contentCount)
             line.add("contentBytes", inside.sizes.contentByteCount)
+            line.add("missingContents", inside.missingContentCount)
         }
         line.add("oldGenerations", json: left.json)
         return line.finished

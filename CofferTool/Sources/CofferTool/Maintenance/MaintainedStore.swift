@@ -7,7 +7,7 @@ protocol MaintainedStore: Sendable {
     var isEncrypted: Bool { get }
 
     func description() throws -> StoreDetails
-    func counts() throws -> (documentCount: Int, lastSequence: Int)
+    func counts() throws -> StoreCounts
 
     func addKey(_ key: SymmetricKey, label: String?) throws(CofferError) -> DatabaseKey
     func removeKey(_ id: DatabaseKey.ID) throws(CofferError)
@@ -28,6 +28,14 @@ protocol MaintainedStore: Sendable {
     func end() throws
     /// The same, for a task.
     func end() async throws
+}
+
+/// How much is in a store.
+struct StoreCounts: Sendable {
+    let documentCount: Int
+    let lastSequence: Int
+    /// Contents of attachments and blobs that were left out by a pull.
+    let missingContentCount: Int
 }
 
 /// What only who has opened a store knows of it.
@@ -67,7 +75,11 @@ extension Database: MaintainedStore {
         StoreDetails(uuid: try? uuid, keys: try keys, oldGenerations: try oldGenerations)
     }
 
-    func counts() throws -> (documentCount: Int, lastSequence: Int) { (try documentCount, try lastSequenceNumber) }
+    func counts() throws -> StoreCounts {
+        StoreCounts(
+            documentCount: try documentCount, lastSequence: try lastSequenceNumber,
+            missingContentCount: try missingContentCount)
+    }
 
     func changeKey(
         _ change: KeyChangeOrder, _ progress: (@Sendable (CopyProgress) -> Void)?
@@ -100,6 +112,13 @@ extension DatabaseInUse: MaintainedStore {
     func description() throws -> StoreDetails {
         let found = try describe()
         return StoreDetails(uuid: found.uuid, keys: found.keys, oldGenerations: found.oldGenerations)
+    }
+
+    func counts() throws -> StoreCounts {
+        let found = try count()
+        return StoreCounts(
+            documentCount: found.documentCount, lastSequence: found.lastSequence,
+            missingContentCount: found.missingContentCount)
     }
 
     func changeKey(

@@ -53,6 +53,19 @@ final class WorkMeter: Sendable {
     }
     #endif
 
+    /// How much is done of so many things.
+    func show(_ phase: String, _ done: Int, of total: Int, _ things: String) {
+        guard writesLines else {
+            return line.withLock { $0.update(done, of: max(done, total), "\(phase): \(done) of \(total) \(things)") }
+        }
+        guard isJSON else { return Console.printProgress("coffer: \(phase): \(done) of \(total) \(things)") }
+        var line = JSONLine(type: "progress")
+        line.add("phase", phase)
+        line.add("items", done)
+        line.add("totalItems", total)
+        Console.printProgress(line.finished)
+    }
+
     /// Takes the bar away.
     func clear() { line.withLock { $0.clear() } }
 

@@ -91,6 +91,7 @@ struct MatrixCommand: Sendable, CustomTestStringConvertible {
             ignoresLock: true),
         MatrixCommand(name: "doctor", subject: ".", key: nil, withoutKey: 0),
         MatrixCommand(name: "pull", arguments: ["SERVER/given"], writes: true),
+        MatrixCommand(name: "download", arguments: ["SERVER/given"], writes: true),
         MatrixCommand(name: "push", arguments: ["SERVER/taken", "--create-target"], writes: true),
         MatrixCommand(
             name: "serve", subject: "stores", arguments: ["--no-authentication", "--port", "0"], goesOnForEver: true),

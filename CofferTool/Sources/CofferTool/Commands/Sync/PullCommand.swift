@@ -10,12 +10,14 @@ struct PullCommand: StoreCommand {
         discussion: """
             Revisions come with their ids and histories, conflicts too, and whatever the store has stays. Another pull goes on \
             where the last one stopped, whatever stopped it. A document that can't be taken keeps no other from coming: a \
-            line on standard output names it, and the command ends with 3. ^C ends it with 130; what has come stays.
+            line on standard output names it, and the command ends with 3, as the next ones do until it is settled. Contents that \
+            an earlier pull left on the server come too, as far as this one may fetch them. ^C ends it with 130; what has \
+            come stays.
             """
     )
 
     @OptionGroup var arguments: StoreArguments
-    @OptionGroup var remote: RemoteArguments
+    @OptionGroup var remote: ExchangeArguments
 
     @Flag(help: "Make the store where there is none. One that nothing came into is taken away again.")
     var create = false
@@ -33,22 +35,29 @@ struct PullCommand: StoreCommand {
     @Option(help: ArgumentHelp("Fetch only this channel of Sync Gateway. May be given again.", valueName: "name"))
     var channel: [String] = []
 
-    @Flag(help: "Leave the contents of attachments on the server.")
+    @Flag(help: "Leave the contents of attachments on the server. coffer download, or a later pull, fetches them.")
     var noAttachments = false
 
+    @Option(
+        name: .customLong("max-attachment"),
+        help: ArgumentHelp("Leave contents of attachments on the server that have more bytes.", valueName: "bytes"))
+    var attachmentByteLimit: Int?
+
     var textSources: [KeySource] {
-        get throws(Failure) { try remote.namedSources() }
+        get throws(Failure) { try remote.connection.namedSources() }
     }
 
     func run(_ console: Console) throws {
         let place = try remote.place()
         let path = try arguments.path()
+        guard (attachmentByteLimit ?? 1) > 0 else { throw Failure.usage("--max-attachment is more than 0") }
         guard create || !(new.unencrypted || new.keyedNames) else {
             throw Failure.usage("--unencrypted and --keyed-names are for --create")
         }
         var options = try remote.options(arguments)
         options.filter = filter
         options.downloadsAttachments = !noAttachments
+        options.attachmentByteLimit = attachmentByteLimit
         options.filterParameters = try parameters()
         options.channels = channel.isEmpty ? nil : channel
         let manager = try Manager(directory: path.folder)
@@ -61,7 +70,7 @@ struct PullCommand: StoreCommand {
                 try Replication(pull: place, into: database, options: pulling)
             }
             do {
-                try run.run(arguments.store, console)
+                try run.run(arguments.store, fetchesContents: !noAttachments, console)
             } catch {
                 if isNew, (try? database.lastSequenceNumber) == 0 { try? database.delete() }
                 throw error

@@ -10,19 +10,19 @@ struct PushCommand: StoreCommand {
         discussion: """
             Revisions go with their ids and histories, conflicts too; the server gets them as they are, not encrypted but for \
             https on the way. Another push goes on where the last one stopped, whatever stopped it. A document that the \
-            server refuses keeps no other from going: a line on standard output names it, and the command ends with 3. ^C \
-            ends it with 130; what the server has stays there.
+            server refuses keeps no other from going: a line on standard output names it, and the command ends with 3, as the \
+            next ones do until it is settled. ^C ends it with 130; what the server has stays there.
             """
     )
 
     @OptionGroup var arguments: StoreArguments
-    @OptionGroup var remote: RemoteArguments
+    @OptionGroup var remote: ExchangeArguments
 
     @Flag(help: "Make the server's database where there is none.")
     var createTarget = false
 
     var textSources: [KeySource] {
-        get throws(Failure) { try remote.namedSources() }
+        get throws(Failure) { try remote.connection.namedSources() }
     }
 
     func run(_ console: Console) throws {

@@ -4,19 +4,8 @@ internal import Coffer
 internal import CofferSync
 internal import Foundation
 
-/// What the commands that replicate have in common: the other database, and how one gets there.
-struct RemoteArguments: ParsableArguments {
-    @Argument(help: "The database on the server, such as https://example.com/people.")
-    var url: String
-
-    @Flag(help: "Go on when all is exchanged, and wait for more, until ^C.")
-    var continuous = false
-
-    @Option(
-        name: .customLong("document-id"),
-        help: ArgumentHelp("Exchange only this document. May be given again.", valueName: "id"))
-    var documentIDs: [String] = []
-
+/// How one gets to a database on a server, and who one is there.
+struct ConnectionArguments: ParsableArguments {
     @Option(help: ArgumentHelp("Who to say one is to the server.", valueName: "name"))
     var user: String?
 
@@ -52,13 +41,24 @@ struct RemoteArguments: ParsableArguments {
     @Option(help: ArgumentHelp("Ask this proxy. HTTPS_PROXY and the like are not looked at.", valueName: "host:port"))
     var proxy: String?
 
+    @Option(help: ArgumentHelp("Who to say one is to the proxy.", valueName: "name"))
+    var proxyUser: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "Where the proxy's password for --proxy-user comes from, as for --key; without it you are asked.",
+            valueName: "source"))
+    var proxyPassword: String?
+
     @Flag(help: "Tell how far it is on standard error, also where that is no terminal.")
     var progress = false
 
     // MARK: What they say
 
     /// The place of the database, without a user. A password in it would stand in the process list.
-    func place() throws(Failure) -> URL {
+    ///
+    /// - Parameter url: of the database, as an argument says it.
+    func place(_ url: String) throws(Failure) -> URL {
         guard var parts = URLComponents(string: url), let scheme = parts.scheme?.lowercased(), parts.host != nil,
             ["http", "https"].contains(scheme)
         else {
@@ -72,20 +72,23 @@ struct RemoteArguments: ParsableArguments {
         return place
     }
 
-    private var userName: String? { user ?? URLComponents(string: url)?.user }
+    private func userName(_ url: String) -> String? { user ?? URLComponents(string: url)?.user }
 
-    /// What the arguments say that both directions know. Asks for what has to be typed.
-    func options(_ arguments: StoreArguments) throws(Failure) -> ReplicationOptions {
-        let server = try place()
+    /// What the arguments say that every replication knows. Asks for what has to be typed.
+    func options(_ url: String, _ arguments: StoreArguments) throws(Failure) -> ReplicationOptions {
+        let server = try place(url)
         var options = ReplicationOptions()
-        options.isContinuous = continuous
-        options.documentIDs = documentIDs.isEmpty ? nil : documentIDs
         options.headers = try openHeaders()
         options.trustedCertificates = try trust.map(Self.text(ofFile:))
         options.proxy = try proxy.map { (text) throws(Failure) in try Self.proxy(text) }
-        let (passwordSource, headerSources) = try sources(arguments)
+        let (passwordSource, proxySource, headerSources) = try sources(url, arguments)
         for (name, source) in headerSources { options.headers[name] = try source.text(for: name, "header field") }
-        if let name = userName, let passwordSource {
+        if let name = proxyUser, let proxySource {
+            options.proxy?.user = name
+            options.proxy?.password = try proxySource.text(
+                for: "Password of \(Console.printable(name)) at the proxy", "password")
+        }
+        if let name = userName(url), let passwordSource {
             let purpose = "Password of \(Console.printable(name)) at \(server.host() ?? "the server")"
             let password = try passwordSource.text(for: purpose, "password")
             options.credentials =
@@ -97,16 +100,24 @@ struct RemoteArguments: ParsableArguments {
     /// Where the arguments say that secrets come from.
     func namedSources() throws(Failure) -> [KeySource] {
         let ofHeaders = secretHeader.compactMap { $0.split(separator: "=", maxSplits: 1).dropFirst().first }
-        let all = [password].compactMap(\.self) + ofHeaders.map(String.init)
+        let all = [password, proxyPassword].compactMap(\.self) + ofHeaders.map(String.init)
         return try all.map { (text) throws(Failure) in try KeySource(text) }
     }
 
     /// Where secrets come from, which are not to be read from the same place as one another, nor as the key.
     private func sources(
-        _ arguments: StoreArguments
-    ) throws(Failure) -> (password: KeySource?, headers: [(String, KeySource)]) {
+        _ url: String, _ arguments: StoreArguments
+    ) throws(Failure) -> (password: KeySource?, proxy: KeySource?, headers: [(String, KeySource)]) {
+        guard proxy != nil || (proxyUser == nil && proxyPassword == nil), proxyUser != nil || proxyPassword == nil
+        else {
+            throw .usage("--proxy-password needs a --proxy-user, and that a --proxy")
+        }
+        let ofProxy = try proxyUser.map { (name) throws(Failure) in
+            guard !name.isEmpty, !name.contains(":") else { throw .usage("--proxy-user is a name without a colon") }
+            return try KeySource.ofPassword(proxyPassword, of: "--proxy-user", "--proxy-password")
+        }
         var ofPassword: KeySource?
-        if userName != nil {
+        if userName(url) != nil {
             ofPassword = try KeySource.ofPassword(password)
         } else if password != nil || session {
             throw .usage("--password and --session need a --user")
@@ -119,9 +130,9 @@ struct RemoteArguments: ParsableArguments {
             }
             ofHeaders.append((sides[0], try KeySource(sides[1], of: "--secret-header")))
         }
-        let all = [try arguments.keySource(), ofPassword].compactMap(\.self) + ofHeaders.map(\.1)
+        let all = [try arguments.keySource(), ofPassword, ofProxy].compactMap(\.self) + ofHeaders.map(\.1)
         guard all.count(where: \.usesStandardInput) < 2 else { throw .usage("standard input cannot be two secrets") }
-        return (ofPassword, ofHeaders)
+        return (ofPassword, ofProxy, ofHeaders)
     }
 
     private func openHeaders() throws(Failure) -> [String: String] {

@@ -5,27 +5,33 @@ internal import CofferSync
 /// A replication as a command runs it: told of as it goes, and ended by ^C.
 struct ReplicationRun {
     private let name: String
-    private let remote: RemoteArguments
+    private let remote: ExchangeArguments
     private let replication: Replication
 
-    /// - Parameter name: what the command is called.
-    init(_ name: String, _ remote: RemoteArguments, _ database: Database, _ make: () throws -> Replication) throws {
-        self.name = name
-        self.remote = remote
-        do {
-            replication = try make()
-        } catch let error as SyncError where error.status == 400 {
-            throw Failure.usage(error.description)
-        }
+    /// What came of it.
+    private struct Outcome: Sendable {
+        var status: ReplicationStatus
+        /// Contents that were left out before; nil where they were not asked for.
+        var contents: MissingContentResult?
     }
 
-    /// Runs it to its end.
+    /// - Parameter name: what the command is called.
+    init(_ name: String, _ remote: ExchangeArguments, _ database: Database, _ make: () throws -> Replication) throws {
+        self.name = name
+        self.remote = remote
+        replication = try Replication.usable(make)
+    }
+
+    /// Runs it to its end, or only lists what was refused, where that is asked for.
     ///
-    /// - Parameter store: what results call the store.
-    func run(_ store: String, _ console: Console) throws {
-        let status: ReplicationStatus
+    /// - Parameters:
+    ///   - store: what results call the store.
+    ///   - fetchesContents: whether it fetches contents, too, that earlier pulls left out. Default: false.
+    func run(_ store: String, fetchesContents: Bool = false, _ console: Console) throws {
+        guard !remote.failed else { return try list(console) }
+        let outcome: Outcome
         do {
-            status = try exchange(console)
+            outcome = try exchange(console, fetchesContents)
         } catch is CancellationError {
             throw cancelled
         } catch let error as Failure where error.exit == .cancelled {
@@ -33,14 +39,39 @@ struct ReplicationRun {
         } catch let error as SyncError {
             throw Failure(error, at: replication.remoteURL)
         }
-        try console.printResult(console.isJSON ? json(status, store) : text(status))
-        guard status.failedCount > 0 else { return }
+        let status = outcome.status
+        // Those that an earlier run was told of, and that nothing has settled.
+        let told = Set(replication.failures.map { "\($0.revisionID?.description ?? "") \($0.documentID)" })
+        let earlier = try replication.refusedDocuments().filter {
+            !told.contains("\($0.revisionID?.description ?? "") \($0.documentID)")
+        }
+        for failure in earlier { try Self.print(failure, console.isJSON) }
+        let failedCount = status.failedCount + earlier.count
+        try console.printResult(try console.isJSON ? json(outcome, failedCount, store) : text(outcome, failedCount))
+        guard failedCount > 0 else { return }
         try console.flush()
-        let first = replication.failures.first?.error
-        throw Failure(
-            message: "\(status.failedCount) of \(status.totalCount) documents did not come across",
-            hint: "those that were refused for a reason that may pass are tried again by the next run",
-            code: "documentsRefused", status: (first as? SyncError)?.status ?? (first as? CofferError)?.status ?? 500,
+        let total = earlier.isEmpty ? " of \(status.totalCount)" : ""
+        throw refusal(
+            replication.failures.first ?? earlier.first, "\(failedCount)\(total) documents did not come across")
+    }
+
+    /// Lists what was refused for good and is not settled.
+    private func list(_ console: Console) throws {
+        let refused = try replication.refusedDocuments()
+        for failure in refused { try Self.print(failure, console.isJSON) }
+        try console.flush()
+        guard let first = refused.first else { return }
+        throw refusal(first, "\(refused.count) documents have not come across")
+    }
+
+    private func refusal(_ first: DocumentFailure?, _ message: String) -> Failure {
+        Failure(
+            message: message,
+            hint: "those that were refused for a reason that may pass are tried again by the next run, others with "
+                + "--retry-failed",
+            code: "documentsRefused",
+            status: (first?.error as? SyncError)?.status
+                ?? (first?.error as? CofferError)?.status ?? 500,
             exit: .partlyDone)
     }
 
@@ -50,9 +81,10 @@ struct ReplicationRun {
             status: 499, exit: .cancelled)
     }
 
-    private func exchange(_ console: Console) throws -> ReplicationStatus {
+    private func exchange(_ console: Console, _ fetchesContents: Bool) throws -> Outcome {
         let (replication, isJSON) = (replication, console.isJSON)
-        let meter = WorkMeter(console, isAsked: remote.progress)
+        let (ids, isContinuous) = (remote.documentIDs.isEmpty ? nil : remote.documentIDs, remote.continuous)
+        let meter = WorkMeter(console, isAsked: remote.connection.progress)
         defer { meter.clear() }
         // Before it begins, so that nothing is missed.
         let (statuses, failures) = (replication.statuses, replication.failureStream)
@@ -76,8 +108,19 @@ struct ReplicationRun {
                 }
                 return count
             }
-            let result: Result<ReplicationStatus, any Error>
-            do { result = .success(try await replication.run()) } catch { result = .failure(error) }
+            let result: Result<Outcome, any Error>
+            do {
+                var contents: MissingContentResult?
+                // One that goes on for ever would never come to it.
+                if fetchesContents, isContinuous {
+                    contents = try await replication.downloadMissingContents(ofDocumentsWithIDs: ids)
+                }
+                let status = try await replication.run()
+                if fetchesContents, !isContinuous {
+                    contents = try await replication.downloadMissingContents(ofDocumentsWithIDs: ids)
+                }
+                result = .success(Outcome(status: status, contents: contents))
+            } catch { result = .failure(error) }
             showing.cancel()
             telling.cancel()
             await showing.value
@@ -109,24 +152,37 @@ struct ReplicationRun {
             line.add("triedAgain", failure.isTriedAgain)
             try console.printResult(line.finished)
         } else {
-            let id = Console.printable(failure.documentID)
+            let id = Console.printable(shortened(failure.documentID))
             try console.printResult("refused: \(id): \(Console.printable(reason ?? "an unknown error"))")
         }
         try console.flush()
     }
 
-    private func text(_ status: ReplicationStatus) -> String {
-        let count = status.completedCount - status.failedCount
-        let refused = status.failedCount > 0 ? ", and \(status.failedCount) refused" : ""
-        return "\(count) document\(count == 1 ? "" : "s")\(refused)"
+    /// Ids of other databases may have thousands of bytes, which nobody reads.
+    private static func shortened(_ id: String) -> String { id.utf8.count > 200 ? id.prefix(100) + "…" : id }
+
+    private func text(_ outcome: Outcome, _ failedCount: Int) throws -> String {
+        let count = max(0, outcome.status.completedCount - outcome.status.failedCount)
+        var text = "\(count) document\(count == 1 ? "" : "s")"
+        if let fetchedCount = outcome.contents?.downloadedCount, fetchedCount > 0 {
+            text += ", and \(fetchedCount) content\(fetchedCount == 1 ? "" : "s") that earlier pulls left out"
+        }
+        if failedCount > 0 { text += ", and \(failedCount) refused" }
+        let left = replication.direction == .pull ? try replication.database.missingContentCount : 0
+        if left > 0 { text += "; \(left) content\(left == 1 ? "" : "s") not here" }
+        return text
     }
 
-    private func json(_ status: ReplicationStatus, _ store: String) -> String {
+    private func json(_ outcome: Outcome, _ failedCount: Int, _ store: String) throws -> String {
         var line = JSONLine(type: name)
         line.add("path", store)
         line.add("url", replication.remoteURL)
-        line.add("documents", status.completedCount - status.failedCount)
-        line.add("failed", status.failedCount)
+        line.add("documents", max(0, outcome.status.completedCount - outcome.status.failedCount))
+        line.add("failed", failedCount)
+        if replication.direction == .pull {
+            line.add("contents", outcome.contents?.downloadedCount ?? 0)
+            line.add("missingContents", try replication.database.missingContentCount)
+        }
         return line.finished
     }
 }
