@@ -129,7 +129,8 @@ let package = Package(
             name: "CofferTests", dependencies: ["Coffer", "CofferFaults", "MemorySearch"], swiftSettings: testing),
         .testTarget(name: "CofferKeysTests", dependencies: ["Coffer", "CofferKeys"], swiftSettings: testing),
         .testTarget(
-            name: "CofferMaintenanceTests", dependencies: ["Coffer", "CofferMaintenance", "CofferSealing", "CofferTesting"],
+            name: "CofferMaintenanceTests",
+            dependencies: ["Coffer", "CofferMaintenance", "CofferSealing", "CofferTesting"],
             swiftSettings: testing),
         .testTarget(
             name: "CofferTestingTests", dependencies: ["Coffer", "CofferTesting"], swiftSettings: testing),

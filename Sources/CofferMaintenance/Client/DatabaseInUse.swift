@@ -59,12 +59,15 @@ internal import Synchronization
 
     /// What only the process knows that has it open.
     public struct Description: Sendable {
+        /// The database's own UUID.
         public let uuid: UUID?
         /// The keys; ``Coffer/DatabaseKey/isCurrent`` is said of the one that was given here.
         public let keys: [DatabaseKey]
+        /// What is left of earlier generations of the store.
         public let oldGenerations: [OldGeneration]
     }
 
+    /// What it is.
     public func describe() throws(CofferError) -> Description {
         let found = try client.ask(.describe, as: DatabaseDescription.self)
         return Description(uuid: found.uuid, keys: found.keys, oldGenerations: found.oldGenerations)
@@ -72,12 +75,15 @@ internal import Synchronization
 
     /// How much is in it.
     public struct Counts: Sendable {
+        /// Documents, deleted ones not counted.
         public let documentCount: Int
+        /// The sequence of the last revision that was saved.
         public let lastSequence: Int
         /// Contents of attachments and blobs that were left out by a pull.
         public let missingContentCount: Int
     }
 
+    /// How much is in it. May take as long as counting does.
     public func count() throws(CofferError) -> Counts {
         let counts = try client.ask(.count, as: DatabaseCounts.self)
         return Counts(
@@ -87,10 +93,12 @@ internal import Synchronization
 
     // MARK: Keys
 
+    /// Adds a key, and returns it as ``Description/keys`` lists it.
     public func addKey(_ key: SymmetricKey, label: String?) throws(CofferError) -> DatabaseKey {
         try client.ask(.addKey(label: label), [key], as: DatabaseKey.self, changes: true)
     }
 
+    /// Removes the key with that id.
     public func removeKey(_ id: DatabaseKey.ID) throws(CofferError) {
         _ = try client.ask(.removeKey(id), as: Bool.self, changes: true)
     }
@@ -114,21 +122,26 @@ internal import Synchronization
 
     // MARK: Housekeeping
 
+    /// Looks at all of it, up to that level.
     public func verify(
         _ level: VerificationLevel, progress: (@Sendable (VerificationProgress) -> Void)?
     ) async throws -> Verification {
         try await client.perform(.verify(level), as: Verification.self, progress: progress)
     }
 
+    /// Drops what replaced and deleted revisions keep.
     public func compact() async throws -> CompactionResult {
         try await client.perform(
             .compact, as: CompactionResult.self, progress: Optional<@Sendable (CopyProgress) -> Void>.none)
     }
 
+    /// Has it keep that many revisions of each line.
     public func setMaxRevTreeDepth(_ depth: Int) throws(CofferError) {
         _ = try client.ask(.setMaximumDepth(depth), as: Bool.self, changes: true)
     }
 
+    /// Copies it under a key of the copy's own, or without one.
+    ///
     /// - Throws: also `invalidArgument` (400) where the other process finds another folder at the path of the copy's.
     public func backup(
         to url: URL, encryptionKey: SymmetricKey?, progress: (@Sendable (CopyProgress) -> Void)?
@@ -144,9 +157,11 @@ internal import Synchronization
 
     /// A document as it was when its turn came.
     public struct Document: Sendable {
+        /// Its id.
         public let id: String
         /// What `SavedRevision.json` of its current revision is.
         public let json: Data
+        /// Whether it has attachments.
         public let hasAttachments: Bool
         /// Of its attachments, and of blobs in it, which have no names.
         public let contents: [(name: String?, digest: String, byteCount: Int)]

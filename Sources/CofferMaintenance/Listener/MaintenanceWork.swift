@@ -67,6 +67,10 @@ final class MaintenanceWork: Sendable {
         opening.withLock { $0 = now }
     }
 
+    private func check(of database: Database) -> @Sendable () throws(CofferError) -> Void {
+        { [self] () throws(CofferError) in try checkKey(database) }
+    }
+
     private var keyID: DatabaseKey.ID? { opening.withLock { $0.keyID } }
 
     private static func first(of keys: [SymmetricKey]) throws(CofferError) -> SymmetricKey {
@@ -86,10 +90,7 @@ final class MaintenanceWork: Sendable {
         progress: @escaping @Sendable (any Encodable) -> Void
     ) async throws -> any Encodable & Sendable {
         // When its turn comes, the key may have ended.
-        let check: @Sendable () throws(CofferError) -> Void = { [self] () throws(CofferError) in
-            try checkKey(database)
-        }
-        return try await OtherUser.$check.withValue(check) {
+        return try await OtherUser.$check.withValue(check(of: database)) {
             switch request {
             case .verify(let level):
                 return try await database.verify(level) { progress($0) }
@@ -172,7 +173,7 @@ final class MaintenanceWork: Sendable {
         _ database: Database, _ body: () throws(CofferError) -> Value
     ) throws(CofferError) -> Value {
         do {
-            return try OtherUser.$check.withValue({ [self] () throws(CofferError) in try checkKey(database) }) {
+            return try OtherUser.$check.withValue(check(of: database)) {
                 try body()
             }
         } catch {
