@@ -73,6 +73,9 @@ internal import Synchronization
         return Description(uuid: found.uuid, keys: found.keys, oldGenerations: found.oldGenerations)
     }
 
+    /// Whether it is encrypted.
+    public var isEncrypted: Bool { key != nil }
+
     /// How much is in it.
     public struct Counts: Sendable {
         /// Documents, deleted ones not counted.

@@ -16,7 +16,7 @@ struct StoreRotation {
         let before = try manager.storeInfo(named: store.databaseName).generation
         do {
             return try await attempt(waitingSeconds: manner.waitingSeconds, isOnlyLook: false)
-        } catch let error as CofferError where error.code == .closed {
+        } catch where Self.isUncertain(error) {
             // The process that had it open has ended, or closed it, before it said what came of it. What did is looked at, even
             // if this one is to end: in a task that isn't cancelled.
             let (waitingSeconds, isOnlyLook) = (max(manner.waitingSeconds, Self.timeToEnd), Task.isCancelled)
@@ -36,6 +36,17 @@ struct StoreRotation {
             }
         }
     }
+
+    /// Whether it has to be looked at what came of it.
+    private static func isUncertain(_ error: any Error) -> Bool {
+        error is OldKeyHasEnded || (error as? CofferError)?.code == .closed
+    }
+
+    /// The old key opened the store, and does so no more: somebody changes the keys in another process.
+    private struct OldKeyHasEnded: Error {}
+
+    private static let wasCancelled = Failure(
+        message: "cancelled, and the store is as it was", code: "cancelled", status: 499, exit: .cancelled)
 
     /// Seconds that a process may take to give up its lock after it has closed its socket.
     private static let timeToEnd = 5.0
@@ -59,7 +70,7 @@ struct StoreRotation {
             }
         }
         return try await closing(database) {
-            guard !isOnlyLook else { throw CofferError(.cancelled) }
+            guard !isOnlyLook else { throw Self.wasCancelled }
             return try await rotate(database)
         }
     }
@@ -126,7 +137,7 @@ struct StoreRotation {
                         meter?.show))
             } catch let error as CofferError where error.code == .wrongKey {
                 // The old key has opened it; it may have ended since, where another process has the store open.
-                guard try await opened(by: keys.old) != nil else { throw CofferError(.closed) }
+                guard try await opened(by: keys.old) != nil else { throw OldKeyHasEnded() }
                 throw Self.keptKeyDoesNotOpen
             }
         }
