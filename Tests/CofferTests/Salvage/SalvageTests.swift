@@ -125,7 +125,8 @@ struct SalvageTests {
         #expect(fixture.isAll(outcome.contents) == nil)
     }
 
-    @Test("Salvage names the document of a row that lost a part, though every index and list that names it is lost, too")
+    @Test(
+        "Salvage names the document of a row that lost a part, though every index and list that names it is lost, too")
     func tornRow() throws {
         let fixture = try SalvageFixture(documentCount: 12, hasForeignRevisions: false)
         let source = try fixture.source()
