@@ -20,6 +20,7 @@ let package = Package(
     products: [
         .library(name: "Coffer", targets: ["Coffer"]),
         .library(name: "CofferKeys", targets: ["CofferKeys"]),
+        .library(name: "CofferMaintenance", targets: ["CofferMaintenance"]),
         .library(name: "CofferTesting", targets: ["CofferTesting"]),
         .library(name: "CofferSync", targets: ["CofferSync"]),
         .library(name: "CofferLogging", targets: ["CofferLogging"]),
@@ -78,6 +79,9 @@ let package = Package(
         // Level 4 as well: where an app's keys come from.
         .target(name: "CofferKeys", dependencies: ["CLinux", "Coffer", "CofferSealing"], swiftSettings: strict),
 
+        // Level 4 as well: work on stores that another process has open, from either side.
+        .target(name: "CofferMaintenance", dependencies: ["Coffer", "CofferSealing"], swiftSettings: strict),
+
         // Level 4 too: replication with CouchDB and what speaks like it. All but the network works without the trait.
         .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"]), .brew(["zlib"])]),
         .target(
@@ -124,6 +128,10 @@ let package = Package(
         .testTarget(
             name: "CofferTests", dependencies: ["Coffer", "CofferFaults", "MemorySearch"], swiftSettings: testing),
         .testTarget(name: "CofferKeysTests", dependencies: ["Coffer", "CofferKeys"], swiftSettings: testing),
+        .testTarget(
+            name: "CofferMaintenanceTests",
+            dependencies: ["Coffer", "CofferMaintenance", "CofferSealing", "CofferTesting"],
+            swiftSettings: testing),
         .testTarget(
             name: "CofferTestingTests", dependencies: ["Coffer", "CofferTesting"], swiftSettings: testing),
         .testTarget(

@@ -20,12 +20,21 @@ let package = Package(
     products: [
         .executable(name: "coffer", targets: ["CofferTool"])
     ],
+    traits: [
+        .default(enabledTraits: ["Sync"]),
+        .trait(
+            name: "Sync",
+            description: "The commands pull, push and serve. Without them neither SwiftNIO nor BoringSSL is built."),
+    ],
     dependencies: [
         // SwiftLog too, as the library's own tests have it: what the two packages share is compiled once then.
-        .package(name: "coffer", path: "..", traits: ["Sync", "SwiftLog"]),
+        .package(
+            name: "coffer", path: "..",
+            traits: [
+                .trait(name: "Sync", condition: .when(traits: ["Sync"])),
+                .trait(name: "SwiftLog", condition: .when(traits: ["Sync"])),
+            ]),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
-        // Built for what syncs, in any case.
-        .package(url: "https://github.com/apple/swift-crypto", from: "4.0.0"),
     ],
     targets: [
         .executableTarget(
@@ -33,10 +42,10 @@ let package = Package(
             dependencies: [
                 .product(name: "Coffer", package: "coffer"),
                 .product(name: "CofferKeys", package: "coffer"),
-                .product(name: "CofferSync", package: "coffer"),
+                .product(name: "CofferMaintenance", package: "coffer"),
+                .product(name: "CofferSync", package: "coffer", condition: .when(traits: ["Sync"])),
                 .product(name: "CofferTesting", package: "coffer"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
-                .product(name: "Crypto", package: "swift-crypto"),
             ],
             swiftSettings: strict
         ),

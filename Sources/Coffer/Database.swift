@@ -20,7 +20,7 @@ public import Foundation
 /// wait for nobody; writes wait for each other. Where a call may wait there is an `async` form of the same name, which
 /// suspends its task instead of blocking a thread. A commit has reached the disk when its call returns.
 ///
-/// There is one instance for each open database of the process. It closes with ``close()``, or when nobody holds it or a
+/// There is one instance for each open database of the process. It closes with `close()`, or when nobody holds it or a
 /// revision or blob of it.
 public final class Database: Sendable {
     // The first, so that it is let go of first: the manager may hold the directory.
@@ -148,7 +148,7 @@ public final class Database: Sendable {
     /// Closes the database and deletes it, with all its documents and attachments. It is gone at once, even if the
     /// process is killed; the space is given back by the end of the call.
     ///
-    /// - Throws: as ``close()``; `readOnly` (403), `closed` (500) when it was closed before.
+    /// - Throws: as `close()`; `readOnly` (403), `closed` (500) when it was closed before.
     public func delete() throws(CofferError) { try storage.close(removing: true) }
 
     // MARK: For those who ask for an open database again

@@ -1,6 +1,6 @@
 public import CofferSealing
 
-/// How ``Manager/openDatabase(named:options:)`` opens or creates a database.
+/// How `openDatabase(named:options:)` opens or creates a database.
 public struct DatabaseOptions: Sendable {
     /// Whether a database that does not exist is created. Default: false.
     public var create = false

@@ -12,7 +12,7 @@ extension Manager {
     /// }
     /// ```
     ///
-    /// The database is opened for it if it is not open: as ``database(named:encryptionKey:)`` does, created and unencrypted
+    /// The database is opened for it if it is not open: as `database(named:encryptionKey:)` does, created and unencrypted
     /// where there is none. An encrypted one that is not open is `keyRequired` (401), since nobody gives a key here. What is
     /// told to one manager is done one after another. A database may be used from any thread in Coffer, so that this is no
     /// more than a way not to wait.

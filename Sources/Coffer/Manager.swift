@@ -131,7 +131,7 @@ public final class Manager: Sendable {
     /// Opens the database of that name, or creates it.
     ///
     /// - Parameters:
-    ///   - name: see ``openDatabase(named:options:)``, which also lists the errors.
+    ///   - name: see `openDatabase(named:options:)`, which also lists the errors.
     ///   - encryptionKey: the key that it opens with, or is encrypted under when it is created. **Without one a new
     ///     database is not encrypted.** A database that is open already is returned without asking for a key; a key that
     ///     is given all the same must open it.
@@ -149,7 +149,7 @@ public final class Manager: Sendable {
     /// Opens the database of that name, if there is one.
     ///
     /// - Parameters:
-    ///   - name: see ``openDatabase(named:options:)``, which also lists the errors.
+    ///   - name: see `openDatabase(named:options:)`, which also lists the errors.
     ///   - encryptionKey: the key that it opens with. One that is open already is returned without asking for it; a key
     ///     that is given all the same must open it.
     /// - Returns: the database, or nil when there is none.
@@ -257,7 +257,7 @@ public final class Manager: Sendable {
         }
     }
 
-    func makeDirectory() throws(CofferError) {
+    package func makeDirectory() throws(CofferError) {
         do {
             // The names of databases are for their owner's eyes only, too.
             try FileManager.default.createDirectory(
@@ -302,7 +302,7 @@ public final class Manager: Sendable {
     /// one is lost, and the app has to start over.
     ///
     /// It is gone at once, even if the process is killed; the space is given back by the end of the call. An open database is
-    /// deleted by ``Database/delete()``.
+    /// deleted by `delete()`.
     ///
     /// - Throws: `invalidDatabaseName` (400); `notOwner` (403); `databaseNotFound`, and `notAStore` for a directory without a
     ///   MANIFEST (404); `databaseOpen` (412) when it is open in this process, also if only a blob keeps it so; `ioFailed`

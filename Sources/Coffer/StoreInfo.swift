@@ -23,7 +23,7 @@ public struct StoreInfo: Sendable {
     public let dataKeyCreated: Date?
 
     /// One key that opens a store, as far as that is known without it.
-    public struct KeySlot: Sendable {
+    public struct KeySlot: Sendable, Codable {
         /// The slot's id: 16 hex digits.
         public let id: String
         /// What kind of key opens it.
@@ -32,7 +32,7 @@ public struct StoreInfo: Sendable {
         public let created: Date
 
         /// What kind of key opens a slot, and what that costs.
-        public enum Kind: Sendable, Equatable {
+        public enum Kind: Sendable, Equatable, Codable {
             /// A password, through scrypt with these parameters (RFC 7914).
             case scryptPassword(n: Int, r: Int, p: Int)
             /// A password, through PBKDF2 with HMAC-SHA-512 (RFC 8018).

@@ -20,8 +20,17 @@ internal import Coffer
                 "a password is text in UTF-8, and this is not",
                 hint: "32 bytes that are no text: raw+ before the source")
         }
-        return KeyReading(
-            key: SymmetricKey(password: password), weaknesses: KeyWeakness.weaknesses(ofPassword: password))
+        return KeyReading(key: SymmetricKey(password: password), password: password)
+    }
+
+    /// What 32 bytes look like that `password` probably is; nil where it looks like a password.
+    static func probable(ofPassword password: String) -> Self? {
+        let characters = Array(password.utf8)
+        if characters.count == 64, characters.allSatisfy({ hexValue($0) != nil }) { return .hex }
+        guard characters.count == 44, characters.last == UInt8(ascii: "=") else { return nil }
+        let digits = characters.dropLast().compactMap(base64Value)
+        // The last of them has two bits that belong to no byte.
+        return digits.count == 43 && digits[42] & 3 == 0 ? .base64 : nil
     }
 
     private func key(ofBytes secret: borrowing SecretBytes) throws(KeySourceError) -> KeyReading {

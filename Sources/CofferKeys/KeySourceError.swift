@@ -1,6 +1,6 @@
 /// Why a source has given no key.
 ///
-/// It is never ``Coffer/CofferError/Code-swift.struct/wrongKey``: a store was not even asked. Neither the message nor the hint
+/// It is never the `wrongKey` (401) of a store: no store was asked. Neither the message nor the hint
 /// holds anything of what was read, nor a name or path that leads nowhere, since that may be a secret in the wrong place.
 public struct KeySourceError: Error, Hashable, Sendable, CustomStringConvertible {
     /// What kind of error it is.

@@ -20,8 +20,7 @@ internal import Darwin
     public static let shortestPassword = 8
 
     static func weaknesses(ofPassword password: String) -> [KeyWeakness] {
-        let isHex = password.utf8.count == 64 && password.utf8.allSatisfy { KeySource.Encoding.hexValue($0) != nil }
-        if isHex { return [.hexDigits] }
+        if KeySource.Encoding.probable(ofPassword: password) == .hex { return [.hexDigits] }
         return password.count < shortestPassword ? [.shortPassword] : []
     }
 
@@ -44,4 +43,14 @@ internal import Darwin
     public let key: SymmetricKey
     /// What makes it weak, in no order.
     public var weaknesses: [KeyWeakness] = []
+    /// What a password looks like that was probably meant to be 32 bytes.
+    public private(set) var probableEncoding: KeySource.Encoding?
+
+    init(key: SymmetricKey, weaknesses: [KeyWeakness]) { (self.key, self.weaknesses) = (key, weaknesses) }
+
+    /// A password.
+    public init(key: SymmetricKey, password: String) {
+        self.init(key: key, weaknesses: KeyWeakness.weaknesses(ofPassword: password))
+        probableEncoding = .probable(ofPassword: password)
+    }
 }

@@ -41,6 +41,29 @@ extension CofferError: Equatable {
     public static func == (left: CofferError, right: CofferError) -> Bool { left.code == right.code }
 }
 
+extension CofferError: Codable {
+    private enum CodingKeys: String, CodingKey {
+        case code, subject, detail
+    }
+
+    /// The error that was encoded, without its ``cause``. A code that this version doesn't know is ``Code/ioFailed``.
+    public init(from decoder: any Decoder) throws {
+        let values = try decoder.container(keyedBy: CodingKeys.self)
+        self.init(
+            Code(named: try values.decode(String.self, forKey: .code)) ?? .ioFailed,
+            of: try values.decodeIfPresent(String.self, forKey: .subject),
+            try values.decodeIfPresent(String.self, forKey: .detail))
+    }
+
+    /// Encodes what is said of the error, without its ``cause``.
+    public func encode(to encoder: any Encoder) throws {
+        var values = encoder.container(keyedBy: CodingKeys.self)
+        try values.encode(code.description, forKey: .code)
+        try values.encodeIfPresent(subject, forKey: .subject)
+        try values.encodeIfPresent(detail, forKey: .detail)
+    }
+}
+
 extension CofferError: CustomStringConvertible {
     /// One line that ends in the status, such as `database people: wrong key (401)`.
     public var description: String {
@@ -70,6 +93,12 @@ extension CofferError {
         private let kind: Kind
 
         private init(_ kind: Kind) { self.kind = kind }
+
+        /// The code of that name; nil where there is none.
+        fileprivate init?(named name: String) {
+            guard let kind = Kind(rawValue: name) else { return nil }
+            self.kind = kind
+        }
 
         /// The code's name, such as `wrongKey`.
         public var description: String { kind.rawValue }

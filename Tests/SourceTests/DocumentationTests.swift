@@ -32,11 +32,29 @@ struct DocumentationTests {
         #expect(findings.map(\.place) == [3, 3, 4].map { "docs/FORMAT.md:\($0)" })
     }
 
+    @Test("README has at most 200 lines, so that a newcomer reads it to the end")
+    func readmeLength() throws {
+        // The last line ends with a line break, after which an empty one is counted.
+        #expect(try page("README.md").numberedLines.count <= 201)
+    }
+
+    @Test("the version that the tool says it has is the one that CHANGELOG begins with")
+    func version() throws {
+        let command = try #require(
+            Repository.files(in: "CofferTool/Sources", withExtensions: ["swift"]).first {
+                $0.path.hasSuffix("/CofferCommand.swift")
+            })
+        let said = try #require(command.text.firstMatch(of: /version: "(\d+\.\d+\.\d+)(-dev)?"/))
+        let latest = try #require(page("CHANGELOG.md").text.firstMatch(of: /\n## (\d+\.\d+\.\d+)(, unreleased)?\n/))
+        #expect(said.1 == latest.1)
+        #expect((said.2 == nil) == (latest.2 == nil))
+    }
+
     private func page(_ path: String) throws -> SourceFile {
         try #require(Repository.files(withExtensions: ["md"]).first { $0.path == path })
     }
 
-    @Test("every test that a page names exists", arguments: ["SECURITY.md", "docs/PRIOR-FAILURES.md"])
+    @Test("every test that a page names exists", arguments: ["docs/PROMISES.md", "docs/PRIOR-FAILURES.md"])
     func promises(path: String) throws {
         let page = try page(path)
         let named = Documentation.namedTests(in: page)
@@ -69,7 +87,7 @@ struct DocumentationTests {
     @Test("the tests of a promise are read from the page, line breaks and several names among them")
     func promiseControl() {
         let page = SourceFile(
-            path: "SECURITY.md",
+            path: "docs/PROMISES.md",
             text:
                 "A promise (test: `one is kept`). Another\n(tests: `two (again)\n  is kept`, `three`). `code` (not one)."
         )

@@ -64,12 +64,13 @@ extension Layering {
                 "CofferSealing", "CofferSQLite", "CofferVault", "CofferModel", "Foundation", "Dispatch",
             ]),
             "CofferKeys": system.union(["Coffer", "CofferSealing", "Foundation"]),
+            "CofferMaintenance": system.union(["Coffer", "CofferSealing", "Foundation"]),
             "CofferTesting": system.union(["Coffer", "CofferSealing", "CofferVault", "Foundation"]),
             "CofferSync": system.union(["Coffer", "CofferModel", "CofferSealing", "Foundation"]),
             "CofferLogging": ["Coffer", "Logging"],
             "CofferTool": system.union([
-                "Coffer", "CofferKeys", "CofferSync", "CofferTesting", "ArgumentParser", "Crypto", "Foundation",
-                "Dispatch",
+                "Coffer", "CofferKeys", "CofferMaintenance", "CofferSync", "CofferTesting", "ArgumentParser",
+                "Foundation", "Dispatch",
             ]),
         ],
         fences: [

@@ -1,6 +1,6 @@
 import Testing
 
-/// What `scripts/mutants` breaks is what SECURITY.md promises.
+/// What `scripts/mutants` breaks is what docs/PROMISES.md promises.
 @Suite("Mutants and promises")
 struct MutantTests {
     /// Promises that no change to the source can break and a test of the packages notice, by their first words.
@@ -21,7 +21,7 @@ struct MutantTests {
     }
 
     private static func promises() throws -> [Promise] {
-        let page = try #require(Repository.files(withExtensions: ["md"]).first { $0.path == "SECURITY.md" })
+        let page = try #require(Repository.files(withExtensions: ["md"]).first { $0.path == "docs/PROMISES.md" })
         return Promise.all(in: page)
     }
 
@@ -43,7 +43,7 @@ struct MutantTests {
         }
     }
 
-    @Test("Every test that SECURITY.md names is in the suite that it names")
+    @Test("Every test that docs/PROMISES.md names is in the suite that it names")
     func names() throws {
         let declarations = try Self.declarations()
         let named = try Self.promises().flatMap(\.tests)
@@ -51,7 +51,7 @@ struct MutantTests {
         #expect(named.filter { $0.declarations(in: declarations).isEmpty } == [])
     }
 
-    @Test("For every promise of SECURITY.md there is a change of the source that one of its tests notices")
+    @Test("For every promise of docs/PROMISES.md there is a change of the source that one of its tests notices")
     func table() throws {
         let declarations = try Self.declarations()
         let mutants = try Self.mutants().compactMap(\.mutant)
@@ -72,7 +72,7 @@ struct MutantTests {
     @Test("A promise is read with its suites, a test with its labels, and a patch with its fields")
     func control() throws {
         let page = SourceFile(
-            path: "SECURITY.md",
+            path: "docs/PROMISES.md",
             text: """
                 - Not one (test: A `b`).
                 ## Promises

@@ -1,4 +1,4 @@
-/// A promise of SECURITY.md: an entry of its lists, with the tests that it names.
+/// A promise of docs/PROMISES.md: an entry of its lists, with the tests that it names.
 struct Promise {
     let text: String
     let tests: [NamedTest]

@@ -31,7 +31,7 @@ struct Settings {
           --others          also GRDB on SQLite, SQLCipher from Python and files encrypted by `cryptography`, where they
                             can be had
           --json FILE       all figures, as Benchmarks/README.md describes
-          --markdown FILE   the tables as README.md has them
+          --markdown FILE   the tables as docs/SPEED.md has them
           --chart FILE      an SVG picture: bars of the ratios with their targets, and lines of what grows
           --check FILE      fails where a ratio is less than half as good as in FILE, three times in a row, or is missing
           --baseline FILE   writes a file for --check

@@ -1,6 +1,9 @@
 internal import ArgumentParser
 internal import Coffer
+
+#if Sync
 internal import CofferSync
+#endif
 
 #if canImport(Glibc)
 internal import Glibc
@@ -17,7 +20,7 @@ struct CofferCommand: ParsableCommand {
         discussion: """
             Results go to standard output, everything else to standard error. It ends with 0 when all is done, 1 \
             when it failed (a missing document or attachment too), 3 when only a part could be done (a key was changed, and \
-            what was there under the old one can't be removed), 10 where there is no store, 11 when another process has it open, 12 for a wrong or missing key, 13 when the source of a \
+            what was there under the old one can't be removed), 10 where there is no store, or no such folder or list of stores, 11 when another process has it open, 12 for a wrong or missing key, 13 when the source of a \
             key is unavailable or holds none, 14 where SQLCipher is missing, 26 when damage was found (salvage, which \
             makes something of it, ends with 0 or 3), 28 when the disk is full, 64 for a command line that makes no \
             sense, and 130 when it was cancelled, with the store unchanged (a pull keeps what has come). What a server \
@@ -26,18 +29,25 @@ struct CofferCommand: ParsableCommand {
             As root, everything is done to another user's store as that user. Keys are read before; other files that only \
             root can read are given as standard input.
             """,
-        version: "1.0.0-dev",
+        version: "0.1.0-dev",
         subcommands: [
             CreateCommand.self, PutCommand.self, GetCommand.self, ListCommand.self, RemoveCommand.self,
             AttachCommand.self, CatCommand.self, ImportCommand.self, ExportCommand.self, InfoCommand.self,
             LogCommand.self, ChangesCommand.self, QueryCommand.self, IndexCommand.self, KeyCommand.self,
-            RekeyCommand.self, RotateCommand.self, RotatePartCommand.self, ReceiptsCommand.self,
+            RekeyCommand.self, RotateCommand.self, RotatePartCommand.self, InfoPartCommand.self,
+            ReceiptsCommand.self,
             EncryptCommand.self, DecryptCommand.self, CompactCommand.self, BackupCommand.self, RestoreCommand.self,
             CheckCommand.self, SalvageCommand.self, LeakCheckCommand.self, AuditCommand.self, DoctorCommand.self,
-            PullCommand.self, PushCommand.self, DownloadCommand.self,
-            ServeCommand.self,
-        ]
+        ] + syncCommands
     )
+
+    #if Sync
+    private static let syncCommands: [any ParsableCommand.Type] = [
+        PullCommand.self, PushCommand.self, DownloadCommand.self, ServeCommand.self,
+    ]
+    #else
+    private static let syncCommands: [any ParsableCommand.Type] = []
+    #endif
 
     func run() throws {
         throw Failure.usage("there is no command", hint: "coffer --help lists them")
@@ -115,7 +125,9 @@ struct CofferCommand: ParsableCommand {
         switch error {
         case let failure as Failure: failure
         case let error as CofferError: Failure(error)
+        #if Sync
         case let error as SyncError: Failure(error)
+        #endif
         case _ where exitCode(for: error).isSuccess: exit(withError: error)  // coffer help
         default: Failure(describing: error, subject: "coffer")
         }

@@ -8,7 +8,7 @@ internal import Darwin
 
 /// Notices ^C and the other orderly ways to end a process, so that work can be undone, or ended, and a terminal put right first.
 enum Interruption {
-    private static let wasNoticed = Atomic(false)
+    private static let noticed = Atomic(false)
 
     /// The two ends of a pipe that a signal writes to, so that a wait for something else ends. -1 before ``watch()``.
     private static let readingEnd = Atomic<Int32>(-1)
@@ -31,15 +31,18 @@ enum Interruption {
     /// Runs in a signal handler, and so does nothing but what is safe there.
     private static func notice() {
         let saved = errno
-        wasNoticed.store(true, ordering: .relaxed)
+        noticed.store(true, ordering: .relaxed)
         var byte: UInt8 = 0
         unsafe write(writingEnd.load(ordering: .relaxed), &byte, 1)
         errno = saved
     }
 
+    /// Whether one of them came since ``watch()``.
+    static var wasNoticed: Bool { noticed.load(ordering: .relaxed) }
+
     /// Throws ``Failure/cancelled`` if one of them came since ``watch()``.
     static func check() throws(Failure) {
-        if wasNoticed.load(ordering: .relaxed) { throw .cancelled }
+        if wasNoticed { throw .cancelled }
     }
 
     /// Returns when something can be read from `descriptor`, or from `other`, or throws ``Failure/cancelled`` when a signal

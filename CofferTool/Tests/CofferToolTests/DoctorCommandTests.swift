@@ -56,7 +56,7 @@ struct DoctorCommandTests {
 
     @Test("a folder that is not there, or is full, is a failure, and nothing is left")
     func folder() throws {
-        #expect(try work.coffer("doctor", "none").status == 1)
+        #expect(try work.coffer("doctor", "none").status == 10)
         #expect(try names().isEmpty)
     }
 

@@ -124,12 +124,25 @@ struct MetricsTests {
         }
         for file in ["file", "link", "stores", "/dev/null"] { #expect(try status(file) == 64, "\(file)") }
         #expect(try status("nowhere/m.prom") == 1)
-        #expect(try status("m.prom", "--dry-run") == 64)
+        #expect(try status("m.prom", "--dry-run") == 0)
+        #expect(!FileManager.default.fileExists(atPath: work.folder.appending(path: "m.prom").path))
         #expect(try status("m.prom", "--receipts", "m.prom") == 64)
         #expect(try work.coffer("get", "stores/a.coffer", "x", "--key", "raw+file:old").status == 1)
         #expect(try String(contentsOf: work.folder.appending(path: "file"), encoding: .utf8) == "precious")
         #expect(try status("empty") == 0)
         #expect(try status("empty") == 0)
+    }
+
+    /// It was a 1, as if nothing had been done.
+    @Test("Metrics that can't be written at the end of a rotation that is done are a 3, and say so")
+    func lostAtTheEnd() throws {
+        let outcome = try work.coffer(
+            "rotate", "stores", "--key", "raw+cmd:mkdir m.prom; cat old", "--new-key", "raw+file:new", "--metrics",
+            Self.name, "--json")
+        #expect(outcome.status == 3, "\(outcome.errors)")
+        #expect(try outcome.objects.last?["rotated"] as? Int == 3)
+        let message = try #require(try outcome.failure["message"] as? String)
+        #expect(message.hasPrefix("the rotation is done, but its metrics were not written: m.prom: "))
     }
 
     @Test("Labels and help are escaped as the format says")

@@ -246,7 +246,46 @@ struct OtherOwnerTests {
         #expect(try verified.objects.first?["rotated"] as? Int == 4 && verified.objects.first?["lines"] as? Int == 10)
         #expect(try owners("receipts") == [0])
         let again = try rotate("--receipts", "receipts", "--resume")
-        #expect(again.lines.dropLast().last == "4 stores: 1 rotated before, 3 done in an earlier run")
+        #expect(again.lines.dropLast().last == "4 stores: 4 done in an earlier run")
+        try expectOwners()
+    }
+
+    /// It failed as a whole: 403.
+    @Test("Info with a key says of stores of several users what each is, as each of them")
+    func described() throws {
+        try makeStores()
+        let outcome = try coffer(["info", "stores", "--key", "file:old", "--json"])
+        #expect(outcome.status == 0 && outcome.errors.isEmpty, "\(outcome.errors)")
+        #expect(
+            try Set(outcome.objects.map { $0["path"] as? String })
+                == Set(["a", "b", "c", "d"].map { "stores/\($0).coffer" }))
+        #expect(try outcome.objects.allSatisfy { $0["documents"] as? Int == 0 })
+        try expectOwners()
+        // A folder and a MANIFEST of two users are nobody's to open, and others are still said.
+        try #require(lchown(path("stores/d.coffer"), other, group) == 0)
+        try work.write("stores/d.coffer\nstores/c.coffer\nstores/a.coffer\nstores/b.coffer\n", to: "list")
+        let list = try coffer(["info", "list", "--key", "file:old", "--json"])
+        #expect(list.status == 3)
+        #expect(try list.objects.filter { $0["documents"] as? Int == 0 }.count == 3)
+        #expect(try list.objects.compactMap { $0["status"] as? Int } == [403])
+        let wrong = try coffer(["info", "stores", "--key", "raw+file:new"])
+        #expect(wrong.status == 12 && wrong.lines.count == 4)
+    }
+
+    @Test("of several users: a rehearsal runs the command for the new key only for the store that needs it")
+    func rehearsedWithCommand() throws {
+        try makeStores()
+        try work.write("echo ran >> calls; cat new\n", to: "service")
+        try close("service")
+        let line = ["rotate", "stores", "--key", "file:old", "--new-key", "raw+cmd:sh service", "--dry-run"]
+        #expect(try coffer(line).lines.last == "4 stores: 4 to be rotated")
+        #expect(!FileManager.default.fileExists(atPath: path("calls")))
+        try #require(
+            try coffer(["rotate", "stores/c.coffer", "--key", "file:old", "--new-key", "raw+file:new"]).status == 0)
+        let again = try coffer(line)
+        #expect(
+            again.status == 0 && again.lines.last == "4 stores: 1 rotated before, 3 to be rotated", "\(again.errors)")
+        #expect(try String(contentsOfFile: path("calls"), encoding: .utf8) == "ran\n")
         try expectOwners()
     }
 

@@ -345,8 +345,12 @@ struct RotateCommandTests {
     func links() throws {
         let link = stores.folder.appending(path: "a.coffer").path(percentEncoded: false)
         #expect(symlink("store3.coffer", link) == 0)
+        // One that leads nowhere was a failure.
+        #expect(symlink("nothing", stores.folder.appending(path: "b.coffer").path(percentEncoded: false)) == 0)
         let outcome = try stores.rotate("stores", "--json")
         #expect(outcome.status == 0)
+        #expect(outcome.errors.contains("stores/b.coffer: passed over: a link to a store"))
+        #expect(try outcome.objects.last?["passedOver"] as? [String] == ["stores/a.coffer", "stores/b.coffer"])
         #expect(try outcome.paths("rotated") == Stores.names.map { "stores/\($0).coffer" })
         try stores.work.write("stores/a.coffer\nstores/store3.coffer\n", to: "list")
         #expect(try stores.rotate("list", "--json").paths("alreadyRotated") == ["stores/store3.coffer"])
@@ -363,15 +367,17 @@ struct RotateCommandTests {
         #expect(input.status == 3)
         #expect(try input.paths("rotated") == ["stores/store2.coffer"])
         #expect(try input.paths("failed") == ["none/a.coffer"])
+        // No store was made so far: a timer that comes too early has not failed.
         for text in ["", "\n\n"] {
             try stores.work.write(text, to: "list")
-            #expect(try stores.rotate("list").status == 64)
+            let empty = try stores.rotate("list", "--receipts", "receipts")
+            #expect(empty.status == 0 && empty.errors == "coffer: note: list: it has no store\n", "\(empty.errors)")
+            #expect(empty.lines.first == "0 stores")
         }
         try stores.work.write(Data([0xFF, 0x0A]), to: "list")
         #expect(try stores.rotate("list").status == 64)
-        #expect(try stores.rotate("none").status == 1)
         #expect(mkdir(stores.work.folder.appending(path: "empty").path, 0o700) == 0)
-        #expect(try stores.rotate("empty").status == 64)
+        #expect(try stores.rotate("empty").status == 0)
     }
 
     @Test("a command line that makes no sense is refused before any store is touched")

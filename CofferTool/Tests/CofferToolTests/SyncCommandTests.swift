@@ -12,13 +12,13 @@ import Darwin
 /// - Parameter body: is given the URL.
 func serving(
     _ work: Workspace, _ arguments: [String], surroundings: CofferProcess.Surroundings = .init(),
-    sourceLocation: SourceLocation = #_sourceLocation, _ body: (String) throws -> Void
+    folder: String = "served", sourceLocation: SourceLocation = #_sourceLocation, _ body: (String) throws -> Void
 ) throws {
     var surroundings = surroundings
     let output = work.folder.appending(path: ".served-\(UUID())").path
     surroundings.outputPath = output
     let outcome = try CofferProcess.run(
-        ["serve", "served", "--port", "0"] + arguments, in: work.folder, surroundings, goesOnForEver: true
+        ["serve", folder, "--port", "0"] + arguments, in: work.folder, surroundings, goesOnForEver: true
     ) { process in
         try body(try CofferProcess.firstLine(of: output, by: process) ?? "http://127.0.0.1:1")
     }

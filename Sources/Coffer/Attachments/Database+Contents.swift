@@ -20,7 +20,7 @@ extension Database {
     /// ``SavedRevision/json`` has them, and their contents are elsewhere.
     ///
     /// - Parameters:
-    ///   - json: one object in UTF-8: see ``save(json:withID:replacing:)``.
+    ///   - json: one object in UTF-8: see `save(json:withID:replacing:)`.
     ///   - id: the document's id. Default: the JSON's `_id`, or one that nobody else has.
     ///   - revisionID: the revision that this one replaces. Default: the JSON's `_rev`; with neither, there must be no such
     ///     document.
@@ -28,7 +28,7 @@ extension Database {
     ///     blob, which is read then. Nil where there is none. It is called before the database is locked, on this thread.
     /// - Returns: the revision that it became.
     /// - Throws: what `content` throws; `invalidAttachment` (400) for a content that has another digest or length than the
-    ///   JSON says; `attachmentNotFound` (404) for one that is nowhere; and as ``save(json:withID:replacing:)``. Nothing is
+    ///   JSON says; `attachmentNotFound` (404) for one that is nowhere; and as `save(json:withID:replacing:)`. Nothing is
     ///   changed then.
     @discardableResult
     public func save(

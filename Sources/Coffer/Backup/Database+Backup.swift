@@ -3,7 +3,7 @@ internal import CofferVault
 public import Foundation
 
 /// What a backup holds.
-public struct BackupResult: Sendable, Equatable {
+public struct BackupResult: Sendable, Equatable, Codable {
     /// How many documents there are, not counting deleted ones.
     public let documentCount: Int
     /// How many contents of attachments and blobs; each counts once, however many revisions use it.
@@ -22,7 +22,7 @@ extension Database {
     /// The copy is of one moment, and as small as it can be: without what a compaction would drop. It has a store UUID and
     /// a master key of its own, so that nothing of the one opens in the other, and no ``uuid`` until it is opened for
     /// writing. It appears under its name in one step, whole and durable. Others read and write meanwhile. This is what an
-    /// app is bundled with: see ``Manager/replaceDatabase(named:withDatabaseAt:encryptionKey:)``.
+    /// app is bundled with: see `replaceDatabase(named:withDatabaseAt:encryptionKey:)`.
     ///
     /// - Parameters:
     ///   - url: where the copy shall be; its directory must exist. A manager finds it if its name ends in `.coffer`.
@@ -40,7 +40,8 @@ extension Database {
 
     /// Makes a copy of the database under a key of its own: see the form without `async`.
     ///
-    /// - Parameter progress: told how far it is, at most ten times a second, where it is isolated.
+    /// It calls `progress` at most ten times a second, on the actor that `progress` is isolated to.
+    ///
     /// - Throws: also `cancelled` (499) when the task is cancelled before the copy has its name.
     @discardableResult
     public func backup(

@@ -15,7 +15,7 @@ extension Manager {
     /// open the others, until their key is changed.
     ///
     /// - Parameters:
-    ///   - name: see ``openDatabase(named:options:)``. The database must not be open.
+    ///   - name: see `openDatabase(named:options:)`. The database must not be open.
     ///   - url: the store's directory, as ``Database/backup(to:encryptionKey:)`` makes one. Nobody may have it open for
     ///     writing.
     ///   - encryptionKey: the key that opens it; nil for a store that is not encrypted.

@@ -6,13 +6,13 @@ public import Foundation
 // The names that Couchbase Lite has in Swift for documents, attachments, views and the rest: see CouchbaseLiteNames.swift.
 
 extension Manager {
-    /// ``replaceDatabase(named:withDatabaseAt:encryptionKey:)``.
+    /// `replaceDatabase(named:withDatabaseAt:encryptionKey:)`.
     @available(*, deprecated, renamed: "replaceDatabase(named:withDatabaseAt:)")
     public func replaceDatabaseNamed(_ name: String, withDatabaseDir path: String) throws(CofferError) {
         try replaceDatabase(named: name, withDatabaseAt: URL(filePath: path, directoryHint: .isDirectory))
     }
 
-    /// ``replaceDatabase(named:withDatabaseAt:encryptionKey:)``. A store is one directory with its attachments in it.
+    /// `replaceDatabase(named:withDatabaseAt:encryptionKey:)`. A store is one directory with its attachments in it.
     ///
     /// - Throws: also `invalidArgument` (400) where attachments are said to be somewhere else.
     @available(*, deprecated, renamed: "replaceDatabase(named:withDatabaseAt:)")
@@ -31,7 +31,7 @@ extension Database {
     @available(*, deprecated, renamed: "changeEncryptionKey(to:)")
     public func changeEncryptionKey(_ key: SymmetricKey?) throws(CofferError) { _ = try changeEncryptionKey(to: key) }
 
-    /// ``inTransaction(_:)``.
+    /// `inTransaction(_:)`.
     @available(*, deprecated, renamed: "inTransaction(_:)")
     public func inBatch(using body: () throws -> Void) throws { try inTransaction(body) }
 
@@ -70,7 +70,7 @@ extension Document {
     /// Saves properties as the document's next revision: `_rev` among them must be the current one, `_deleted: true` deletes the
     /// document.
     ///
-    /// - Throws: `conflict` (409) also where a document is there and `_rev` is not; as ``UnsavedRevision/save()``.
+    /// - Throws: `conflict` (409) also where a document is there and `_rev` is not; as `save()`.
     @available(*, deprecated, message: "use newRevision() and save(), or Database.save(_:withID:replacing:)")
     @discardableResult
     public func putProperties(_ properties: JSONObject) throws(CofferError) -> SavedRevision {
@@ -108,7 +108,7 @@ extension UnsavedRevision {
         setAttachment(named: name, contentType: contentType, content: content)
     }
 
-    /// ``setAttachment(named:contentType:contentsOf:)``.
+    /// `setAttachment(named:contentType:contentsOf:)`.
     @available(*, deprecated, renamed: "setAttachment(named:contentType:contentsOf:)")
     public func setAttachmentNamed(
         _ name: String, withContentType contentType: String?, contentURL: URL

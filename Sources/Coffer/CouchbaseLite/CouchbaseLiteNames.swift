@@ -7,17 +7,17 @@ extension Manager {
     @available(*, deprecated, renamed: "shared")
     public static func sharedInstance() -> Manager { shared }
 
-    /// ``database(named:encryptionKey:)``.
+    /// `database(named:encryptionKey:)`.
     @available(*, deprecated, renamed: "database(named:)")
     public func databaseNamed(_ name: String) throws(CofferError) -> Database { try database(named: name) }
 
-    /// ``existingDatabase(named:encryptionKey:)``.
+    /// `existingDatabase(named:encryptionKey:)`.
     @available(*, deprecated, renamed: "existingDatabase(named:)")
     public func existingDatabaseNamed(_ name: String) throws(CofferError) -> Database? {
         try existingDatabase(named: name)
     }
 
-    /// ``openDatabase(named:options:)``.
+    /// `openDatabase(named:options:)`.
     @available(*, deprecated, renamed: "openDatabase(named:options:)")
     public func openDatabaseNamed(
         _ name: String, withOptions options: DatabaseOptions
@@ -45,7 +45,7 @@ extension Database {
     @available(*, deprecated, renamed: "subscript(_:)")
     public func existingDocumentWithID(_ id: String) throws(CofferError) -> Document? { try self[id] }
 
-    /// ``delete()``.
+    /// `delete()`.
     @available(*, deprecated, renamed: "delete()")
     public func deleteDatabase() throws(CofferError) { try delete() }
 
@@ -55,7 +55,7 @@ extension Database {
         try localDocument(withID: id)
     }
 
-    /// ``saveLocalDocument(_:withID:)``, or, for nil, ``deleteLocalDocument(withID:)``.
+    /// `saveLocalDocument(_:withID:)`, or, for nil, `deleteLocalDocument(withID:)`.
     @available(*, deprecated, renamed: "saveLocalDocument(_:withID:)")
     public func putLocalDocument(_ properties: JSONObject?, withID id: String) throws(CofferError) {
         if let properties {
@@ -65,7 +65,7 @@ extension Database {
         }
     }
 
-    /// ``deleteLocalDocument(withID:)``.
+    /// `deleteLocalDocument(withID:)`.
     @available(*, deprecated, renamed: "deleteLocalDocument(withID:)")
     public func deleteLocalDocumentWithID(_ id: String) throws(CofferError) { try deleteLocalDocument(withID: id) }
 
@@ -89,7 +89,7 @@ extension Database {
 }
 
 extension Document {
-    /// ``delete()``.
+    /// `delete()`.
     @available(*, deprecated, renamed: "delete()")
     public func deleteDocument() throws(CofferError) -> SavedRevision { try delete() }
 
@@ -97,7 +97,7 @@ extension Document {
     @available(*, deprecated, renamed: "revision(withID:)")
     public func revisionWithID(_ id: RevisionID) throws(CofferError) -> SavedRevision? { try revision(withID: id) }
 
-    /// ``purge()``.
+    /// `purge()`.
     @available(*, deprecated, renamed: "purge()")
     public func purgeDocument() throws(CofferError) { try purge() }
 
@@ -113,7 +113,7 @@ extension Document {
     @available(*, deprecated, renamed: "revisionHistory")
     public func getRevisionHistory() throws(CofferError) -> [SavedRevision] { try revisionHistory }
 
-    /// ``Database/putExistingRevision(_:withID:history:isDeletion:attachments:)``.
+    /// `putExistingRevision(_:withID:history:isDeletion:attachments:)`.
     @available(*, deprecated, message: "use Database.putExistingRevision(_:withID:history:isDeletion:attachments:)")
     public func putExistingRevision(
         withProperties properties: JSONObject, attachments: [String: Blob]?, revisionHistory: [RevisionID]

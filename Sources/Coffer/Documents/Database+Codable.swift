@@ -18,7 +18,7 @@ extension Database {
     /// - Returns: the revision that it became.
     /// - Throws: `invalidJSON` (400) for a value that is no JSON object, has more than 1,048,576 values in it or 64 MiB as
     ///   JSON, or holds a number that is not finite; what the value
-    ///   itself throws as it encodes; and as ``saveDocument(_:concurrencyControl:)``.
+    ///   itself throws as it encodes; and as `saveDocument(_:concurrencyControl:)`.
     @discardableResult
     public func save(
         _ value: some Encodable, withID id: String? = nil, replacing revisionID: RevisionID? = nil
@@ -31,7 +31,7 @@ extension Database {
     ///
     /// - Returns: the revision that it became.
     /// - Throws: `documentNotFound` (404), `DecodingError` when it does not fit, what `change` throws, and as
-    ///   ``saveDocument(_:concurrencyControl:)``. Nothing is saved then.
+    ///   `saveDocument(_:concurrencyControl:)`. Nothing is saved then.
     @discardableResult
     public func update<Value: Codable>(
         _ id: String, as type: Value.Type = Value.self, _ change: (inout Value) throws -> Void

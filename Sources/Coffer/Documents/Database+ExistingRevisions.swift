@@ -11,7 +11,7 @@ extension Database {
     /// alone. Where that ancestor has been replaced here, or none is here, the document gets a branch: nothing is refused for
     /// being late. Whatever the order in which databases exchange their revisions, all of them choose the same current one. A
     /// revision that is here already changes nothing, and gets no new sequence. This is what a replicator calls; apps that
-    /// bring content of their own use ``saveDocument(_:concurrencyControl:)``.
+    /// bring content of their own use `saveDocument(_:concurrencyControl:)`.
     ///
     /// - Parameters:
     ///   - properties: the revision's content. `_attachments` may be among it, as CouchDB writes it: stubs, `data` in base64,
@@ -44,6 +44,8 @@ extension Database {
     ///   - json: one object in UTF-8, as CouchDB gives it out with `?revs=true`. `_id` and `_rev` say what it is, `_revisions`
     ///     its history and `_deleted` whether it deletes the document, unless the other parameters do.
     ///   - id: the document's id. Default: nil, what `_id` says.
+    ///   - history: the ids of the revision and its ancestors, the newest first. Default: nil, what `_revisions` says.
+    ///   - attachments: contents that the JSON names, by the attachments' names.
     @discardableResult
     public func putExistingRevision(
         json: Data, withID id: String? = nil, history: [RevisionID]? = nil, attachments: [String: Blob] = [:]

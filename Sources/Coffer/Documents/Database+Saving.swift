@@ -22,9 +22,9 @@ extension Database {
         document.noteSaved(try draft(of: document, concurrencyControl).save())
     }
 
-    /// Deletes a document: see ``Document/delete()``.
+    /// Deletes a document: see `delete()`.
     ///
-    /// - Throws: as ``saveDocument(_:concurrencyControl:)``; `documentNotFound` (404) for one that was never saved.
+    /// - Throws: as `saveDocument(_:concurrencyControl:)`; `documentNotFound` (404) for one that was never saved.
     @discardableResult
     public func deleteDocument(
         _ document: MutableDocument, concurrencyControl: ConcurrencyControl = .failOnConflict
@@ -48,7 +48,7 @@ extension Database {
     /// - Throws: `invalidJSON` (400) where it is no JSON, with the offset in bytes; where a number does not fit 64 bits or a
     ///   double, a key comes twice in an object, the nesting is deeper than 512, the text longer than 64 MiB, or where
     ///   it has more than 1,048,576 values, elements, members and containers each counted once. And as
-    ///   ``saveDocument(_:concurrencyControl:)``.
+    ///   `saveDocument(_:concurrencyControl:)`.
     @discardableResult
     public func save(
         json: Data, withID id: String? = nil, replacing revisionID: RevisionID? = nil

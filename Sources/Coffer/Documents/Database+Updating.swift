@@ -22,7 +22,7 @@ extension Database {
     ///     ``UnsavedRevision/isDeletion`` deletes the document.
     /// - Returns: the revision that it became.
     /// - Throws: what `change` throws; `documentNotFound` (404) when there is none; `conflict` (409) when somebody was faster
-    ///   ten times; and as ``UnsavedRevision/save()``. Nothing is saved then.
+    ///   ten times; and as `save()`. Nothing is saved then.
     @discardableResult
     public func update(_ id: String, _ change: (UnsavedRevision) throws -> Void) throws -> SavedRevision {
         let document = document(withID: id)
@@ -68,7 +68,7 @@ extension Database {
     ///     theirs stays, and the save is a 409. It is called again where somebody saves the document meanwhile, at most ten
     ///     times; nothing is locked while it runs.
     /// - Returns: the revision that it became.
-    /// - Throws: what `conflictHandler` throws, and as ``saveDocument(_:concurrencyControl:)``. Nothing is saved then.
+    /// - Throws: what `conflictHandler` throws, and as `saveDocument(_:concurrencyControl:)`. Nothing is saved then.
     @discardableResult
     public func saveDocument(
         _ document: MutableDocument, conflictHandler: (_ mine: MutableDocument, _ theirs: SavedRevision?) throws -> Bool

@@ -20,7 +20,7 @@ extension Document {
 
     /// All revisions that nothing follows, deletions included: the ends of all branches, the one that counts first.
     ///
-    /// One, as long as nobody made a branch: see ``UnsavedRevision/saveAllowingConflict()``.
+    /// One, as long as nobody made a branch: see `saveAllowingConflict()`.
     ///
     /// - Throws: as ``revisionHistory``.
     public var leafRevisions: [SavedRevision] {
@@ -32,7 +32,7 @@ extension Document {
     /// The revisions that are in conflict: ends of branches that are not deleted, the one that counts first.
     ///
     /// One where there is no conflict, none where the document is deleted or missing. The order is the same on every copy of
-    /// the database. ``resolveConflicts(_:)`` makes one of them.
+    /// the database. `resolveConflicts(_:)` makes one of them.
     ///
     /// - Throws: as ``revisionHistory``.
     public var conflictingRevisions: [SavedRevision] {
@@ -67,7 +67,7 @@ extension Document {
     ///
     /// Two copies of the database that resolve a conflict in the same way make the same revisions, so that no new conflict
     /// comes of it. To do it by hand: in a transaction, save what is to stay as the successor of one of the
-    /// ``conflictingRevisions``, and call ``SavedRevision/deleteDocument()`` on each other one.
+    /// ``conflictingRevisions``, and call `deleteDocument()` on each other one.
     ///
     /// - Parameter merge: changes the draft, which follows the current revision and has its properties and attachments, into
     ///   what is to stay. The others come with it, the best first. It is not called where there is no conflict. Leaving the
@@ -93,7 +93,7 @@ extension Document {
     // MARK: Purging
 
     /// Removes the document with all its revisions, as if it had never been there. No other copy of the database learns of
-    /// it: to have them lose it too, ``delete()`` it.
+    /// it: to have them lose it too, `delete()` it.
     ///
     /// The contents of attachments go with the next ``Database/compact()``.
     ///
@@ -113,7 +113,7 @@ extension Document {
     ///
     /// - Parameter revisions: which. Ids that the document doesn't have mean nothing.
     /// - Returns: the ids of the revisions that were removed, the latest generation first.
-    /// - Throws: as ``purge()``.
+    /// - Throws: as `purge()`.
     @discardableResult
     public func purge(_ revisions: [RevisionID]) throws(CofferError) -> [RevisionID] {
         try purge { (_, _) throws(CofferError) in revisions }

@@ -1,7 +1,7 @@
 internal import CofferModel
 internal import CofferSealing
 
-/// What ``Database/putExistingRevision(json:withID:history:attachments:)`` made of a revision of another database.
+/// What `putExistingRevision(json:withID:history:attachments:)` made of a revision of another database.
 public struct ExistingRevisionResult: Sendable {
     /// The revision as it is here.
     public let revision: SavedRevision

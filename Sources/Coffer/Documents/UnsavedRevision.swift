@@ -76,7 +76,7 @@ public final class UnsavedRevision {
     /// The document has a branch more then: see ``Document/conflictingRevisions``. Saving the same as a revision that is there
     /// makes no branch, and returns that one.
     ///
-    /// - Throws: as ``save()``, `conflict` only for a `_rev` among the properties; `revisionNotFound` (404) when the revision that it was made from is not
+    /// - Throws: as `save()`, `conflict` only for a `_rev` among the properties; `revisionNotFound` (404) when the revision that it was made from is not
     ///   there any more.
     @discardableResult
     public func saveAllowingConflict() throws(CofferError) -> SavedRevision {

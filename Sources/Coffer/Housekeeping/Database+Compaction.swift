@@ -1,7 +1,7 @@
 internal import CofferSealing
 
 /// What a compaction removed.
-public struct CompactionResult: Sendable, Equatable {
+public struct CompactionResult: Sendable, Equatable, Codable {
     /// Revisions whose properties were dropped.
     public var revisionCount = 0
     /// Contents of attachments and blobs that no revision uses any more.

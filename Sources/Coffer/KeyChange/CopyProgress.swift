@@ -1,7 +1,7 @@
 /// How far a change of the encryption key, a backup or a salvage has come.
-public struct CopyProgress: Sendable, Equatable {
+public struct CopyProgress: Sendable, Equatable, Codable {
     /// What is being done. The list is open: later versions may add phases, so a `switch` over it needs a `default`.
-    public struct Phase: Sendable, Hashable, CustomStringConvertible {
+    public struct Phase: Sendable, Hashable, Codable, CustomStringConvertible {
         private let name: String
 
         /// Contents of attachments and blobs are copied. Others read and write meanwhile.

@@ -49,7 +49,8 @@ extension Database {
 
     /// Encrypts everything anew under another key: see the form without `async`.
     ///
-    /// - Parameter progress: told how far it is, at most ten times a second, where it is isolated.
+    /// It calls `progress` at most ten times a second, on the actor that `progress` is isolated to.
+    ///
     /// - Throws: also `cancelled` (499) when the task is cancelled before the commit; the store is what it was then.
     @discardableResult
     public func changeEncryptionKey(
@@ -72,7 +73,7 @@ extension Storage {
         try maintain { () throws(CofferError) in try run(request, monitor) }
     }
 
-    fileprivate func run(_ request: KeyChangeRequest, _ monitor: CopyMonitor) throws(CofferError) -> KeyChangeResult {
+    func run(_ request: KeyChangeRequest, _ monitor: CopyMonitor) throws(CofferError) -> KeyChangeResult {
         try healingIndexes { () throws(CofferError) in try KeyChange(self, request, monitor).run() }
     }
 }

@@ -8,6 +8,8 @@ struct KeyChangeRequest: Sendable {
     var keptKeys: [SymmetricKey]
     var dropsOtherKeys: Bool
     var keyedNames: Bool?
+    /// The key that ends, where that is not the one that the database was opened with.
+    var endingKey: SymmetricKey?
 }
 
 /// One change of the encryption key, by whoever holds the right to change the store as a whole.
@@ -62,7 +64,7 @@ struct KeyChange {
         guard !storage.hub.calls.isInCall else {
             throw CofferError(.invalidArgument, of: storage.subject, "a listener can't change the key")
         }
-        let old = storage.manifest
+        let old = try manifest
         let keptSlots = try keptSlots(of: old)
         let oldLabels = try storage.readCommitted { (tables) throws(CofferError) in
             try KeyLabels.read(from: tables.connection)
@@ -103,6 +105,15 @@ struct KeyChange {
     }
 
     // MARK: Before
+
+    /// The store's manifest, as the key unlocks it that ends.
+    private var manifest: UnlockedManifest {
+        get throws(CofferError) {
+            let manifest = storage.manifest
+            guard let key = request.endingKey else { return manifest }
+            return try manifest.manifest.unlock(with: key)
+        }
+    }
 
     /// The keys of the next generation, the new one first.
     private var keys: [SymmetricKey] {
@@ -196,11 +207,20 @@ struct KeyChange {
             throw error
         }
         let oldAttachments = storage.attachments
-        storage.exchange(with: successor, next.manifest, target)
+        storage.exchange(with: successor, manifest(after: next.manifest), target)
         monitor.complete()
         return DatabaseCopy.Outcome(
             oldAttachments: oldAttachments, contents: contents, documentCount: documentCount,
             databaseByteCount: target.byteCount)
+    }
+
+    /// The next manifest, as whoever opened the database has it: the new key takes the place of the one that ends, which need
+    /// not be theirs.
+    private func manifest(after next: UnlockedManifest) -> UnlockedManifest {
+        guard let endingKey = request.endingKey, let key = storage.manifest.unlockingKey, key != endingKey else {
+            return next
+        }
+        return next.opened(by: key, at: keys.firstIndex(of: key))
     }
 
     // MARK: Afterwards

@@ -1,7 +1,7 @@
 internal import CofferVault
 
 /// What a change of the encryption key did: what a log of rotations keeps. It holds no key and no content.
-public struct KeyChangeResult: Sendable {
+public struct KeyChangeResult: Sendable, Codable {
     /// The store's generation before.
     public let oldGeneration: Int
     /// The store's generation now, one more.
@@ -31,7 +31,7 @@ public struct KeyChangeResult: Sendable {
     public let formerKey: FormerKey
 
     /// What became of a key. It is found out by trying, on the store's new MANIFEST as the disk has it.
-    public enum FormerKey: Sendable {
+    public enum FormerKey: String, Sendable, Codable {
         /// It does not open the store any more; for a store that was not encrypted: without a key it does not open.
         case refused
         /// It still opens the store, since it is the new key too, or was kept.

@@ -4,7 +4,7 @@ internal import CofferVault
 
 /// What is left of a store as it was under an earlier key, or of a change of the key that was cut short: a folder in the
 /// store's directory that is not part of the store any more.
-public struct OldGeneration: Sendable {
+public struct OldGeneration: Sendable, Codable {
     /// The folder.
     public let path: String
     /// How long the files in it are together, in bytes.

@@ -17,7 +17,7 @@ extension Database {
     /// database but the one that opened it, to see that it is none of them. On the disk when it returns: killed before, the
     /// key opens nothing or the database, with its label.
     ///
-    /// A key that leads to a database has led to everything in it since the last ``changeEncryptionKey(to:)``: removing
+    /// A key that leads to a database has led to everything in it since the last `changeEncryptionKey(to:)`: removing
     /// it later does not take back what its holder has seen, or copied.
     ///
     /// - Parameters:
@@ -39,26 +39,26 @@ extension Database {
     ///
     /// **What it does not do.** All keys lead to the same master key, which stays. Who had the removed key *and* kept a
     /// copy of the file `MANIFEST` from before, in a backup for example, can still open what the database holds now and
-    /// later. Against them only ``changeEncryptionKey(to:)`` helps, which encrypts everything again.
+    /// later. Against them only `changeEncryptionKey(to:)` helps, which encrypts everything again.
     ///
     /// - Parameter id: the ``DatabaseKey/id`` of one of ``keys``.
     /// - Throws: `invalidArgument` (400) when there is no such key, or inside a transaction; `readOnly` (403); `conflict`
-    ///   (409) for the only key: ``changeEncryptionKey(to:)`` removes the encryption. Otherwise as
-    ///   ``addKey(_:label:)``.
+    ///   (409) for the only key: `changeEncryptionKey(to:)` removes the encryption. Otherwise as
+    ///   `addKey(_:label:)`.
     public func removeKey(_ id: DatabaseKey.ID) throws(CofferError) { try storage.removeKey(id) }
 
     /// Puts a key in the place of another, in one step: killed at any time, one of the two opens the database.
     ///
     /// The way to change a password that nobody else knows, at the price of one derivation (and as for
-    /// ``addKey(_:label:)``, one for each other password). It does not help against someone who had the old key and kept a
-    /// copy of `MANIFEST`: see ``removeKey(_:)``.
+    /// `addKey(_:label:)`, one for each other password). It does not help against someone who had the old key and kept a
+    /// copy of `MANIFEST`: see `removeKey(_:)`.
     ///
     /// - Parameters:
     ///   - id: the key that goes. Default: the one that opened the database in this process.
     ///   - newKey: the key that comes. It may be the same key again, under a new salt.
     ///   - label: what it is called. Default: what the other was called; an empty text for nothing.
     /// - Returns: the new key, under an id of its own.
-    /// - Throws: as ``addKey(_:label:)``, `conflict` (409) only when `newKey` opens the database as another of its keys;
+    /// - Throws: as `addKey(_:label:)`, `conflict` (409) only when `newKey` opens the database as another of its keys;
     ///   `invalidArgument` (400) too when there is no key with that id, or the one that opened the database is gone.
     @discardableResult
     public func replaceKey(

@@ -1,7 +1,7 @@
 public import Foundation
 
 /// One of the keys that open a database, as ``Database/keys`` lists them. It holds no secret.
-public struct DatabaseKey: Sendable, Equatable, Identifiable {
+public struct DatabaseKey: Sendable, Equatable, Identifiable, Codable {
     /// The key's name in its database: 16 lower-case hex digits.
     public let id: String
 

@@ -8,7 +8,7 @@ extension Database {
     /// The documents that a query asks for, each by its current revision. Deleted documents and those whose id starts with
     /// `_design/` are never among them.
     ///
-    /// An index of ``createIndex(named:on:)`` is used where one narrows or sorts what is to be read (``explain(_:)`` tells),
+    /// An index of `createIndex(named:on:)` is used where one narrows or sorts what is to be read (``explain(_:)`` tells),
     /// and brought up to date first. Documents are read as they are taken; what is committed meanwhile may be among them.
     ///
     /// - Parameter query: errors come when rows are taken: `invalidJSON` (400) for a value in it that JSON can't say;

@@ -43,11 +43,11 @@ public struct DocumentQuery: Sendable {
 
     /// A query for documents that are as an expression says: `try DocumentQuery(where: "age > 3")`.
     ///
-    /// - Throws: `invalidArgument` (400) with the byte where it is none: see ``DocumentPredicate/init(_:)``.
+    /// - Throws: `invalidArgument` (400) with the byte where it is none: see `DocumentPredicate.init(_:)`.
     public init(where expression: String) throws(CofferError) { predicate = try DocumentPredicate(expression) }
 }
 
-/// An index that was declared over properties: see ``Database/createIndex(named:on:)``.
+/// An index that was declared over properties: see `createIndex(named:on:)`.
 public struct PropertyIndex: Sendable, Equatable {
     /// Its name.
     public let name: String

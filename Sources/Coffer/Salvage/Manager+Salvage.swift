@@ -19,7 +19,7 @@ extension Manager {
     /// revision's id follows from its content.
     ///
     /// - Parameters:
-    ///   - name: the damaged database: see ``openDatabase(named:options:)``.
+    ///   - name: the damaged database: see `openDatabase(named:options:)`.
     ///   - encryptionKey: a key that opens it; nil where it is not encrypted. MANIFEST must be whole: where it isn't, a backup
     ///     of the keys can be restored.
     ///   - url: where the new store shall be; its directory must exist, and not be within the damaged store. A manager finds it
@@ -40,7 +40,8 @@ extension Manager {
 
     /// Takes out of a damaged database all that can still be read: see the form without `async`.
     ///
-    /// - Parameter progress: told how far it is, at most ten times a second, where it is isolated.
+    /// It calls `progress` at most ten times a second, on the actor that `progress` is isolated to.
+    ///
     /// - Throws: also `cancelled` (499) when the task is cancelled before the new store has its name.
     @discardableResult
     public func salvageDatabase(

@@ -26,6 +26,7 @@ extension Storage {
     private func holdingMaintenance<Value>(_ body: () throws(CofferError) -> Value) throws(CofferError) -> Value {
         try maintenanceLock.lock(until: .now + settings.busyTimeout, subject: subject)
         defer { maintenanceLock.unlock() }
+        if let check = OtherUser.check { try check() }
         return try body()
     }
 
@@ -33,6 +34,12 @@ extension Storage {
     func maintainInBackground<Value: Sendable>(
         _ body: @escaping @Sendable () throws(CofferError) -> Value
     ) async throws -> Value {
-        try await maintenanceLine.run { [self] () throws(CofferError) in try maintain(body) }
+        let check = OtherUser.check
+        return try await maintenanceLine.run { [self] () throws(CofferError) in
+            try maintain { () throws(CofferError) in
+                if let check { try check() }
+                return try body()
+            }
+        }
     }
 }

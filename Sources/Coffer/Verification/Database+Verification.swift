@@ -33,14 +33,19 @@ extension Database {
 
     /// Looks at the whole database: see the form without `async`.
     ///
-    /// - Parameter progress: told how far it is, at most ten times a second, where it is isolated.
+    /// It calls `progress` at most ten times a second, on the actor that `progress` is isolated to.
+    ///
     /// - Throws: also `cancelled` (499) when the task is cancelled.
     public func verify(
         _ level: VerificationLevel = .everything,
         progress: (@isolated(any) @Sendable (VerificationProgress) -> Void)? = nil
     ) async throws -> Verification {
-        try await VerificationMonitor.run(from: .start, telling: progress) { [self] monitor in
-            try await storage.maintenanceLine.run { [self] () throws(CofferError) in try verify(level, monitor) }
+        let check = OtherUser.check
+        return try await VerificationMonitor.run(from: .start, telling: progress) { [self] monitor in
+            try await storage.maintenanceLine.run { [self] () throws(CofferError) in
+                if let check { try check() }
+                return try verify(level, monitor)
+            }
         }
     }
 }

@@ -10,7 +10,7 @@ extension Manager {
     /// this process is verified as it is, see ``Database/verify(_:)``.
     ///
     /// - Parameters:
-    ///   - name: see ``openDatabase(named:options:)``.
+    ///   - name: see `openDatabase(named:options:)`.
     ///   - encryptionKey: a key that opens it; nil where it is not encrypted.
     ///   - level: how much is looked at. ``VerificationLevel/everything`` reads every byte of the store.
     /// - Throws: `invalidDatabaseName` (400); `wrongKey`, `keyRequired`, `notEncrypted` (401); `notOwner` (403);
@@ -24,7 +24,8 @@ extension Manager {
 
     /// Looks at a whole database that need not be open: see the form without `async`.
     ///
-    /// - Parameter progress: told how far it is, at most ten times a second, where it is isolated.
+    /// It calls `progress` at most ten times a second, on the actor that `progress` is isolated to.
+    ///
     /// - Throws: also `cancelled` (499) when the task is cancelled.
     public func verifyDatabase(
         named name: String, encryptionKey: SymmetricKey? = nil, level: VerificationLevel = .everything,

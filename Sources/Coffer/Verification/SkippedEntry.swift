@@ -1,5 +1,5 @@
 /// Something in a folder that was not looked into.
-public struct SkippedEntry: Sendable, Hashable, CustomStringConvertible {
+public struct SkippedEntry: Sendable, Hashable, Codable, CustomStringConvertible {
     /// The way to it from where the search began.
     public let path: String
     /// Why: what it is, such as `a FIFO`.

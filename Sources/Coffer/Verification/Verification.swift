@@ -1,5 +1,5 @@
 /// How much of a database is looked at. Each level includes those before it.
-public enum VerificationLevel: Int, Sendable, Comparable, CaseIterable {
+public enum VerificationLevel: Int, Sendable, Comparable, CaseIterable, Codable {
     /// That MANIFEST is what its key vouches for.
     case keys
     /// That every page of the database file and of its log has the right code. Of a store that is not encrypted, whose
@@ -18,7 +18,7 @@ public enum VerificationLevel: Int, Sendable, Comparable, CaseIterable {
 }
 
 /// What a verification has looked at, and what it found.
-public struct Verification: Sendable {
+public struct Verification: Sendable, Codable {
     /// How much was looked at.
     public let level: VerificationLevel
 
@@ -54,9 +54,9 @@ public struct Verification: Sendable {
 }
 
 /// One thing that is not what was written.
-public struct VerificationFinding: Sendable, Hashable, CustomStringConvertible {
+public struct VerificationFinding: Sendable, Hashable, Codable, CustomStringConvertible {
     /// What kind of thing. The list is open: later versions may add kinds, so a `switch` over it needs a `default`.
-    public struct Kind: Sendable, Hashable, CustomStringConvertible {
+    public struct Kind: Sendable, Hashable, Codable, CustomStringConvertible {
         private let name: String
 
         /// MANIFEST, or its tie to the database file.
@@ -104,7 +104,7 @@ public struct VerificationFinding: Sendable, Hashable, CustomStringConvertible {
 }
 
 /// How far a verification has come.
-public struct VerificationProgress: Sendable, Equatable {
+public struct VerificationProgress: Sendable, Equatable, Codable {
     /// What is being looked at.
     public var level: VerificationLevel
     /// How many bytes of this level are done: of pages, bodies or contents.

@@ -12,7 +12,7 @@ extension DatabaseView {
     ///
     /// - Parameter options: which rows, and how. Errors come when rows are taken: `invalidArgument` (400) when the view was
     ///   given no function, unless it is not to be brought up to date; `invalidJSON` (400) for a key that JSON can't say; as
-    ///   ``updateIndex()``; what ``ViewOptions/filter`` throws, as `rejected` (403) unless it is Coffer's.
+    ///   `updateIndex()`; what ``ViewOptions/filter`` throws, as `rejected` (403) unless it is Coffer's.
     public func rows(_ options: ViewOptions = ViewOptions()) -> Rows<ViewRow> {
         Rows(waitingIn: database.storage) { [self] () throws(CofferError) in
             try prepare(options)

@@ -168,7 +168,7 @@ public final class DatabaseView: Sendable {
 
     /// Deletes the view: its entries and its function.
     ///
-    /// - Throws: as ``deleteIndex()``.
+    /// - Throws: as `deleteIndex()`.
     public func delete() throws(CofferError) {
         try deleteIndex()
         database.storage.indexes.setFunctions(nil, ofView: name)

@@ -9,7 +9,7 @@ internal import CofferSealing
 ///
 /// A comparison holds only for a property that is there and of the same type as the value: `Property("age") < 30` says
 /// nothing of documents without an age, or with one that is a string; `!=` says of a property that is there that it is
-/// another value. Strings are compared by their code points, everything else as in ``CollationKey``'s order: `false` before
+/// another value. Strings are compared by their code points, everything else as in `CollationKey`'s order: `false` before
 /// `true`, lists element by element, objects member by member.
 ///
 /// Texts are looked for in strings by their code points too, unless ``TextDifferences`` are ignored.

@@ -4,7 +4,7 @@
 /// takes the character after it as part of a name: `a\.b` is one member. `_id` is the document's id. Every text is a path.
 ///
 /// `tags[]` stands for each element of the list, and `items[].price` for that member of each, where an index is declared: see
-/// ``Database/createIndex(named:on:)``. Elsewhere nothing is there.
+/// `createIndex(named:on:)`. Elsewhere nothing is there.
 public struct PropertyPath: Sendable, Hashable, ExpressibleByStringInterpolation, CustomStringConvertible {
     /// A step into a value.
     enum Step: Sendable, Hashable {

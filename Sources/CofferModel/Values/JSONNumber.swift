@@ -4,7 +4,7 @@
 /// A `Double` that is an integer from −2^63 up to, not including, 2^64 is that integer.
 ///
 /// A number can hold what JSON can't, `Double.nan` and the infinities, so that assigning one to a property does not have
-/// to throw; saving it is refused with 400 (``CofferError/Code/invalidJSON``).
+/// to throw; saving it is refused with 400 (`CofferError.Code.invalidJSON`).
 public struct JSONNumber: Sendable, Hashable {
     enum Kind: Sendable, Hashable {
         case signed(Int64)

@@ -47,7 +47,7 @@ public final class SymmetricKey: Sendable, Equatable, CustomStringConvertible, C
     /// spaces, upper case and line ends count. It may be of any length but empty, and hold any character but the zero
     /// one (U+0000): HMAC (RFC 2104, section 2) fills short keys up with zero bytes, so a password with one behind it would
     /// be the same key. This never throws; a password that can't be is refused where it is used, with
-    /// ``CofferError/Code/invalidKey`` (400).
+    /// `CofferError.Code.invalidKey` (400).
     public init(password: String) {
         kind = .password
         secret = SecretBytes(normalizing: password)
@@ -58,7 +58,7 @@ public final class SymmetricKey: Sendable, Equatable, CustomStringConvertible, C
     /// They are copied, and used without stretching: take them from a random source, a key store or a key derivation of
     /// your own, never from what somebody typed. A key in hex or base64 must be decoded first.
     ///
-    /// - Throws: ``CofferError/Code/invalidKey`` (400) for any other length.
+    /// - Throws: `CofferError.Code.invalidKey` (400) for any other length.
     public init(data: some ContiguousBytes) throws(CofferError) {
         var secret = SecretBytes(byteCount: Self.byteCount)
         let count = unsafe data.withUnsafeBytes { source in
@@ -78,7 +78,7 @@ public final class SymmetricKey: Sendable, Equatable, CustomStringConvertible, C
     ///
     /// Keep them (see ``withBytes(_:)``) before you close the store that you made with them: nothing else opens it.
     ///
-    /// - Throws: ``CofferError/Code/encryptionUnavailable`` (501) if OpenSSL has no random numbers, as when it is set up to
+    /// - Throws: `CofferError.Code.encryptionUnavailable` (501) if OpenSSL has no random numbers, as when it is set up to
     ///   offer only algorithms that it does not have (`fips=yes` without a FIPS provider).
     public init() throws(CofferError) {
         kind = .bytes
@@ -93,6 +93,17 @@ public final class SymmetricKey: Sendable, Equatable, CustomStringConvertible, C
             unsafe copy.withMutableBytes { unsafe $0.copyMemory(from: bytes) }
             return copy
         }
+    }
+
+    /// A key that ``withBytes(_:)`` lent to somebody else: 32 bytes, or the normalized UTF-8 of a password.
+    ///
+    /// - Throws: `invalidKey` (400) for bytes of another length.
+    package init(lent secret: consuming SecretBytes, isPassword: Bool) throws(CofferError) {
+        guard isPassword || secret.byteCount == Self.byteCount else {
+            throw CofferError(.invalidKey, "a key has \(Self.byteCount) bytes, not \(secret.byteCount)")
+        }
+        kind = isPassword ? .password : .bytes
+        self.secret = secret
     }
 
     /// A derived or unwrapped key.

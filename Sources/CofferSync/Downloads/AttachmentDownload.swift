@@ -1,7 +1,7 @@
 internal import CofferSealing
 internal import Synchronization
 
-/// The download of one content, as somebody asked for it with ``Replication/download(_:)-(Coffer.Attachment)``.
+/// The download of one content, as somebody asked for it with ``Replication/download(_:)-(Attachment)``.
 ///
 /// ```swift
 /// let download = try pull.download(photo)

@@ -38,7 +38,7 @@ extension Replication {
     }
 
     /// Removes the content of an attachment from the database here, when the server of this pull has it: it is as if it had
-    /// never been downloaded, and ``download(_:)-(Coffer.Attachment)`` fetches it again.
+    /// never been downloaded, and ``download(_:)-(Attachment)`` fetches it again.
     ///
     /// The server is asked for the content of every current or conflicting revision that has it, and whether it knows the
     /// others that do: none is left without. Its digest is compared with the SHA-1 or MD5 of the content; where the server's
@@ -48,7 +48,7 @@ extension Replication {
     ///
     /// - Parameter attachment: of a saved revision of ``database``.
     /// - Throws: ``SyncError`` 412 where the server does not have the content, or another one; 409 where a revision has it
-    ///   that the server does not know; 400 and 403 as ``download(_:)-(Coffer.Attachment)``, 503 and 504 where the server is not there. `conflict`
+    ///   that the server does not know; 400 and 403 as ``download(_:)-(Attachment)``, 503 and 504 where the server is not there. `conflict`
     ///   (409) where a revision that has it was saved meanwhile; `busy` (503), `closed` (500). The content stays then.
     public func purge(_ attachment: Attachment) async throws {
         let subject = "attachment \(attachment.name) of document \(attachment.document.documentID)"

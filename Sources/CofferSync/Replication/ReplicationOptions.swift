@@ -85,7 +85,7 @@ public struct ReplicationOptions: Sendable {
     /// Whether a pull brings the contents of attachments and blobs, too. Default: true.
     ///
     /// Otherwise it brings what their documents say of them, and no content travels: `contentAvailable` is false, `content`
-    /// nil. ``Replication/download(_:)-(Coffer.Attachment)`` fetches one when it is wanted,
+    /// nil. ``Replication/download(_:)-(Attachment)`` fetches one when it is wanted,
     /// ``Replication/downloadMissingContents(ofDocumentsWithIDs:progress:)`` all. A run with another choice goes on where the
     /// last one ended; it does not come back by itself for what that left out.
     public var downloadsAttachments = true

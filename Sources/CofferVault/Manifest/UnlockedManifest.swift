@@ -42,6 +42,14 @@ package struct UnlockedManifest: Sendable {
             authenticating: next, with: masterKey, openedSlot: openedSlot, unlockingKey: unlockingKey)
     }
 
+    /// The same, as it is for somebody who opens it with `key`: the key of the slot in that place, or where there is none, one
+    /// that has ended.
+    package func opened(by key: SymmetricKey, at place: Int?) -> UnlockedManifest {
+        UnlockedManifest(
+            manifest: manifest, openedSlot: place.flatMap { manifest.slotPlaces[$0]?.id },
+            unlockingKey: place == nil ? nil : key, masterKey: masterKey)
+    }
+
     private init(
         manifest: Manifest, openedSlot: KeySlot.ID?, unlockingKey: SymmetricKey?, masterKey: SymmetricKey?
     ) {

@@ -125,6 +125,29 @@ struct SalvageTests {
         #expect(fixture.isAll(outcome.contents) == nil)
     }
 
+    @Test(
+        "Salvage names the document of a row that lost a part, though every index and list that names it is lost, too")
+    func tornRow() throws {
+        let fixture = try SalvageFixture(documentCount: 12, hasForeignRevisions: false)
+        let source = try fixture.source()
+        let roots = try self.roots(source)
+        // All that names document 7 beside its own row, and all that is not on that row's first page.
+        var damaged: Set<Int> = []
+        for number in 2...UInt32(source.pageCount) {
+            if case .overflow = try source.use(of: number) { damaged.insert(Int(number)) }
+            let name = try root(of: number, source).flatMap { roots[$0] } ?? ""
+            if ["documents", "later_revisions", "leaves"].contains(name) { damaged.insert(Int(number)) }
+        }
+        try fixture.damage(pages: damaged)
+        let outcome = try fixture.salvage()
+        let id = SalvageFixture.id(7)
+        #expect(!outcome.intact.contains(id))
+        let loss = outcome.result.losses.first { $0.documentID == id }
+        #expect(loss?.description.contains("a part of it can't be read") == true, "\(outcome.result.losses)")
+        // Whole rows vouch for themselves.
+        #expect(outcome.intact.contains(SalvageFixture.id(8)))
+    }
+
     private func roots(_ source: PageSource) throws -> [UInt32: String] {
         var roots: [UInt32: String] = [:]
         let page = try #require(try source.page(1))

@@ -61,7 +61,7 @@ struct Report {
         return lines.joined(separator: "\n")
     }
 
-    /// The tables, for README.
+    /// The tables, for docs/SPEED.md.
     var markdown: String {
         let lines = machine.lines + (isQuick ? ["quick: small sizes, rough figures"] : [])
         let parts = [lines.joined(separator: "  \n")] + tables.map(\.markdown)

@@ -16,7 +16,8 @@ struct AuditCommand: ParsableCommand {
             only a copy whose first key was replaced hides that. coffer rekey and coffer rotate make a new one; coffer key \
             does not.
 
-            It ends with 3 when a store is not as the options ask, or can't be read, and names it.
+            It ends with 3 when a store is not as the options ask, or can't be read, and names it, or when a folder below can't \
+            be read; with 10 when the folder or the list isn't there. A folder without stores is 0.
             """
     )
 
@@ -48,7 +49,7 @@ struct AuditCommand: ParsableCommand {
     var json = false
 
     func run() throws {
-        try metrics.recording("coffer_audit", "the audit") { try audit(&$0) }
+        try metrics.recording("coffer_audit", "the audit", isJSON: json) { try audit(&$0) }
     }
 
     private func audit(_ counts: inout PrometheusText) throws {
@@ -74,6 +75,12 @@ struct AuditCommand: ParsableCommand {
                 try console.printResult(json ? failure.storeLine(path) : "unreadable  \(Console.printable(path))")
                 console.printFailure(failure)
             }
+        }
+        for folder in list.unreadable {
+            summary.failures.append(folder.failure)
+            try console.printResult(
+                json ? folder.failure.storeLine(folder.path) : "unreadable  \(Console.printable(folder.path))")
+            console.printFailure(folder.failure)
         }
         summary.add(to: &counts)
         try console.printResult(json ? summary.json : summary.text)
@@ -134,7 +141,7 @@ struct AuditSummary {
         ]
         let words = parts.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
         let total = storeCount + failures.count
-        return "\(total) store\(total == 1 ? "" : "s")" + (words.isEmpty ? "" : ": " + words.joined(separator: ", "))
+        return total.counted("store") + (words.isEmpty ? "" : ": " + words.joined(separator: ", "))
     }
 
     var json: String {
@@ -157,12 +164,13 @@ struct AuditSummary {
         }
         guard violatingCount == 0 else {
             throw Failure(
-                message: "\(violatingCount) of \(storeCount + failures.count) stores are not as they should be",
+                message: "\(violatingCount.counted("store", of: storeCount + failures.count)) "
+                    + violatingCount.verb("is not as it should be", "are not as they should be"),
                 code: "policyNotMet", status: 409, exit: .partlyDone)
         }
         guard let first = failures.first else { return }
         throw Failure(
-            message: "\(failures.count) of \(storeCount + failures.count) stores could not be read", code: first.code,
-            status: first.status, exit: .partlyDone)
+            message: "\(failures.count.counted("store", of: storeCount + failures.count)) could not be read",
+            code: first.code, status: first.status, exit: .partlyDone)
     }
 }

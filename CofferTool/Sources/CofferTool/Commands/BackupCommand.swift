@@ -43,11 +43,11 @@ struct BackupCommand: StoreCommand {
         Interruption.watch()
         let meter = WorkMeter(console, isAsked: progress)
         defer { meter.clear() }
-        let result = try arguments.withDatabase(readOnly: false) { database in
+        let result = try arguments.withMaintainedStore(readOnly: false) { store in
             let key = unencrypted ? nil : try newKey.key(of: copyPath, console)
             let url = copyPath.folder.appending(path: copyPath.fileName, directoryHint: .isDirectory)
             return try Interruptible.run {
-                try await database.backup(to: url, encryptionKey: key) { meter.show($0) }
+                try await store.backUp(to: url, key) { meter.show($0) }
             }
         }
         try console.printResult(console.isJSON ? result.json(copy) : result.text)

@@ -45,8 +45,14 @@ struct CheckCommand: StoreCommand {
         do {
             defer { meter.clear() }
             result = try Interruptible.run { [level = level.verificationLevel] in
-                try await manager.verifyDatabase(named: path.databaseName, encryptionKey: key, level: level) {
-                    meter.show($0)
+                do {
+                    return try await manager.verifyDatabase(
+                        named: path.databaseName, encryptionKey: key, level: level
+                    ) { meter.show($0) }
+                } catch let error as CofferError where error.code == .busy {
+                    let store = try StoreOpening(manager: manager, store: path, key: key).openElsewhere(
+                        insteadOf: error)
+                    return try await store.verified(level) { meter.show($0) }
                 }
             }
         }

@@ -24,9 +24,9 @@ struct CompactCommand: StoreCommand {
     func run(_ console: Console) throws {
         if let depth, depth < 1 { throw Failure.usage("--depth is 1 or more: the current revision is always kept") }
         Interruption.watch()
-        let result = try arguments.withDatabase(readOnly: false) { database in
-            if let depth { try database.setMaxRevTreeDepth(depth) }
-            return try Interruptible.run { try await database.compact() }
+        let result = try arguments.withMaintainedStore(readOnly: false) { store in
+            if let depth { try store.setMaxRevTreeDepth(depth) }
+            return try Interruptible.run { try await store.compacted() }
         }
         try console.printResult(console.isJSON ? result.json : result.text)
     }

@@ -29,6 +29,10 @@ struct DoctorCommand: ParsableCommand {
             for finding in new { try console.printResult(json ? finding.json : finding.text) }
             try console.flush()
         }
+        if let folder, Folder.isMissing(folder) {
+            throw Failure(
+                message: "\(folder): there is no such folder", code: "databaseNotFound", status: 404, exit: .noStore)
+        }
         Interruption.watch()
         try report([.ok("coffer", CofferCommand.configuration.version), SystemChecks.system()])
         try report(SystemChecks.libraries())

@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import Coffer
+@_spi(Tool) internal import CofferMaintenance
 
 #if canImport(Glibc)
 internal import Glibc
@@ -42,11 +43,11 @@ struct ExportCommand: StoreCommand {
     func run(_ console: Console) throws {
         try checkPlaces()
         Interruption.watch()
-        let (summary, byteCount) = try arguments.withDatabase(readOnly: true) { database in
+        let (summary, byteCount) = try arguments.withMaintainedStore(readOnly: true) { store in
             let folder = try attachments.map { (path) throws(Failure) in try ContentFolder(new: path) }
             do {
                 var output = try file == "-" ? ExportFile(escapes: raw.escapes) : ExportFile(file)
-                var export = DocumentExport(database, contentsTo: folder)
+                var export = DocumentExport(try source(of: store, console), contentsTo: folder)
                 try export.run(to: &output)
                 try output.finish()
                 return (export.summary, output.byteCount)
@@ -56,6 +57,15 @@ struct ExportCommand: StoreCommand {
             }
         }
         try report(summary, byteCount, console)
+    }
+
+    private func source(of store: any MaintainedStore, _ console: Console) throws -> any ExportSource {
+        if let database = store as? Database { return OpenStoreExport(database) }
+        guard let database = store as? DatabaseInUse else { preconditionFailure("it is open here or elsewhere") }
+        console.printNote(
+            "another process has it open: each document is exported as it is when its turn comes, and not all as of one moment"
+        )
+        return StoreInUseExport(database)
     }
 
     /// Throws where the files would be in the store itself.

@@ -21,8 +21,10 @@ struct ListCommand: StoreCommand {
     @Flag(help: "Look into the folders in a folder of stores, too. Links, and what begins with a dot, are passed over.")
     var recursive = false
 
-    /// Whether it is a folder of stores that is named.
-    private var isOfFolder: Bool { (try? arguments.path()) == nil && Folder.isThere(arguments.store) }
+    /// Whether it is a folder of stores that is named, be it there or not.
+    private var isOfFolder: Bool {
+        (try? arguments.path()) == nil && (Folder.isThere(arguments.store) || Folder.isMissing(arguments.store))
+    }
 
     var stores: [String] { isOfFolder ? [] : [arguments.store] }
 
@@ -32,12 +34,7 @@ struct ListCommand: StoreCommand {
                 throw Failure.usage(
                     "\(arguments.store): a folder of stores has no documents", hint: "name one of the stores in it")
             }
-            for path in try StoreList(arguments.store, isRecursive: recursive).paths {
-                var line = JSONLine(type: "store")
-                line.add("path", path)
-                try console.printResult(console.isJSON ? line.finished : Console.printable(path))
-            }
-            return
+            return try listStores(console)
         }
         guard !recursive else { throw Failure.usage("--recursive is for a folder of stores") }
         try arguments.withDatabase(readOnly: true) { database in
@@ -55,6 +52,22 @@ struct ListCommand: StoreCommand {
                 ids = try database.documentIDs(after: last)
             }
         }
+    }
+
+    private func listStores(_ console: Console) throws(Failure) {
+        let list = try StoreList(arguments.store, isRecursive: recursive)
+        for path in list.paths {
+            var line = JSONLine(type: "store")
+            line.add("path", path)
+            try console.printResult(console.isJSON ? line.finished : Console.printable(path))
+        }
+        try console.flush()
+        if list.isEmpty { list.notePassedOver(console) }
+        for folder in list.unreadable { console.printFailure(folder.failure) }
+        guard let first = list.unreadable.first?.failure else { return }
+        throw Failure(
+            message: "\(list.unreadable.count.counted("folder")) could not be read", code: first.code,
+            status: first.status, exit: list.paths.isEmpty ? first.exit : .partlyDone)
     }
 
     private func json(_ id: String) -> String {

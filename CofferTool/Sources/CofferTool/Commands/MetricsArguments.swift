@@ -6,7 +6,8 @@ struct MetricsArguments: ParsableArguments {
         help: ArgumentHelp(
             "Write numbers about this run to this file, for node_exporter's textfile collector.",
             discussion: """
-                The file is replaced as a whole at the end of the run, however it ends: it has when it began and ended, the exit \
+                The file is replaced as a whole at the end of the run, however it ends (where that fails, and all else was done, \
+                the command ends with 3): it has when it began and ended, the exit \
                 status, and how many stores there are of each kind, and no paths or keys. All users may read it. The collector \
                 reads files called NAME.prom.
                 """,
@@ -18,13 +19,14 @@ struct MetricsArguments: ParsableArguments {
     ///
     /// - Parameter receipts: a file that the command writes, too.
     func recording(
-        _ prefix: String, _ subject: String, receipts: String? = nil, _ body: (inout PrometheusText) throws -> Void
+        _ prefix: String, _ subject: String, receipts: String? = nil, isJSON: Bool,
+        _ body: (inout PrometheusText) throws -> Void
     ) throws {
         guard let metrics else {
             var unused = PrometheusText()
             return try body(&unused)
         }
         guard metrics != receipts else { throw Failure.usage("--metrics and --receipts name the same file") }
-        try MetricsFile(metrics).recording(prefix, subject, body)
+        try MetricsFile(metrics).recording(prefix, subject, isJSON: isJSON, body)
     }
 }

@@ -75,6 +75,31 @@ struct StoreArguments: ParsableArguments {
         return result
     }
 
+    /// Opens the store, which must be there, for work on it as a whole: where another process has it open and accepts such work,
+    /// that one does it. Ends it after `body`.
+    ///
+    /// Where it is opened for writing, no signal ends the process from there on: what has begun is done, or undone by `body`.
+    func withMaintainedStore<R>(readOnly: Bool, _ body: (any MaintainedStore) throws -> R) throws -> R {
+        let path = try path()
+        let manager = try Manager(directory: path.folder)
+        let key = try openingKey(manager)
+        if !readOnly { Interruption.watch() }
+        let store = try StoreOpening(manager: manager, store: path, key: key, readOnly: readOnly).open()
+        if !readOnly, !store.isEncrypted { warnOfPlaintext(path) }
+        let result: R
+        do {
+            // Nothing was asked of it so far.
+            try Interruption.check()
+            result = try body(store)
+        } catch {
+            // What went wrong first is what counts.
+            try? store.end()
+            throw error
+        }
+        try store.end()
+        return result
+    }
+
     /// Says to a person that what is written can be read. A script has chosen its arguments already.
     private func warnOfPlaintext(_ path: StorePath) {
         guard !json, isatty(STDERR_FILENO) != 0 else { return }

@@ -59,8 +59,9 @@ final class ContentFolder {
 
     /// Writes a content into its file, unless it was written before.
     ///
-    /// - Returns: how many bytes were written; nil where the content is there already.
-    func write(_ chunks: AttachmentChunks, named name: String) throws -> Int? {
+    /// - Parameter produce: gives the content to what it is given, in pieces, and says whether there is one.
+    /// - Returns: how many bytes were written; nil where the content is there already, or there is none.
+    func write(named name: String, _ produce: ((Data) throws -> Void) throws -> Bool) throws -> Int? {
         guard !names.contains(name) else { return nil }
         let path = path(name)
         let descriptor = NewFile.open(path)
@@ -69,10 +70,15 @@ final class ContentFolder {
         names.insert(name)
         defer { close(descriptor) }
         var byteCount = 0
-        try chunks.forEach { chunk in
+        let isThere = try produce { chunk in
             try Interruption.check()
             try Console.write(chunk, to: descriptor, named: path)
             byteCount += chunk.count
+        }
+        guard isThere else {
+            names.remove(name)
+            unsafe unlink(path)
+            return nil
         }
         guard fsync(descriptor) == 0 else { throw Failure.system(errno, path) }
         return byteCount

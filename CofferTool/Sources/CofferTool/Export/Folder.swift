@@ -20,6 +20,12 @@ enum Folder {
         return unsafe stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
     }
 
+    /// Whether nothing is at `path`, or where a link there leads to.
+    static func isMissing(_ path: String) -> Bool {
+        var status = stat()
+        return unsafe stat(path, &status) != 0 && errno == ENOENT
+    }
+
     /// Makes the names in a folder durable.
     static func synchronize(_ path: String) throws(Failure) {
         let descriptor = unsafe open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)

@@ -29,12 +29,24 @@ extension KeySource {
     /// Reads the key, and what there would be to say of a new one.
     func reading(for purpose: String) throws(Failure) -> KeyReading {
         if let reading = EarlySecrets.key(from: self) { return reading }
-        return try Failure.adapting {
+        let reading = try namingOption {
             switch origin {
             case .prompt: try encoding.reading(from: Self.typed(purpose, "key"))
             case .named(let source):
                 try Self.checkIsNoTerminal(source, "key") { try source.reading(for: request, waiting: Self.wait) }
             }
+        }
+        ForgottenEncoding.note(reading, of: option)
+        return reading
+    }
+
+    /// Does what reads a secret. Its errors are failures then that say which option it was for.
+    private func namingOption<R: ~Copyable>(_ body: () throws -> R) throws(Failure) -> R {
+        do throws(Failure) {
+            return try Failure.adapting(body)
+        } catch {
+            guard let option, error.code != Failure.cancelled.code else { throw error }
+            throw error.about(option)
         }
     }
 
@@ -44,7 +56,7 @@ extension KeySource {
             throw Failure.usage("a \(noun) is text: hex+, base64+ and raw+ are for keys")
         }
         if let text = EarlySecrets.text(from: self) { return text }
-        return try Failure.adapting {
+        return try namingOption {
             switch origin {
             case .prompt: try Self.text(from: Self.typed(purpose, noun), noun)
             case .named(let source):

@@ -23,12 +23,28 @@ struct KeySource: Hashable {
     /// What the key is for: a command is told.
     private(set) var request = KeyRequest()
 
+    /// The option or variable that named it, for messages; nil where that is plain.
+    private(set) var option: String?
+
+    /// Whatever named them, two that are read alike are the same.
+    static func == (one: KeySource, other: KeySource) -> Bool {
+        one.encoding == other.encoding && one.origin == other.origin && one.request == other.request
+    }
+
+    func hash(into hasher: inout Hasher) {
+        hasher.combine(encoding)
+        hasher.combine(origin)
+        hasher.combine(request)
+    }
+
     init(encoding: CofferKeys.KeySource.Encoding = .password, origin: Origin) {
         self.encoding = encoding
         self.origin = origin
     }
 
-    init(_ text: String) throws(Failure) {
+    /// - Parameter option: what named it, such as `--key`.
+    init(_ text: String, of option: String? = nil) throws(Failure) {
+        self.option = option
         let (encoding, source) = CofferKeys.KeySource.Encoding.split(text)
         self.encoding = encoding
         if source == "prompt" {
@@ -62,10 +78,10 @@ struct KeySource: Hashable {
     /// The source that `--key` names, or else `COFFER_KEY_SOURCE` in the environment; nil if neither does. An empty variable
     /// doesn't count.
     static func given(_ key: String?) throws(Failure) -> KeySource? {
-        if let key { return try KeySource(key) }
+        if let key { return try KeySource(key, of: "--key") }
         guard let text = unsafe getenv(variable).map({ unsafe String(cString: $0) }), !text.isEmpty else { return nil }
         do {
-            return try KeySource(text)
+            return try KeySource(text, of: variable)
         } catch {
             throw Failure.usage("\(variable): \(error.message)", hint: error.hint)
         }

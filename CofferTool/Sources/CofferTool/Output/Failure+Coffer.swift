@@ -51,6 +51,7 @@ extension Failure {
             "it takes SQLCipher's library (libsqlcipher-dev has it on Debian and Ubuntu) and an OpenSSL whose configuration "
                 + "(OPENSSL_CONF) leaves its algorithms on"
         case .notOwner, .ioFailed: Owner.hint
+        case .wrongKey: ForgottenEncoding.hint
         case .unsupportedFormat: "a newer coffer may open it"
         default: nil
         }

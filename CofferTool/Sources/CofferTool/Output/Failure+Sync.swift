@@ -1,3 +1,4 @@
+#if Sync
 internal import CofferSync
 
 extension Failure {
@@ -25,3 +26,4 @@ extension Failure {
         }
     }
 }
+#endif

@@ -66,6 +66,12 @@ extension Failure {
             code: isFull ? "noSpace" : "ioFailed", status: isFull ? 507 : 500, exit: isFull ? .noSpace : .failed)
     }
 
+    /// There is no folder and no list at `path`.
+    static func noStores(at path: String) -> Failure {
+        Failure(
+            message: "\(path): there is no such folder or list", code: "databaseNotFound", status: 404, exit: .noStore)
+    }
+
     /// Nobody reads standard output any more, as with `coffer ls … | head`. It goes without saying.
     static let readerGone = Failure(
         message: "standard output: nobody reads it any more", code: "ioFailed", status: 500, exit: .readerGone)

@@ -47,8 +47,9 @@ struct MetricsFile {
     /// - Parameters:
     ///   - prefix: what the names begin with, such as `coffer_rotation`.
     ///   - subject: what a person calls it, such as `the rotation`.
+    /// - Throws: what `body` throws; where that was done, and they can't be written, that a part could not be done.
     func recording(
-        _ prefix: String, _ subject: String, _ body: (_ counts: inout PrometheusText) throws -> Void
+        _ prefix: String, _ subject: String, isJSON: Bool, _ body: (_ counts: inout PrometheusText) throws -> Void
     ) throws {
         let begun = Date()
         var counts = PrometheusText()
@@ -61,10 +62,12 @@ struct MetricsFile {
         } catch {
             // What went wrong first is what counts.
             guard failure == nil else {
-                Console(isJSON: false).printNote("metrics were not written: \(Console.printable(error.message))")
+                Console(isJSON: isJSON).printNote("metrics were not written: \(Console.printable(error.message))")
                 return try result.get()
             }
-            throw error
+            throw Failure(
+                message: "\(subject) is done, but its metrics were not written: \(error.message)", hint: error.hint,
+                code: error.code, status: error.status, exit: .partlyDone)
         }
         try result.get()
     }

@@ -31,17 +31,28 @@ extension [OldGeneration] {
 
     /// Warns of what a change of the key has left that was killed, or couldn't remove. `store` is the store's path.
     func warn(of store: String, _ console: Console) {
-        for generation in self {
+        for warning in warnings(of: store) { warning.show(console) }
+    }
+
+    func warnings(of store: String) -> [OldGenerationWarning] {
+        map { generation in
             let access = generation.mayBeReadable ? "may be readable without a key" : "can be read with its key alone"
-            console.printWarning(
-                "\(Console.printable(store)): a change of the key left an old generation in "
+            return OldGenerationWarning(
+                message: "\(Console.printable(store)): a change of the key left an old generation in "
                     + "\(Console.printable(generation.path)): \(generation.byteCount) bytes, which \(access)",
-                code: "oldGenerationLeft",
                 hint: "the next command that writes removes it: coffer compact \(Console.printable(store))")
         }
     }
 
     var json: String { "[" + map(\.json).joined(separator: ",") + "]" }
+}
+
+/// What a warning of an old generation says.
+struct OldGenerationWarning: Codable {
+    let message: String
+    let hint: String
+
+    func show(_ console: Console) { console.printWarning(message, code: "oldGenerationLeft", hint: hint) }
 }
 
 extension OldGeneration {

@@ -1,6 +1,9 @@
 internal import Coffer
-internal import CofferSync
 internal import Synchronization
+
+#if Sync
+internal import CofferSync
+#endif
 
 /// Shows how far long work of the library is: on a terminal as a bar, elsewhere, where it was asked for, in lines.
 final class WorkMeter: Sendable {
@@ -26,6 +29,7 @@ final class WorkMeter: Sendable {
         show("\(progress.level)", progress.completedByteCount, of: progress.totalByteCount)
     }
 
+    #if Sync
     /// How far a replication is. Its lines are not more than ten a second.
     func show(_ status: ReplicationStatus, _ name: String) {
         let (done, total) = (status.completedCount, status.totalCount)
@@ -47,6 +51,7 @@ final class WorkMeter: Sendable {
         line.add("failed", status.failedCount)
         Console.printProgress(line.finished)
     }
+    #endif
 
     /// How much is done of so many things.
     func show(_ phase: String, _ done: Int, of total: Int, _ things: String) {

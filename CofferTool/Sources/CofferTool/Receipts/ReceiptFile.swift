@@ -100,7 +100,7 @@ struct ReceiptFile: Sendable {
         while let end = contents[byteCount...].firstIndex(of: UInt8(ascii: "\n")) {
             let line = Data(contents[byteCount..<end])
             let number = chain.count + 1
-            guard chain.follow(line) else {
+            guard try chain.follow(line) else {
                 throw damage(
                     "line \(number) does not follow the one before it: one of the two was changed, or some were cut out"
                 )
@@ -125,7 +125,7 @@ struct ReceiptFile: Sendable {
     mutating func append(_ line: JSONLine) throws(Failure) {
         if let failure { throw failure }
         var next = chain
-        let bytes = next.add(line)
+        let bytes = try next.add(line)
         do throws(Failure) {
             try Console.write(bytes, to: handle.descriptor, named: path)
             guard fsync(handle.descriptor) == 0 else { throw Failure.system(errno, path) }

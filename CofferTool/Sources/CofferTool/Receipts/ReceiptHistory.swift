@@ -2,6 +2,8 @@
 struct ReceiptHistory: Sendable {
     struct Pending: Sendable {
         let run: String
+        /// What the run is part of.
+        let rotation: String?
         let generation: Int
     }
 
@@ -26,7 +28,7 @@ struct ReceiptHistory: Sendable {
             rotation = record.rotation
         case .begun:
             guard let store = record.store, let generation = record.generation else { return }
-            pending[store] = Pending(run: record.run, generation: generation)
+            pending[store] = Pending(run: record.run, rotation: rotation, generation: generation)
         case .done:
             if record.outcome == "failed" { failedCount += 1 }
             guard let store = record.store else { return }

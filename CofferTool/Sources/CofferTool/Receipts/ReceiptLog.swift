@@ -48,31 +48,17 @@ final class ReceiptLog: Sendable {
         return String(decoding: name.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
     }
 
-    /// The code of the failure of a store that shows that the rotation that is resumed had other keys.
-    static let anotherRotation = "anotherRotation"
-
     /// The SHA-256 of the last line.
     var last: String { file.withLock { $0.chain.last } }
 
-    /// Whether an earlier run of the same rotation has dealt with the store, which has not been changed since.
-    ///
-    /// - Parameter generation: what the store has now.
-    func isSettled(_ store: ReceiptStore, at generation: Int) -> Bool {
-        file.withLock { $0.history.settled[store] == generation }
-    }
+    /// What its lines come to.
+    var history: ReceiptHistory { file.withLock { $0.history } }
 
     /// Says that a store is about to be changed. When this returns, the disk has it.
     ///
-    /// - Throws: where that can't be written, and where the rotation that is resumed has given the store its new key already, so
-    ///   that this one has another. The store is not to be changed then.
+    /// - Throws: where that can't be written. The store is not to be changed then.
     func begin(_ store: StoreBeginning) throws(Failure) {
         try file.withLock { (file) throws(Failure) in
-            guard file.history.settled[store.store] != store.generation else {
-                throw Failure(
-                    message: "the old key opens it after the rotation that is resumed, which was to another key",
-                    hint: "give --receipts another file, or leave out --resume", code: Self.anotherRotation,
-                    status: 409, exit: .failed)
-            }
             if let former = file.history.unfinishedRun(of: store.store, at: store.generation) {
                 var line = Self.line("done", run)
                 line.add("path", store.path)

@@ -15,8 +15,9 @@ struct ReceiptsVerifyCommand: ParsableCommand {
         abstract: "See whether a file of receipts is as it was written.",
         discussion: """
             Each line has the SHA-256 of the one before. What was changed, put in or cut out between two lines ends this with \
-            26, and the first line that does not follow is named. What was cut off at the end shows only where --last says \
-            what the last line's SHA-256 was: coffer rotate prints it, and so does this. A line that was not written to its \
+            26, and the first line that does not follow is named. The last line has none after it: what it says, and that \
+            nothing was cut off behind it, is proven only where --last says what its SHA-256 was. coffer rotate prints that, and so \
+            does this, which also says whether the last line is proven. A line that was not written to its \
             end, by a process that was killed, ends it with 3; the next run takes it away. Stores that were begun, and of \
             which nothing was written since, are named; the next run that meets them says what became of them.
             """
@@ -25,7 +26,10 @@ struct ReceiptsVerifyCommand: ParsableCommand {
     @Argument(help: "The file.", completion: .file())
     var file: String
 
-    @Option(help: ArgumentHelp("What the SHA-256 of one of its lines must be.", valueName: "hex"))
+    @Option(
+        help: ArgumentHelp(
+            "What the SHA-256 of the last line must be, or of an earlier one where more was written since.",
+            valueName: "hex"))
     var last: String?
 
     @Flag(help: "Write one object of JSON per line, errors too.")
@@ -38,6 +42,7 @@ struct ReceiptsVerifyCommand: ParsableCommand {
         }
         let receipts = try ReceiptFile(reading: file, expecting: last?.lowercased())
         let history = receipts.history
+        let isLastProven = receipts.chain.count == 0 || receipts.chain.last == last?.lowercased()
         let pending = history.pending.keys.map(\.path).sorted()
         if json {
             var line = JSONLine(type: "receipts")
@@ -47,13 +52,15 @@ struct ReceiptsVerifyCommand: ParsableCommand {
             line.add("failed", history.failedCount)
             line.add("begun", pending)
             line.add("last", receipts.chain.last)
+            line.add("lastIsProven", isLastProven)
             try console.printResult(line.finished)
         } else {
             try console.printResult(
-                "\(receipts.chain.count) lines, runs: \(history.runCount), stores rotated: \(history.rotatedCount), "
+                "\(receipts.chain.count.counted("line")), runs: \(history.runCount), stores rotated: \(history.rotatedCount), "
                     + "failed: \(history.failedCount), begun and not done: \(pending.count)")
             for path in pending { try console.printResult("begun  \(Console.printable(path))") }
-            try console.printResult("last   \(receipts.chain.last)")
+            let state = isLastProven ? "as --last says" : "not proven: its content only follows from --last"
+            try console.printResult("last   \(receipts.chain.last)  \(state)")
         }
         try console.flush()
         guard receipts.isExpected else {

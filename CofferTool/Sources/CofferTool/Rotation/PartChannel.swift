@@ -1,3 +1,4 @@
+internal import Coffer
 internal import Foundation
 internal import Synchronization
 
@@ -28,12 +29,23 @@ final class PartChannel: Sendable {
     /// Asks for the keys of a store.
     ///
     /// - Throws: if the keys can't be had, or the process that was asked has ended.
-    func keys(ofStoreAt path: String, _ uuid: UUID) throws -> RotationKeys.OfStore {
-        let keys = try turn.withLock { _ in
+    func keys(ofStoreAt path: String, _ uuid: UUID) throws -> [SymmetricKey] {
+        try turn.withLock { _ in
             try Self.write(.wantsKeys(path: path, uuid: uuid))
             return try PartMessage.receiveKeys(from: STDIN_FILENO)
         }
-        return try RotationKeys.OfStore(keys)
+    }
+
+    /// Asks for the new key of a store.
+    ///
+    /// - Throws: if it can't be had, or the process that was asked has ended.
+    func newKey(ofStoreAt path: String, _ uuid: UUID) throws -> SymmetricKey {
+        let keys = try turn.withLock { _ in
+            try Self.write(.wantsNewKey(path: path, uuid: uuid))
+            return try PartMessage.receiveKeys(from: STDIN_FILENO)
+        }
+        guard let key = keys.first else { throw Failure.usage("this is for coffer rotate alone") }
+        return key
     }
 
     /// Says what became of a store.

@@ -9,7 +9,7 @@ internal import Foundation
 enum PartMessage {
     private static let channelName = "what is sent to the process of the owner"
 
-    static func send(_ part: PartedRotation.Part, _ keys: [PartedRotation.Key], to descriptor: Int32) throws {
+    static func send(_ part: some Encodable, _ keys: [PartedRotation.Key], to descriptor: Int32) throws {
         try send(keys, to: descriptor)
         try send(JSONEncoder().encode(part), to: descriptor)
     }
@@ -68,19 +68,18 @@ enum PartMessage {
     static func receiveAnswer(from descriptor: Int32) throws {
         guard try read(1, from: descriptor)[0] == 1 else {
             throw Failure(
-                message: "it is as it was: its receipt can't be written, or the rotation that is resumed is another",
-                code: "ioFailed", status: 500, exit: .failed)
+                message: "it is as it was: its receipt can't be written", code: "ioFailed", status: 500, exit: .failed)
         }
     }
 
-    /// What was sent. There are at least the old key and the new one, unless the process is to ask for them.
-    static func receive(from descriptor: Int32) throws -> (PartedRotation.Part, keys: [SymmetricKey]) {
+    /// What was sent.
+    static func receive<Part: Decodable>(
+        _ type: Part.Type, from descriptor: Int32
+    ) throws -> (Part, keys: [SymmetricKey]) {
         let keys = try keys(from: descriptor)
         let rest = try data(number(from: descriptor), from: descriptor)
-        guard let part = try? JSONDecoder().decode(PartedRotation.Part.self, from: rest),
-            keys.count >= 2 || part.asksForKeys
-        else {
-            throw Failure.usage("this is for coffer rotate alone")
+        guard let part = try? JSONDecoder().decode(type, from: rest) else {
+            throw Failure.usage("this is for coffer alone")
         }
         return (part, keys)
     }
@@ -88,7 +87,10 @@ enum PartMessage {
     private static func key(_ secret: borrowing SecretBytes, isPassword: Bool) throws -> SymmetricKey {
         try unsafe secret.withBytes { bytes in
             guard isPassword else { return try unsafe SymmetricKey(data: bytes) }
-            return unsafe SymmetricKey(password: String(decoding: bytes, as: UTF8.self))
+            let password = unsafe String(decoding: bytes, as: UTF8.self)
+            let key = SymmetricKey(password: password)
+            ForgottenEncoding.note(KeyReading(key: key, password: password), of: nil)
+            return key
         }
     }
 

@@ -5,8 +5,10 @@ internal import Foundation
 /// opens anything.
 struct PartedRotation: Sendable {
     let parts: [Part]
-    /// The old key, the new one, and those that are kept.
+    /// The old key, the new one, and those that are kept; without the new one where processes ask for that.
     let keys: Keys
+    /// Finds the new key of a store, for parts that ask for it.
+    let newKey: @Sendable (_ path: String, _ uuid: UUID) throws -> Key
 
     /// The keys of all stores, or what finds those of each.
     enum Keys: Sendable {
@@ -26,6 +28,8 @@ struct PartedRotation: Sendable {
         let announcesStores: Bool
         /// Whether the process is told no keys, and asks for those of each store.
         let asksForKeys: Bool
+        /// Whether it is told no new key, and asks for that where it needs it.
+        let asksForNewKey: Bool
         /// Whether it says how far each store is.
         let showsProgress: Bool
         var limits: RotationRun.Limits
@@ -35,6 +39,7 @@ struct PartedRotation: Sendable {
     /// A line of what the process says.
     enum Message: Codable, Sendable {
         case wantsKeys(path: String, uuid: UUID)
+        case wantsNewKey(path: String, uuid: UUID)
         case begins(StoreBeginning)
         case progress(StoreProgress)
         case report(RotationReport)
@@ -103,6 +108,9 @@ struct PartedRotation: Sendable {
                     case .wantsKeys(let path, let uuid):
                         guard case .each(let find) = keys else { break }
                         try? PartMessage.answer(with: Result { try find(path, uuid) }, to: process.input)
+                    case .wantsNewKey(let path, let uuid):
+                        guard part.asksForNewKey else { break }
+                        try? PartMessage.answer(with: Result { [try newKey(path, uuid)] }, to: process.input)
                     case .progress(let store): progress(store)
                     case .begins(let store):
                         let mayChange = (try? log?.begin(store)) != nil

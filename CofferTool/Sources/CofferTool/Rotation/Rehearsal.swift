@@ -1,4 +1,5 @@
 internal import Coffer
+@_spi(Tool) internal import CofferMaintenance
 
 #if canImport(Glibc)
 internal import Glibc
@@ -29,6 +30,9 @@ struct Rehearsal {
         guard descriptor >= 0 else { throw Failure.system(errno, store.path) }
         defer { close(descriptor) }
         guard flock(descriptor, LOCK_EX | LOCK_NB) != 0, errno == EWOULDBLOCK else { return }
+        let isAccepted = DatabaseInUse.isAccepted(
+            named: store.databaseName, in: store.folder, isInterrupted: { Interruption.wasNoticed })
+        guard !isAccepted else { return }
         throw Failure(
             message: "another process has it open (503)", hint: "try again when it is done", code: "busy", status: 503,
             exit: .busy)

@@ -74,8 +74,9 @@ struct RotationReceipt: Sendable {
         case .rotated(let result):
             let old = result.formerKey == .refused ? "the old key is refused" : "the old key still opens it"
             return subject
-                + "  generation \(result.oldGeneration) to \(result.newGeneration), \(result.documentCount) documents, "
-                + "\(result.attachmentCount) attachments, \(milliseconds) ms, \(old)"
+                + "  generation \(result.oldGeneration) to \(result.newGeneration), "
+                + "\(result.documentCount.counted("document")), \(result.attachmentCount.counted("attachment")), "
+                + "\(milliseconds) ms, \(old)"
         case .wasRotated(let differences, _):
             let generation = "generation \(info?.generation ?? 0), the old key is refused"
             return subject + "  " + ([generation] + differences.map(\.text)).joined(separator: ", but ")

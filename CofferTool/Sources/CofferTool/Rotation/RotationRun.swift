@@ -47,12 +47,11 @@ struct RotationRun: Sendable {
                 - notDueCount
         }
 
-        /// Whether further stores are begun. A rotation that is resumed with other keys than it had would leave stores under
-        /// different ones.
+        /// Whether further stores are begun.
         ///
         /// - Parameter failures: whether those of single stores are no reason to end.
         func goesOn(afterFailures failures: Bool) -> Bool {
-            self.failures.isEmpty || (failures && !self.failures.contains { $0.code == ReceiptLog.anotherRotation })
+            self.failures.isEmpty || failures
         }
 
         /// Counts what a run was not for.
@@ -82,7 +81,7 @@ struct RotationRun: Sendable {
         try await withThrowingTaskGroup(of: RotationReceipt.self) { group in
             var rest = paths[...]
             var underWayCount = 0
-            @discardableResult func begin() -> Bool {
+            func begin() -> Bool {
                 guard !Task.isCancelled, summary.goesOn(afterFailures: goesOn), limits.end.map({ Date() < $0 }) ?? true,
                     limits.storeCount.map({ summary.rotatedCount + underWayCount < $0 }) ?? true,
                     let path = rest.popFirst()
@@ -91,8 +90,7 @@ struct RotationRun: Sendable {
                 group.addTask { [rotation] in await rotation.run(path) }
                 return true
             }
-            // The first store shows whether a rotation that is resumed is the same.
-            begin()
+            while underWayCount < jobCount, begin() {}
             while let receipt = try await group.next() {
                 underWayCount -= 1
                 let result = RotationReport(receipt, isJSON: isJSON)

@@ -31,7 +31,7 @@ extension RotationRun.Summary {
             (leftCount, "with an old generation left"), (passedOver.count, "passed over"),
         ]
         let words = parts.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
-        return "\(storeCount) store\(storeCount == 1 ? "" : "s"): \(words.joined(separator: ", "))"
+        return storeCount.counted("store") + (words.isEmpty ? "" : ": " + words.joined(separator: ", "))
             + (receipts.map { "\nreceipts end with \($0)" } ?? "")
     }
 

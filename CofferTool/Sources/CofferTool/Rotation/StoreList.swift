@@ -11,15 +11,33 @@ struct StoreList {
     /// Their paths: of a folder sorted by their bytes, of a list as it has them.
     private(set) var paths: [String] = []
 
-    /// What is in the folder, or in those below it where these are looked into, and is no store by its name.
+    /// What is in the folder, or in those below it where these are looked into, and is not a store.
     private(set) var passedOver: [PassedOver] = []
 
-    /// Something that is no store by its name.
+    /// Something that is not a store, by its name or because it is a link.
     struct PassedOver {
+        enum Kind {
+            /// In which there may be stores.
+            case folder
+            /// Called as a store is. What it leads to has a name of its own, and only that can be opened.
+            case link
+            case other
+        }
+
         let path: String
-        /// Whether it is a folder, in which there may be stores.
-        let isFolder: Bool
+        let kind: Kind
     }
+
+    /// The folders below the folder that could not be read, so that nobody knows which stores are in them.
+    private(set) var unreadable: [Unreadable] = []
+
+    struct Unreadable {
+        let path: String
+        let failure: Failure
+    }
+
+    /// What was named: the folder, or the list.
+    private let name: String
 
     private let isRecursive: Bool
 
@@ -30,13 +48,17 @@ struct StoreList {
     ///   - argument: a folder of stores, a store, a file that has the path of a store on each line, or `-`: such lines on
     ///     standard input.
     ///   - isRecursive: whether the folders in a folder of stores are looked into, too. Links to folders are not.
+    /// - Throws: `databaseNotFound` (404) where nothing is there, and where stores may be in folders that are not looked into.
     init(_ argument: String, isRecursive: Bool = false) throws(Failure) {
         self.isRecursive = isRecursive
+        name = argument == "-" ? "standard input" : argument
         if argument == "-" {
-            try addLines(InputFile.contents(of: STDIN_FILENO, named: "standard input"), of: "standard input")
+            try addLines(InputFile.contents(of: STDIN_FILENO, named: name), of: name)
         } else {
             var status = stat()
-            guard unsafe stat(argument, &status) == 0 else { throw Failure.system(errno, argument) }
+            guard unsafe stat(argument, &status) == 0 else {
+                throw errno == ENOENT ? Failure.noStores(at: argument) : Failure.system(errno, argument)
+            }
             if status.st_mode & S_IFMT != S_IFDIR {
                 try addLines(InputFile.contents(of: argument), of: argument)
             } else if (try? StorePath(argument)) != nil {
@@ -45,11 +67,9 @@ struct StoreList {
                 try addStores(in: argument)
             }
         }
-        guard !paths.isEmpty else {
-            let hasFolders = !isRecursive && passedOver.contains(where: \.isFolder)
-            throw Failure.usage(
-                "\(argument): it has no store",
-                hint: hasFolders ? "--recursive looks into the folders in it, too" : nil)
+        // An empty folder is one that no store was made in so far; stores in folders below it would be forgotten in silence.
+        guard !paths.isEmpty || !passedOver.contains(where: { $0.kind == .folder }) else {
+            throw Failure.usage("\(argument): it has no store", hint: "--recursive looks into the folders in it, too")
         }
     }
 
@@ -92,26 +112,43 @@ struct StoreList {
         }
         for name in names.sorted(by: { $0.utf8.lexicographicallyPrecedes($1.utf8) }) where !name.hasPrefix(".") {
             let path = folder.hasSuffix("/") ? folder + name : folder + "/" + name
-            if name.hasSuffix(".coffer") {
-                add(path)
-                continue
-            }
-            let isFolder = Self.kind(of: path) == S_IFDIR
-            if isFolder && isRecursive {
-                try addStores(in: path)
+            let kind = Self.kind(of: path)
+            if kind == nil, errno != ENOENT {
+                unreadable.append(Unreadable(path: path, failure: Failure.system(errno, path)))
+            } else if name.hasSuffix(".coffer") {
+                if kind == S_IFLNK {
+                    passedOver.append(PassedOver(path: path, kind: .link))
+                } else {
+                    add(path)
+                }
+            } else if kind == S_IFDIR && isRecursive {
+                do throws(Failure) {
+                    try addStores(in: path)
+                } catch {
+                    unreadable.append(Unreadable(path: path, failure: error))
+                }
             } else {
-                passedOver.append(PassedOver(path: path, isFolder: isFolder))
+                passedOver.append(PassedOver(path: path, kind: kind == S_IFDIR ? .folder : .other))
             }
         }
     }
 
-    /// Names in a note on standard error what was passed over.
+    /// Says in notes on standard error what was passed over, and that there is no store.
     func notePassedOver(_ console: Console) {
         for other in passedOver {
-            let reason = other.isFolder ? "a folder, which --recursive looks into" : "not called NAME.coffer"
+            let reason =
+                switch other.kind {
+                case .folder: "a folder, which --recursive looks into"
+                case .link: "a link to a store; name the store itself"
+                case .other: "not called NAME.coffer"
+                }
             console.printNote("\(Console.printable(other.path)): passed over: \(reason)")
         }
+        if isEmpty { console.printNote("\(Console.printable(name)): it has no store") }
     }
+
+    /// Whether there is neither a store nor a folder in which there may be one.
+    var isEmpty: Bool { paths.isEmpty && unreadable.isEmpty }
 
     /// Leaves out all stores but those, in that order.
     ///

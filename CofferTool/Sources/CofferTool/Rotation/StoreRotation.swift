@@ -13,34 +13,70 @@ struct StoreRotation {
 
     /// Does it, and says what came of it, and the UUID of the database.
     func run() async throws -> (RotationReceipt.Outcome, UUID?) {
-        let database: Database
+        let before = try manager.storeInfo(named: store.databaseName).generation
         do {
-            database = try await open(keys.old, readOnly: manner.isRehearsal)
+            return try await attempt(waitingSeconds: manner.waitingSeconds, isOnlyLook: false)
+        } catch let error as CofferError where error.code == .closed {
+            // The process that had it open has ended, or closed it, before it said what came of it. What did is looked at, even
+            // if this one is to end: in a task that isn't cancelled.
+            let (waitingSeconds, isOnlyLook) = (max(manner.waitingSeconds, Self.timeToEnd), Task.isCancelled)
+            do {
+                return try await Task { [self] in
+                    try await attempt(waitingSeconds: waitingSeconds, isOnlyLook: isOnlyLook)
+                }.value
+            } catch {
+                let now = try manager.storeInfo(named: store.databaseName).generation
+                guard now > before else { throw error }
+                throw Failure(
+                    message:
+                        "the process that has it open stopped answering; its generation was \(before) and is \(now) now",
+                    hint: "coffer info with each of the two keys says which one opens it", code: "ioFailed",
+                    status: 500,
+                    exit: .failed)
+            }
+        }
+    }
+
+    /// Seconds that a process may take to give up its lock after it has closed its socket.
+    private static let timeToEnd = 5.0
+
+    /// - Parameter isOnlyLook: whether nothing is to be changed any more.
+    private func attempt(
+        waitingSeconds: Double, isOnlyLook: Bool
+    ) async throws -> (RotationReceipt.Outcome, UUID?) {
+        let database: any MaintainedStore
+        do {
+            database = try await open(keys.old, readOnly: manner.isRehearsal, waitingSeconds: waitingSeconds)
         } catch let error as CofferError where error.code == .wrongKey {
             // For writing: a run that was killed may have left it to be finished, and all that is under the old key.
             guard let rotated = try await opened(by: keys.new, readOnly: manner.isRehearsal) else {
                 throw Failure(
-                    message: "neither the old key nor the new one opens it (401)", code: "wrongKey", status: 401,
-                    exit: .wrongKey)
+                    message: "neither the old key nor the new one opens it (401)", hint: Failure.hint(for: .wrongKey),
+                    code: "wrongKey", status: 401, exit: .wrongKey)
             }
             return try await closing(rotated) {
-                .wasRotated(try await differences(of: rotated), left: try rotated.oldGenerations)
+                .wasRotated(try await differences(of: rotated), left: try rotated.description().oldGenerations)
             }
         }
-        return try await closing(database) { try await rotate(database) }
+        return try await closing(database) {
+            guard !isOnlyLook else { throw CofferError(.cancelled) }
+            return try await rotate(database)
+        }
     }
 
     /// What `body` makes of an open database, which is closed then. What was done is done, and what failed has failed, whatever
     /// becomes of the closing.
     private func closing(
-        _ database: Database, _ body: () async throws -> RotationReceipt.Outcome
+        _ database: any MaintainedStore, _ body: () async throws -> RotationReceipt.Outcome
     ) async throws -> (RotationReceipt.Outcome, UUID?) {
         do {
-            let (outcome, uuid) = (try await body(), try? database.uuid)
-            try? await database.close()
+            // Before: a key that has ended opens nothing to ask it by.
+            let uuid = try database.description().uuid
+            let outcome = try await body()
+            try? await database.end()
             return (outcome, uuid)
         } catch {
-            try? await database.close()
+            try? await database.end()
             throw error
         }
     }
@@ -51,12 +87,13 @@ struct StoreRotation {
         exit: .wrongKey)
 
     /// In what a store that the new key opens, and the old one does not, is other than a rotation would have left it.
-    private func differences(of database: Database) async throws -> [RotationReceipt.Difference] {
+    private func differences(of database: any MaintainedStore) async throws -> [RotationReceipt.Difference] {
         var differences: [RotationReceipt.Difference] = []
-        let slots = try database.keys
+        let slots = try database.description().keys
         if slots.contains(where: { $0.isCurrent && !$0.isOriginal }) { differences.append(.notEncryptedAnew) }
         var keptCount = 0
-        for key in keys.kept where key != keys.new {
+        let new = try keys.new
+        for key in keys.kept where key != new {
             if try await opened(by: key) != nil {
                 keptCount += 1
             } else if !manner.keepsKeysWhereTheyOpen {
@@ -67,32 +104,34 @@ struct StoreRotation {
         return differences
     }
 
-    private func rotate(_ database: Database) async throws -> RotationReceipt.Outcome {
+    private func rotate(_ database: any MaintainedStore) async throws -> RotationReceipt.Outcome {
         var kept: [SymmetricKey] = []
         for key in keys.kept {
             if manner.keepsKeysWhereTheyOpen, try await opened(by: key) == nil { continue }
             kept.append(key)
         }
         // A new key that opens the store already, beside the old one, is none of those that would be dropped.
-        if try database.keys.count > 1 + kept.count, try await opened(by: keys.new) != nil { kept.append(keys.new) }
+        let details = try database.description()
+        if details.keys.count > 1 + kept.count, try await opened(by: keys.new) != nil { kept.append(try keys.new) }
         guard manner.isRehearsal else {
             let info = try manager.storeInfo(named: store.databaseName)
             try willChange(
                 StoreBeginning(
                     path: store.path, uuid: info.storeUUID.uuidString.lowercased(),
-                    databaseUUID: (try? database.uuid)?.uuidString.lowercased(), generation: info.generation))
+                    databaseUUID: details.uuid?.uuidString.lowercased(), generation: info.generation))
             do {
                 return .rotated(
-                    try await database.changeEncryptionKey(
-                        to: keys.new, keeping: kept, droppingOtherKeys: manner.dropsOtherKeys,
-                        progress: meter?.show))
+                    try await database.changeKey(
+                        KeyChangeOrder(newKey: keys.new, keptKeys: kept, dropsOtherKeys: manner.dropsOtherKeys),
+                        meter?.show))
             } catch let error as CofferError where error.code == .wrongKey {
-                // The old key has opened it.
+                // The old key has opened it; it may have ended since, where another process has the store open.
+                guard try await opened(by: keys.old) != nil else { throw CofferError(.closed) }
                 throw Self.keptKeyDoesNotOpen
             }
         }
         for key in kept where try await opened(by: key) == nil { throw Self.keptKeyDoesNotOpen }
-        let otherCount = try database.keys.count - 1 - kept.count
+        let otherCount = details.keys.count - 1 - kept.count
         guard otherCount <= 0 || manner.dropsOtherKeys else {
             throw Failure(
                 message: otherCount == 1
@@ -106,30 +145,29 @@ struct StoreRotation {
         return .due
     }
 
-    private func verify(_ database: Database) async throws {
-        let findings = try await database.verify().findings
+    private func verify(_ database: any MaintainedStore) async throws {
+        let findings = try await database.verified(.everything, nil).findings
         guard let first = findings.first else { return }
-        let rest = findings.count > 1 ? ", and \(findings.count - 1) more findings" : ""
+        let rest = findings.count > 1 ? ", and \((findings.count - 1).counted("more finding"))" : ""
         throw Failure(
             message: "it is damaged: \(first)\(rest)", hint: "coffer check lists what is damaged", code: "damaged",
             status: 500, exit: .damaged)
     }
 
     /// The database, opened so or as it is open, if `key` opens it.
-    private func opened(by key: SymmetricKey, readOnly: Bool = true) async throws -> Database? {
+    private func opened(by key: SymmetricKey, readOnly: Bool = true) async throws -> (any MaintainedStore)? {
         do {
-            return try await open(key, readOnly: readOnly)
+            return try await open(key, readOnly: readOnly, waitingSeconds: manner.waitingSeconds)
         } catch let error as CofferError where error.code == .wrongKey {
             return nil
         }
     }
 
-    private func open(_ key: SymmetricKey, readOnly: Bool) async throws -> Database {
-        var options = DatabaseOptions()
-        options.encryptionKey = key
-        options.readOnly = readOnly
-        options.compactsInBackground = false
-        options.lockTimeout = .seconds(manner.waitingSeconds)
-        return try await manager.openDatabase(named: store.databaseName, options: options)
+    private func open(
+        _ key: SymmetricKey, readOnly: Bool, waitingSeconds: Double
+    ) async throws -> any MaintainedStore {
+        let opening = StoreOpening(
+            manager: manager, store: store, key: key, readOnly: readOnly, compactsInBackground: false)
+        return try await opening.open(waitingSeconds: waitingSeconds)
     }
 }

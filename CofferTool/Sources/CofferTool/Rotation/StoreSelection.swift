@@ -32,16 +32,15 @@ struct StoreSelection: ParsableArguments {
 
     /// Leaves out of `list` what the rotation is not for.
     ///
-    /// - Parameter log: of the rotation that is resumed; nil where none is.
-    func apply(to list: inout StoreList, resuming log: ReceiptLog?) -> LeftOut {
+    /// - Parameter rotation: the one that is resumed; nil where none is.
+    func apply(to list: inout StoreList, resuming rotation: ResumedRotation?) -> LeftOut {
         var leftOut = LeftOut()
         _ = list.keep(list.paths.filter { !isExcluded($0) })
         if let olderThan {
             let now = Date()
             leftOut.notDueCount = list.keep(list.paths.filter { Self.isOlder($0, than: olderThan, at: now) })
         }
-        // Last, so that the store that shows whether the new key is the same stays in the list.
-        if let log { leftOut.doneBeforeCount = list.keep(Self.unsettled(list.paths, log)) }
+        if let rotation { leftOut.doneBeforeCount = list.keep(list.paths.filter { !rotation.hasSettled($0) }) }
         return leftOut
     }
 
@@ -52,27 +51,11 @@ struct StoreSelection: ParsableArguments {
         }
     }
 
-    private static func info(_ path: String) -> (store: StorePath, info: StoreInfo)? {
-        guard let store = try? StorePath(path), let manager = try? Manager(directory: store.folder),
-            let info = try? manager.storeInfo(named: store.databaseName)
-        else { return nil }
-        return (store, info)
-    }
-
     /// Whether its data key is older, or not known: what is wrong with the store, its rotation says.
     private static func isOlder(_ path: String, than age: Age, at now: Date) -> Bool {
-        info(path)?.info.dataKeyAge(at: now).map { $0 > age.duration } ?? true
-    }
-
-    /// The stores that an earlier run of the same rotation has not dealt with, or that somebody has changed since, and before them
-    /// one of the others: it shows whether the new key is the same.
-    private static func unsettled(_ paths: [String], _ log: ReceiptLog) -> [String] {
-        let settled = paths.filter { path in
-            guard let (store, info) = info(path) else { return false }
-            let place = ReceiptStore(path: store.path, uuid: info.storeUUID.uuidString.lowercased())
-            return log.isSettled(place, at: info.generation)
-        }
-        let leftOut = Set(settled)
-        return Array(settled.prefix(1)) + paths.filter { !leftOut.contains($0) }
+        guard let store = try? StorePath(path), let manager = try? Manager(directory: store.folder),
+            let info = try? manager.storeInfo(named: store.databaseName)
+        else { return true }
+        return info.dataKeyAge(at: now).map { $0 > age.duration } ?? true
     }
 }

@@ -2,11 +2,13 @@ import Foundation
 import Testing
 
 /// `coffer rotate` is ended in the middle at random times, and run again until it is through; then the receipts are compared with
-/// the stores. COFFER_KILL_SECONDS says for how long, 10 unless it does.
+/// the stores. COFFER_KILL_SECONDS says for how long at least, 10 unless it does, COFFER_KILL_INTERRUPTS how many runs are ended at
+/// least, and COFFER_KILL_STORES how many stores there are, 8 unless it does.
 @Suite("Receipts of runs that are ended", .serialized)
 struct ReceiptKillTests {
     private static let environment = ProcessInfo.processInfo.environment
     private static let time = Duration.seconds(Int(environment["COFFER_KILL_SECONDS"] ?? "") ?? 10)
+    private static let interruptCount = Int(environment["COFFER_KILL_INTERRUPTS"] ?? "") ?? 0
     private static let seed = UInt64(environment["COFFER_KILL_SEED"] ?? "") ?? .random(in: 0 ... .max)
 
     @Test("are neither false, nor lost, nor there twice")
@@ -17,7 +19,9 @@ struct ReceiptKillTests {
         var (rotations, endedRuns) = (0, [Int32: Int]())
         var longest = Duration.milliseconds(1)
         let end = ContinuousClock.now + Self.time
-        while ContinuousClock.now < end || rotations < 3 {
+        while ContinuousClock.now < end || rotations < 3
+            || endedRuns.values.reduce(0, +) < Self.interruptCount
+        {
             var arguments = ["--keep-going", "--jobs", "\(1 + rotations % 3)", "--json"]
             while true {
                 let signals = rotations == 0 ? [0] : [SIGKILL, SIGKILL, SIGINT, SIGTERM]

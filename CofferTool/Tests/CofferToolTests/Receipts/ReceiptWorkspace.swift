@@ -53,11 +53,15 @@ struct ReceiptWorkspace {
         try Data((lines.joined(separator: "\n") + end).utf8).write(to: file)
     }
 
-    /// What the lines say; nothing of one that was not written to its end.
+    /// What the lines say, each as its schema has it; nothing of one that was not written to its end.
     var records: [[String: Any]] {
         get throws {
             try lines.map { line in
-                (try? JSONSerialization.jsonObject(with: Data(line.utf8))) as? [String: Any] ?? [:]
+                let object = (try? JSONSerialization.jsonObject(with: Data(line.utf8))) as? [String: Any]
+                guard let object else { return [:] }
+                let schema = try #require(try JSONSchema(type: object["type"] as? String ?? ""), "\(line)")
+                #expect(try schema.problems(object) == [], "\(line)")
+                return object
             }
         }
     }

@@ -63,6 +63,8 @@ struct SchemaTests {
         try run(rotate + ["--dry-run"])
         try run(rotate + ["--receipts", "r", "--drop-other-keys"])
         try run(rotate + ["--receipts", "r"])
+        let receipts = try String(contentsOf: work.folder.appending(path: "r"), encoding: .utf8)
+        try check(.init(status: 0, outputBytes: Data(receipts.utf8), errors: ""), ["r"])
         try run(["check", "people.coffer", "--progress"] + key)
         let names = try FileManager.default.subpathsOfDirectory(
             atPath: work.folder.appending(path: "people.coffer").path)
@@ -88,7 +90,8 @@ struct SchemaTests {
         var types: Set<String> = ["pull", "push"]
         for path in try FileManager.default.subpathsOfDirectory(atPath: sources.path) where path.hasSuffix(".swift") {
             let text = try String(contentsOf: sources.appending(path: path), encoding: .utf8)
-            types.formUnion(text.matches(of: /JSONLine\(type: "([a-zA-Z]+)"\)/).map { String($0.1) })
+            // Those of a file of receipts are begun by a function of their own.
+            types.formUnion(text.matches(of: /(?:JSONLine\(type: |Self\.line\()"([a-zA-Z]+)"/).map { String($0.1) })
         }
         let names = try FileManager.default.contentsOfDirectory(atPath: JSONSchema.folder.path)
         let schemas = names.filter { $0.hasSuffix(".json") }.map { String($0.dropLast(5)) }
@@ -101,6 +104,7 @@ struct SchemaTests {
             #"{"type":"note"}"#, #"{"type":"note","message":1}"#, #"{"type":"note","message":"a","b":1}"#,
             #"{"type":"doctor","problems":true}"#, #"{"type":"doctor","problems":-1}"#,
             #"{"type":"store","path":"a","keys":[]}"#,
+            #"{"type":"begun","path":"a","run":"b"}"#, #"{"type":"done","outcome":"due"}"#, #"{"type":"end"}"#,
             #"{"type":"key","hex":"00"}"#, #"{"type":"backups"}"#,
         ])
     func refuses(line: String) throws {

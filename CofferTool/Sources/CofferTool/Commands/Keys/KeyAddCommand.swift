@@ -19,9 +19,9 @@ struct KeyAddCommand: StoreCommand {
 
     func run(_ console: Console) throws {
         try newKey.checkStandardInput(arguments)
-        let added = try arguments.withDatabase(readOnly: false) { database in
-            try database.checkIsEncrypted(arguments.store)
-            return try database.addKey(newKey.key(of: arguments.path(), console), label: label.label)
+        let added = try arguments.withMaintainedStore(readOnly: false) { store in
+            try store.checkIsEncrypted(arguments.store)
+            return try store.addKey(newKey.key(of: arguments.path(), console), label: label.label)
         }
         try console.printResult(console.isJSON ? added.json : added.id)
     }

@@ -14,7 +14,9 @@ struct KeyListCommand: StoreCommand {
     @OptionGroup var arguments: StoreArguments
 
     func run(_ console: Console) throws {
-        let (keys, isEncrypted) = try arguments.withDatabase(readOnly: true) { (try $0.keys, $0.isEncrypted) }
+        let (keys, isEncrypted) = try arguments.withMaintainedStore(readOnly: true) { store in
+            (try store.description().keys, store.isEncrypted)
+        }
         for key in keys { try console.printResult(console.isJSON ? key.json : key.text) }
         if !isEncrypted && !console.isJSON {
             console.printNote("\(Console.printable(arguments.store)): not encrypted, it opens without a key")

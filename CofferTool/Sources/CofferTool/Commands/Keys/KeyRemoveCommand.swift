@@ -16,10 +16,10 @@ struct KeyRemoveCommand: StoreCommand {
     var id: String
 
     func run(_ console: Console) throws {
-        try arguments.withDatabase(readOnly: false) { database in
-            try database.checkIsEncrypted(arguments.store)
-            try database.checkHasKey(id)
-            try database.removeKey(id)
+        try arguments.withMaintainedStore(readOnly: false) { store in
+            try store.checkIsEncrypted(arguments.store)
+            try store.checkHasKey(id)
+            try store.removeKey(id)
         }
         if console.isJSON {
             var line = JSONLine(type: "key")

@@ -26,10 +26,10 @@ struct KeyReplaceCommand: StoreCommand {
 
     func run(_ console: Console) throws {
         try newKey.checkStandardInput(arguments)
-        let key = try arguments.withDatabase(readOnly: false) { database in
-            try database.checkIsEncrypted(arguments.store)
-            if let id { try database.checkHasKey(id) }
-            return try database.replaceKey(id, with: newKey.key(of: arguments.path(), console), label: label.label)
+        let key = try arguments.withMaintainedStore(readOnly: false) { store in
+            try store.checkIsEncrypted(arguments.store)
+            if let id { try store.checkHasKey(id) }
+            return try store.replaceKey(id, with: newKey.key(of: arguments.path(), console), label: label.label)
         }
         try console.printResult(console.isJSON ? key.json : key.id)
     }

@@ -12,7 +12,7 @@ struct NewKeyArguments: ParsableArguments {
 
     /// Where the arguments say that it comes from, for the store of that path; nil where somebody is asked.
     func namedSource(of store: String? = nil) throws(Failure) -> KeySource? {
-        try newKey.map { (text) throws(Failure) in try KeySource(text) }?
+        try newKey.map { (text) throws(Failure) in try KeySource(text, of: "--new-key") }?
             .asked(for: .new, of: store.flatMap { try? StorePath($0) })
     }
 

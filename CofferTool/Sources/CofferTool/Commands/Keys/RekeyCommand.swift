@@ -44,7 +44,9 @@ struct RekeyCommand: StoreCommand {
     }
 
     private func keptSources() throws(Failure) -> [KeySource] {
-        try keepKey.map { (text) throws(Failure) in try KeySource(text).asked(for: .kept, of: try? arguments.path()) }
+        try keepKey.map { (text) throws(Failure) in
+            try KeySource(text, of: "--keep-key").asked(for: .kept, of: try? arguments.path())
+        }
     }
 
     func run(_ console: Console) throws {
@@ -52,15 +54,13 @@ struct RekeyCommand: StoreCommand {
         try newKey.checkStandardInput(arguments, others: kept)
         Interruption.watch()
         let path = try arguments.path()
-        let result = try arguments.withDatabase(readOnly: false) { database in
-            try database.checkIsEncrypted(arguments.store)
+        let result = try arguments.withMaintainedStore(readOnly: false) { store in
+            try store.checkIsEncrypted(arguments.store)
             let keptKeys = try kept.map { try $0.key(for: "Another key of \(Console.printable(path.fileName))") }
             let key = try newKey.key(of: path, console)
-            return try change.run(console) { progress in
-                try await database.changeEncryptionKey(
-                    to: key, keeping: keptKeys, droppingOtherKeys: dropOtherKeys, keyedNames: keyedNames,
-                    progress: progress)
-            }
+            let order = KeyChangeOrder(
+                newKey: key, keptKeys: keptKeys, dropsOtherKeys: dropOtherKeys, keyedNames: keyedNames)
+            return try change.run(console) { try await store.changeKey(order, $0) }
         }
         try change.print(result, of: arguments.store, console)
     }

@@ -24,8 +24,12 @@ struct RotateCommand: ParsableCommand {
             With --receipts a file keeps them: a line for each run, one before a store is changed, on the disk by then, and \
             one with what became of it; each has the SHA-256 of the one before, and the last line's is printed. A run that \
             was killed between a change and its receipt is completed by the next one with that file. --resume goes on with \
-            the last rotation there: only stores that it has not dealt with, or that were changed since, are asked, and one \
-            of the others, since nothing in the file says which key the new one was. coffer receipts verify checks the file.
+            the last rotation there: only stores that it has not dealt with, or that were changed since, are asked. Nothing in \
+            the file says which key the new one was, so it is tried on one that has it, wherever that is; where it is \
+            another, or none can be found, nothing is changed. coffer receipts verify checks the file.
+
+            A folder without stores is 0, and so is a list without lines; one that isn't there is 10. A folder below that \
+            can't be read is a failure, and the others are done.
             """
     )
 
@@ -55,7 +59,9 @@ struct RotateCommand: ParsableCommand {
     @Flag(
         help: """
             Change nothing, and say what would be done: whether the keys open each store, no other process has it open, it can be \
-            written, and a second copy of it fits on the disk.
+            written, and a second copy of it fits on the disk. Receipts are read, for --resume, and neither they nor metrics \
+            are written. A command for the new key, which may make one, is run only where a store needs it to be told apart, \
+            and with --verify.
             """)
     var dryRun = false
 
@@ -116,10 +122,11 @@ struct RotateCommand: ParsableCommand {
     var json = false
 
     func run() throws {
-        guard !dryRun || metrics.metrics == nil else {
-            throw Failure.usage("--dry-run changes nothing, and has no metrics")
+        guard !dryRun else {
+            var unused = PrometheusText()
+            return try rotate(&unused)
         }
-        try metrics.recording("coffer_rotation", "the rotation", receipts: receipts) { try rotate(&$0) }
+        try metrics.recording("coffer_rotation", "the rotation", receipts: receipts, isJSON: json) { try rotate(&$0) }
     }
 
     private func rotate(_ counts: inout PrometheusText) throws {
@@ -129,24 +136,29 @@ struct RotateCommand: ParsableCommand {
         guard receipts != nil || (!resume && label.isEmpty) else {
             throw Failure.usage("--resume and --label are for --receipts")
         }
-        guard receipts == nil || !dryRun else { throw Failure.usage("--dry-run changes nothing, and has no receipts") }
         guard dryRun || !verify else {
             throw Failure.usage("--verify goes with --dry-run", hint: "a rotation itself checks all that it copies")
         }
         let sources = try sources()
         var list = try stores.list(console)
         Interruption.watch()
-        let log = try receipts.map { (path) throws(Failure) in
-            try ReceiptLog(path: path, resumes: resume, labels: label)
-        }
-        let leftOut = selection.apply(to: &list, resuming: resume ? log : nil)
+        let log =
+            dryRun
+            ? nil
+            : try receipts.map { (path) throws(Failure) in
+                try ReceiptLog(path: path, resumes: resume, labels: label)
+            }
+        let resumed = try resumedRotation(log)
+        let leftOut = selection.apply(to: &list, resuming: resumed)
         let same = keyForEachStore ? nil : try sources.read(console)
         let keys = if let same { RotationKeys(same) } else { try sources.readForEachStore(console) }
+        try resumed?.checkIsSame(isNeeded: !list.paths.isEmpty, keys.newKey)
         var summary: RotationRun.Summary
         let parts = Owner.parts(of: list.paths)
         // A command is run with the rights that this process has, and not with those of the stores' owner; and where another
         // user's process does the work, this one can still write its metrics.
-        let isAlone = parts.count == 1 && (parts[0].owner == nil || (same != nil && metrics.metrics == nil))
+        let mayGiveUpRights = same != nil && !sources.asksForNewLater && (metrics.metrics == nil || dryRun)
+        let isAlone = parts.count == 1 && (parts[0].owner == nil || mayGiveUpRights)
         if isAlone { try parts[0].owner?.act() }
         let meter = RotationMeter(
             list.paths, isAsked: progress, isJSON: json, jobCount: jobs, limits: limits, measuresStores: isAlone)
@@ -163,12 +175,25 @@ struct RotateCommand: ParsableCommand {
             }
         } else {
             let run = PartedRotation(
-                parts: parts.map { part($0, $1, announcesStores: log != nil, showsProgress: meter.isShown) },
-                keys: same.map { .same(sources.tagged($0)) }
-                    ?? .each { path, uuid in sources.tagged(try keys.keys(ofStoreAt: path, uuid)) })
+                parts: parts.map {
+                    part(
+                        $0, $1, announcesStores: log != nil, asksForNewKey: sources.asksForNewLater,
+                        showsProgress: meter.isShown)
+                },
+                keys: try same.map { .same(try sources.tagged($0)) }
+                    ?? .each { path, uuid in try sources.tagged(keys.keys(ofStoreAt: path, uuid)) },
+                newKey: { path, uuid in sources.tagged(new: try keys.newKey(ofStoreAt: path, uuid)) })
             summary = try Interruptible.run {
                 try await run.run(log, meter.show) { report in try Self.show(report, meter, log, isJSON: isJSON) }
             }
+        }
+        for folder in list.unreadable {
+            let report = RotationReport(
+                RotationReceipt(path: folder.path, outcome: .failed(folder.failure)), isJSON: isJSON)
+            summary.storeCount += 1
+            summary.add(report)
+            meter.clear()
+            try Self.show(report, log, isJSON: isJSON)
         }
         summary.add(leftOut)
         summary.passedOver = list.passedOver.map(\.path)
@@ -179,12 +204,21 @@ struct RotateCommand: ParsableCommand {
     }
 
     private func part(
-        _ owner: Owner?, _ stores: [String], announcesStores: Bool, showsProgress: Bool
+        _ owner: Owner?, _ stores: [String], announcesStores: Bool, asksForNewKey: Bool, showsProgress: Bool
     ) -> PartedRotation.Part {
         PartedRotation.Part(
             owner: owner, paths: stores, jobCount: jobs, goesOn: keepGoing, isJSON: json,
-            announcesStores: announcesStores, asksForKeys: keyForEachStore, showsProgress: showsProgress,
-            limits: limits, manner: manner)
+            announcesStores: announcesStores, asksForKeys: keyForEachStore, asksForNewKey: asksForNewKey,
+            showsProgress: showsProgress, limits: limits, manner: manner)
+    }
+
+    /// The rotation that this run goes on with; nil where it begins one. A rehearsal only reads of it.
+    private func resumedRotation(_ log: ReceiptLog?) throws(Failure) -> ResumedRotation? {
+        if let log { return resume ? ResumedRotation(log.history) : nil }
+        // A file that isn't there yet would be made.
+        guard let receipts, !Folder.isMissing(receipts) else { return nil }
+        let history = try ReceiptFile(reading: receipts, expecting: nil).history
+        return resume ? ResumedRotation(history) : nil
     }
 
     private var limits: RotationRun.Limits { RotationRun.Limits(end: until?.date, storeCount: maxStores) }
@@ -196,7 +230,7 @@ struct RotateCommand: ParsableCommand {
     }
 
     private func sources() throws(Failure) -> RotationKeySources {
-        let kept = try keepKey.map { (text) throws(Failure) in try KeySource(text) }
+        let kept = try keepKey.map { (text) throws(Failure) in try KeySource(text, of: "--keep-key") }
         let named = try KeySource.given(key)
         guard named != nil || Terminal.isPresent else {
             throw Failure.usage("there is no key", hint: KeySource.hintWithoutTerminal)
@@ -207,20 +241,24 @@ struct RotateCommand: ParsableCommand {
         guard !stores.isStandardInput || !usesInput else {
             throw Failure.usage("standard input cannot be both a key and the list of stores")
         }
-        return RotationKeySources(old: old, new: try newKey.source(), kept: kept)
+        let new = try newKey.source()
+        return RotationKeySources(
+            old: old, new: new, kept: kept, asksForNewLater: dryRun && !verify && new.isCommand)
     }
 
     /// Writes a receipt at once, as the process may not live to the end.
     private static func show(
         _ report: RotationReport, _ meter: RotationMeter, _ log: ReceiptLog?, isJSON: Bool
     ) throws {
+        try meter.finish(report) { try show(report, log, isJSON: isJSON) }
+    }
+
+    private static func show(_ report: RotationReport, _ log: ReceiptLog?, isJSON: Bool) throws {
         let console = Console(isJSON: isJSON)
-        try meter.finish(report) {
-            try log?.finish(report)
-            try console.printResult(report.line)
-            try console.flush()
-            if let failure = report.failure { console.printFailure(failure) }
-        }
+        try log?.finish(report)
+        try console.printResult(report.line)
+        try console.flush()
+        if let failure = report.failure { console.printFailure(failure) }
     }
 
     private func report(_ summary: RotationRun.Summary, _ console: Console) throws(Failure) {
@@ -238,9 +276,10 @@ struct RotateCommand: ParsableCommand {
         guard let first = summary.failures.first else {
             return try report(lacking: summary)
         }
-        let untried = summary.untriedCount == 0 ? "" : ", and \(summary.untriedCount) were not tried"
+        let count = summary.untriedCount
+        let untried = count == 0 ? "" : ", and \(count) \(count.verb("was", "were")) not tried"
         throw Failure(
-            message: "\(summary.failures.count) of \(summary.storeCount) stores failed\(untried)",
+            message: "\(summary.failures.count.counted("store", of: summary.storeCount)) failed\(untried)",
             hint: summary.untriedCount == 0 ? nil : "--keep-going tries the others all the same",
             code: first.code, status: first.status, exit: isPartlyDone ? .partlyDone : first.exit)
     }
@@ -248,14 +287,18 @@ struct RotateCommand: ParsableCommand {
     /// Throws when stores are under the new key, and yet not all that a rotation promises.
     private func report(lacking summary: RotationRun.Summary) throws(Failure) {
         guard summary.differingCount == 0 else {
+            let count = summary.differingCount
             throw Failure(
-                message: "\(summary.differingCount) of \(summary.storeCount) stores have the new key, but not as asked",
+                message: "\(count.counted("store", of: summary.storeCount)) \(count.verb("has", "have")) the new key, "
+                    + "but not as asked",
                 hint: "coffer rekey re-encrypts such a store; coffer key remove removes another key",
                 code: "notAsAsked", status: 409, exit: .partlyDone)
         }
         guard summary.leftCount == 0 else {
+            let count = summary.leftCount
             throw Failure(
-                message: "\(summary.leftCount) of \(summary.storeCount) stores have an old generation left",
+                message: "\(count.counted("store", of: summary.storeCount)) \(count.verb("has", "have")) "
+                    + "an old generation left",
                 code: "oldGenerationLeft", status: 500, exit: .partlyDone)
         }
     }

@@ -14,11 +14,14 @@ struct RotatePartCommand: ParsableCommand {
 
     func run() throws {
         Interruption.watch()
-        let (part, keys) = try PartMessage.receive(from: STDIN_FILENO)
+        let (part, keys) = try PartMessage.receive(PartedRotation.Part.self, from: STDIN_FILENO)
         try part.owner?.act()
         let channel = PartChannel()
-        let rotationKeys =
-            if part.asksForKeys { RotationKeys(find: channel.keys) } else { RotationKeys(try .init(keys)) }
+        let rotationKeys = RotationKeys { path, uuid in
+            let keys = part.asksForKeys ? try channel.keys(ofStoreAt: path, uuid) : keys
+            guard part.asksForNewKey else { return try RotationKeys.OfStore(keys) }
+            return try RotationKeys.OfStore(withoutNew: keys) { try channel.newKey(ofStoreAt: path, uuid) }
+        }
         let rotation = Rotation(
             keys: rotationKeys, manner: part.manner,
             willChange: { store in if part.announcesStores { try channel.announce(store) } },

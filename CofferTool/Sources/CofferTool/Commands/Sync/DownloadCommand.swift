@@ -1,3 +1,4 @@
+#if Sync
 internal import ArgumentParser
 internal import Coffer
 internal import CofferSync
@@ -144,3 +145,4 @@ extension Replication {
         }
     }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Sync
 internal import ArgumentParser
 internal import Coffer
 internal import CofferSync
@@ -41,3 +42,4 @@ struct ExchangeArguments: ParsableArguments {
         return options
     }
 }
+#endif

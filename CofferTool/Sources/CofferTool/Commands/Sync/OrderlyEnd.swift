@@ -1,3 +1,4 @@
+#if Sync
 internal import Foundation
 
 #if canImport(Glibc)
@@ -19,3 +20,4 @@ enum OrderlyEnd {
         }
     }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Sync
 internal import ArgumentParser
 internal import Coffer
 internal import CofferSync
@@ -89,3 +90,4 @@ struct PullCommand: StoreCommand {
         return parameters
     }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Sync
 internal import ArgumentParser
 internal import Coffer
 internal import CofferSync
@@ -37,3 +38,4 @@ struct PushCommand: StoreCommand {
         }
     }
 }
+#endif

@@ -1,3 +1,4 @@
+#if Sync
 internal import ArgumentParser
 internal import Coffer
 internal import CofferSync
@@ -127,7 +128,7 @@ struct ConnectionArguments: ParsableArguments {
             guard sides.count == 2, Self.isFieldName(sides[0]) else {
                 throw .usage("this is not the name of a header field, = and a source")
             }
-            ofHeaders.append((sides[0], try KeySource(sides[1])))
+            ofHeaders.append((sides[0], try KeySource(sides[1], of: "--secret-header")))
         }
         let all = [try arguments.keySource(), ofPassword, ofProxy].compactMap(\.self) + ofHeaders.map(\.1)
         guard all.count(where: \.usesStandardInput) < 2 else { throw .usage("standard input cannot be two secrets") }
@@ -177,3 +178,4 @@ struct ConnectionArguments: ParsableArguments {
         return text
     }
 }
+#endif

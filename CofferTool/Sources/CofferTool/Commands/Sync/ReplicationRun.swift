@@ -1,3 +1,4 @@
+#if Sync
 internal import Coffer
 internal import CofferSync
 
@@ -185,3 +186,4 @@ struct ReplicationRun {
         return line.finished
     }
 }
+#endif

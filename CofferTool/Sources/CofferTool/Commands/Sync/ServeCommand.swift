@@ -1,5 +1,7 @@
+#if Sync
 internal import ArgumentParser
 internal import Coffer
+internal import CofferMaintenance
 internal import CofferSync
 internal import Foundation
 
@@ -130,6 +132,7 @@ struct ServeCommand: ParsableCommand {
 
     private func serve(_ manager: Manager, _ options: ListenerOptions, _ console: Console) throws {
         let isJSON = console.isJSON
+        let maintenance = acceptMaintenance(of: manager, console)
         try Interruptible.run {
             let listener = try await Self.listener(manager, options)
             do {
@@ -146,7 +149,18 @@ struct ServeCommand: ParsableCommand {
             // Until it is cancelled.
             while !Task.isCancelled { try? await Task.sleep(for: .seconds(86_400)) }
             OrderlyEnd.atTheLatest(in: Self.longestEnd)
+            maintenance?.stop()
             await listener.stop(grace: Self.grace)
+        }
+    }
+
+    /// Lets other commands work on the stores that this one has open. Without that they find them busy, and nothing else is lost.
+    private func acceptMaintenance(of manager: Manager, _ console: Console) -> MaintenanceListener? {
+        do {
+            return try manager.acceptMaintenance()
+        } catch {
+            console.printNote("other commands can't work on these stores meanwhile: \(error)")
+            return nil
         }
     }
 
@@ -246,3 +260,4 @@ struct ServeCommand: ParsableCommand {
         try Interruption.check()
     }
 }
+#endif

@@ -1,0 +1,119 @@
+internal import Coffer
+internal import Foundation
+
+/// Which store is meant, by whom.
+struct Hello: Codable {
+    /// What both sides have to understand of each other. Another number is refused.
+    static let currentVersion = 1
+
+    var version = currentVersion
+    /// The database's name in its directory.
+    let name: String
+    /// The store's directory, by which a copy of the same name is told from it.
+    let store: FileIdentity
+}
+
+/// What is told of a ``Hello`` before anything else is read of it.
+struct HelloVersion: Codable {
+    let version: Int
+}
+
+/// What is said of a store that is open.
+struct Welcome: Codable {
+    /// Whether the process has it open for reading only, and nothing can be changed through it.
+    let isReadOnly: Bool
+}
+
+/// What is asked of the process that has a store open. Keys go before it, each in a frame of its own.
+enum MaintenanceRequest: Codable {
+    /// What only who has the store open knows of it: a ``DatabaseDescription``.
+    case describe
+    /// How much is in it: a ``DatabaseCounts``. May take as long as counting does.
+    case count
+    /// A `Verification`, after progress.
+    case verify(VerificationLevel)
+    /// A `BackupResult`, after progress. A key before it is the copy's, and without one the copy is not encrypted.
+    case backUp(Backup)
+    /// A `CompactionResult`.
+    case compact
+    /// Nothing but that it is done.
+    case setMaximumDepth(Int)
+    /// The new key, a `DatabaseKey`. Before it goes the key itself.
+    case addKey(label: String?)
+    /// Nothing but that it is done.
+    case removeKey(DatabaseKey.ID)
+    /// The new key, a `DatabaseKey`. Before it goes the key itself. Without an id, the key that opened this connection goes.
+    case replaceKey(DatabaseKey.ID?, label: String?)
+    /// A `KeyChangeResult`, after progress. Before it go the new key and those that are kept.
+    case changeKey(dropsOtherKeys: Bool, keyedNames: Bool?)
+    /// Each current document as a ``DocumentItem``, then how many there were.
+    case listDocuments
+    /// A content in pieces, then whether it was there.
+    case readContent(digest: String, byteCount: Int)
+
+    /// Where a copy is to be.
+    struct Backup: Codable {
+        /// The folder, which both sides must mean by this path.
+        let folder: String
+        let folderIdentity: FileIdentity
+        let fileName: String
+    }
+}
+
+/// What ``MaintenanceRequest/describe`` says.
+struct DatabaseDescription: Codable {
+    let uuid: UUID?
+    /// ``DatabaseKey/isCurrent`` is said of the key that opened the connection.
+    let keys: [DatabaseKey]
+    let oldGenerations: [OldGeneration]
+}
+
+/// What ``MaintenanceRequest/count`` says.
+struct DatabaseCounts: Codable {
+    let documentCount: Int
+    let lastSequence: Int
+    let missingContentCount: Int
+}
+
+/// One document of many: what an export makes of it.
+struct DocumentItem {
+    var header: Header
+    /// The revision's JSON, as `SavedRevision.json` has it.
+    let json: Data
+
+    struct Header: Codable {
+        let id: String
+        /// Whether there is an attachment.
+        let hasAttachments: Bool
+        /// Those of its attachments, and of the blobs in it.
+        let contents: [Content]
+        /// Whether other revisions count, too.
+        let isInConflict: Bool
+    }
+
+    struct Content: Codable {
+        /// The attachment's name; nil for a blob.
+        let name: String?
+        let digest: String
+        let byteCount: Int
+    }
+
+    /// The header's length in four bytes, the lowest first, the header as JSON, and the document's JSON as it is.
+    var payload: Data {
+        get throws {
+            let header = try JSONEncoder().encode(header)
+            return Data((0..<4).map { UInt8(truncatingIfNeeded: header.count >> (8 * $0)) }) + header + json
+        }
+    }
+
+    init(header: Header, json: Data) { (self.header, self.json) = (header, json) }
+
+    init(payload: Data) throws(CofferError) {
+        let bytes = [UInt8](payload.prefix(4))
+        let byteCount = bytes.count == 4 ? (0..<4).reduce(0) { $0 | Int(bytes[$1]) << (8 * $1) } : Int.max
+        guard byteCount <= payload.count - 4,
+            let header = try? JSONDecoder().decode(Header.self, from: payload.dropFirst(4).prefix(byteCount))
+        else { throw CofferError(.ioFailed, of: Frame.subject, "a document is not what this version understands") }
+        self.init(header: header, json: Data(payload.dropFirst(4 + byteCount)))
+    }
+}
