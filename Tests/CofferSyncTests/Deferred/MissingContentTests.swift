@@ -1,5 +1,6 @@
 import Coffer
 import CofferModel
+import CofferTesting
 import Foundation
 import Testing
 
