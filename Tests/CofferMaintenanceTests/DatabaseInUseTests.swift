@@ -155,7 +155,7 @@ struct DatabaseInUseTests {
         defer { listener.stop() }
         let inUse = try #require(try fixture.find("notes", key))
         let counts = try inUse.count()
-        #expect(counts.documentCount == 50 && counts.lastSequence == (try database.lastSequenceNumber))
+        #expect(try counts.documentCount == 50 && counts.lastSequence == database.lastSequenceNumber)
         let verification = try await inUse.verify(.everything, progress: nil)
         #expect(verification.isSound && verification.documentCount == 50 && verification.level == .everything)
         try inUse.setMaxRevTreeDepth(7)

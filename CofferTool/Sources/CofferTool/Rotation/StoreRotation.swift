@@ -16,7 +16,7 @@ struct StoreRotation {
         let before = try manager.storeInfo(named: store.databaseName).generation
         do {
             return try await attempt(waitingSeconds: manner.waitingSeconds, isOnlyLook: false)
-        } catch where Self.isUncertain(error) {
+        } catch  where Self.isUncertain(error) {
             // The process that had it open has ended, or closed it, before it said what came of it. What did is looked at, even
             // if this one is to end: in a task that isn't cancelled.
             let (waitingSeconds, isOnlyLook) = (max(manner.waitingSeconds, Self.timeToEnd), Task.isCancelled)

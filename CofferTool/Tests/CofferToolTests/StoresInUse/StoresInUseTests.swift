@@ -24,9 +24,9 @@ struct StoresInUseTests {
         let store = "stores/people.coffer"
         let key = ["--key", "raw+file:old"]
         let info = try use.run(["info", store, "--json"] + key)
-        #expect(info.status == 0 && (try info.objects[0]["documents"] as? Int) == 20, "\(info.errors)")
+        #expect(try info.status == 0 && (info.objects[0]["documents"] as? Int) == 20, "\(info.errors)")
         let check = try use.run(["check", store, "--json"] + key)
-        #expect(check.status == 0 && (try check.objects[0]["sound"] as? Bool) == true, "\(check.errors)")
+        #expect(try check.status == 0 && (check.objects[0]["sound"] as? Bool) == true, "\(check.errors)")
         let copied = try use.run(["backup", store, "copy.coffer", "--new-key", "raw+file:third", "--json"] + key)
         #expect(copied.status == 0, "\(copied.errors)")
         #expect(try use.run(["info", "copy.coffer", "--key", "raw+file:third"]).status == 0)
@@ -34,7 +34,7 @@ struct StoresInUseTests {
         #expect(try database.maxRevTreeDepth == 9)
         #expect(try use.run(["key", "list", store] + key).lines.count == 1)
         let added = try use.run(["key", "add", store, "--new-key", "raw+file:third", "--label", "third"] + key)
-        #expect(added.status == 0 && (try database.keys.last?.label) == "third", "\(added.errors)")
+        #expect(try added.status == 0 && (database.keys.last?.label) == "third", "\(added.errors)")
         let replaced = try use.run(
             ["key", "replace", store, "--new-key", "raw+file:fourth", "--key", "raw+file:third"])
         #expect(replaced.status == 0, "\(replaced.errors)")
@@ -138,11 +138,11 @@ struct StoresInUseTests {
         let listener = try use.accept()
         defer { listener.stop() }
         let dry = try use.run(rotate + ["--dry-run", "--verify"])
-        #expect(dry.status == 0 && (try dry.objects[0]["outcome"] as? String) == "due", "\(dry.errors)")
+        #expect(try dry.status == 0 && (dry.objects[0]["outcome"] as? String) == "due", "\(dry.errors)")
         #expect(try database.keys.count == 1)
         #expect(try use.run(rotate).status == 0)
         let again = try use.run(rotate)
-        #expect(again.status == 0 && (try again.objects[0]["outcome"] as? String) == "alreadyRotated")
+        #expect(try again.status == 0 && (again.objects[0]["outcome"] as? String) == "alreadyRotated")
     }
 
     @Test("serve accepts such work on the stores that it serves, and serves on under another key")
