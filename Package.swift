@@ -80,7 +80,8 @@ let package = Package(
         .target(name: "CofferKeys", dependencies: ["CLinux", "Coffer", "CofferSealing"], swiftSettings: strict),
 
         // Level 4 as well: work on stores that another process has open, from either side.
-        .target(name: "CofferMaintenance", dependencies: ["Coffer", "CofferSealing"], swiftSettings: strict),
+        .target(
+            name: "CofferMaintenance", dependencies: ["Coffer", "CofferModel", "CofferSealing"], swiftSettings: strict),
 
         // Level 4 too: replication with CouchDB and what speaks like it. All but the network works without the trait.
         .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"]), .brew(["zlib"])]),

@@ -65,29 +65,28 @@ struct DatabaseInUseTests {
         try Self.fill(database, 500)
         let listener = try fixture.listen()
         defer { listener.stop() }
-        let isEnding = Atomic(false)
-        let saved = Atomic(0)
-        let writer = Task.detached {
-            while !isEnding.load(ordering: .relaxed) {
-                let revision = try database.createDocument().newRevision()
-                revision["n"] = 1
-                try revision.save()
-                saved.add(1, ordering: .relaxed)
+        let isEnding = Flag()
+        // On a thread of its own: the work is done by tasks of this process, too.
+        async let saved = onThread {
+            var count = 0
+            while !isEnding.value.load(ordering: .relaxed) {
+                try database.createDocument().newRevision().save()
+                count += 1
             }
+            return count
         }
         let inUse = try #require(try fixture.find("notes", key))
         let phases = Mutex<Set<String>>([])
         let result = try await inUse.changeEncryptionKey(
             to: SymmetricKey(password: "next"), keeping: [], droppingOtherKeys: false, keyedNames: nil
         ) { progress in phases.withLock { _ = $0.insert(progress.phase.description) } }
-        isEnding.store(true, ordering: .relaxed)
-        try await writer.value
+        isEnding.value.store(true, ordering: .relaxed)
+        let count = try await saved
         #expect(result.oldGeneration == 1 && result.newGeneration == 2 && result.formerKey == .refused)
         #expect(phases.withLock { $0.contains("database") })
         let error = #expect(throws: CofferError.self) { try inUse.describe() }
         #expect(error?.status == 401, "the key that opened the connection has ended")
         try await database.close()
-        let count = saved.load(ordering: .relaxed)
         let reopened = try open(fixture, SymmetricKey(password: "next"))
         #expect(try reopened.documentCount == 500 + count)
         let findings = try await reopened.verify().findings
@@ -120,7 +119,56 @@ struct DatabaseInUseTests {
         #expect(throws: CofferError(.wrongKey)) { try fixture.find("notes", key) }
         #expect(try fixture.find("notes", new) != nil)
         try await database.close()
-        _ = try open(fixture, key)
+        _ = try open(fixture, changed)
+    }
+
+    @Test("does nothing for a key that ended while it waited for its turn")
+    func endedMeanwhile() async throws {
+        let fixture = Fixture()
+        let database = try fixture.create("notes", key)
+        try Self.fill(database, 3_000)
+        let second = SymmetricKey(password: "second")
+        try await database.addKey(second)
+        let listener = try fixture.listen()
+        defer { listener.stop() }
+        let bySecond = try #require(try fixture.find("notes", second))
+        let byFirst = try #require(try fixture.find("notes", key))
+        let hasBegun = Flag()
+        async let change = byFirst.changeEncryptionKey(
+            to: SymmetricKey(password: "next"), keeping: [], droppingOtherKeys: true, keyedNames: nil
+        ) { _ in hasBegun.value.store(true, ordering: .relaxed) }
+        while !hasBegun.value.load(ordering: .relaxed) { try await Task.sleep(for: .milliseconds(1)) }
+        await #expect(throws: CofferError(.wrongKey)) {
+            try await onThread { try bySecond.addKey(SymmetricKey(password: "third"), label: nil) }
+        }
+        await #expect(throws: CofferError(.wrongKey)) { try await bySecond.compact() }
+        await #expect(throws: CofferError(.wrongKey)) { try await bySecond.verify(.keys, progress: nil) }
+        let count = try await change.keys.count
+        #expect(count == 1)
+        #expect(try database.keys.count == 1)
+    }
+
+    @Test("is waited for no longer than somebody wants to when its process says nothing")
+    func silent() async throws {
+        let fixture = Fixture()
+        let database = try fixture.create("notes", key)
+        try fixture.runtimeDirectory.make()
+        let place = try FileIdentity(ofDirectoryAt: fixture.stores.directory.path(percentEncoded: false))
+        let silent = try UnixSocket.listening(at: fixture.runtimeDirectory.newSocketPath(forStoresIn: place))
+        let isInterrupted = Flag()
+        var target = fixture.target()
+        target.isInterrupted = { isInterrupted.value.load(ordering: .relaxed) }
+        let asking = Task { [target, key] in
+            try await onThread { try DatabaseInUse.find(target, key) != nil }
+        }
+        try await Task.sleep(for: .milliseconds(200))
+        isInterrupted.value.store(true, ordering: .relaxed)
+        await #expect(throws: CofferError(.cancelled)) { try await asking.value }
+        _ = (database, silent)
+    }
+
+    private final class Flag: Sendable {
+        let value = Atomic(false)
     }
 
     @Test(

@@ -6,7 +6,7 @@ import Testing
 @_spi(Tool) @testable import CofferMaintenance
 
 /// Stores that are open here, sockets of their own, and the way in that another process would take.
-final class Fixture {
+final class Fixture: Sendable {
     let stores = TemporaryStores()
     let runtimeDirectory: RuntimeDirectory
     private let runtimeURL = URL(filePath: "/tmp/cm-\(UUID().uuidString.prefix(8))", directoryHint: .isDirectory)
@@ -49,5 +49,12 @@ final class Fixture {
 
     var socketNames: [String] {
         (try? FileManager.default.contentsOfDirectory(atPath: runtimeURL.path(percentEncoded: false))) ?? []
+    }
+}
+
+/// Runs what waits for another thread on a thread of its own, so that it keeps no task from running.
+func onThread<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
+    try await withCheckedThrowingContinuation { continuation in
+        Thread { continuation.resume(with: Result { try body() }) }.start()
     }
 }

@@ -101,7 +101,9 @@ struct MaintenanceListenerTests {
             let end = ContinuousClock.now + .seconds(1)
             // Whatever it says, it never takes such a thing for a key, or for leave to do something.
             var kinds: [Frame.Kind] = []
-            while kinds.count < 10, let frame = try? channel.receive(maximumByteCount: 65_536) {
+            while kinds.count < 10,
+                let frame = try? channel.receive(maximumByteCount: 65_536, while: { ContinuousClock.now < end })
+            {
                 kinds.append(frame.kind)
             }
             #expect(!kinds.contains(.result), "\(input.prefix(8))")
@@ -111,7 +113,7 @@ struct MaintenanceListenerTests {
     }
 
     @Test("after a proven key, senseless requests are refused and change nothing")
-    func hostileRequests() throws {
+    func hostileRequests() async throws {
         let fixture = Fixture()
         let database = try fixture.create("notes", key)
         let listener = try fixture.listen()
@@ -125,19 +127,21 @@ struct MaintenanceListenerTests {
             .backUp(
                 .init(folder: "/tmp", folderIdentity: try FileIdentity(ofDirectoryAt: "/tmp"), fileName: "../x.coffer")),
         ]
-        let channel = try fixture.connect()
-        try channel.send(.hello, fixture.hello())
-        #expect(try channel.receive(maximumByteCount: 1000).kind == .welcome)
-        try channel.send(key)
-        #expect(try channel.receive(maximumByteCount: 1000).kind == .result)
-        for request in requests {
-            try channel.send(.request, request)
-            #expect(try channel.receive(maximumByteCount: 65_536).kind == .failure, "\(request)")
+        try await onThread { [key] in
+            let channel = try fixture.connect()
+            try channel.send(.hello, fixture.hello())
+            #expect(try channel.receive(maximumByteCount: 1000).kind == .welcome)
+            try channel.send(key)
+            #expect(try channel.receive(maximumByteCount: 1000).kind == .result)
+            for request in requests {
+                try channel.send(.request, request)
+                #expect(try channel.receive(maximumByteCount: 65_536).kind == .failure, "\(request)")
+            }
+            #expect(try database.keys.count == 1)
+            for _ in 0..<17 { try? channel.send(key) }
+            try? channel.send(.request, MaintenanceRequest.count)
+            #expect((try? channel.receive(maximumByteCount: 1000).kind) != .result, "more keys than a store can have")
         }
-        #expect(try database.keys.count == 1)
-        for _ in 0..<17 { try? channel.send(key) }
-        try? channel.send(.request, MaintenanceRequest.count)
-        #expect((try? channel.receive(maximumByteCount: 1000).kind) != .result, "more keys than a store can have")
     }
 
     @Test("no more than 256 connections are served at a time, and others again when they have ended")

@@ -64,7 +64,7 @@ extension Layering {
                 "CofferSealing", "CofferSQLite", "CofferVault", "CofferModel", "Foundation", "Dispatch",
             ]),
             "CofferKeys": system.union(["Coffer", "CofferSealing", "Foundation"]),
-            "CofferMaintenance": system.union(["Coffer", "CofferSealing", "Foundation"]),
+            "CofferMaintenance": system.union(["Coffer", "CofferModel", "CofferSealing", "Foundation"]),
             "CofferTesting": system.union(["Coffer", "CofferSealing", "CofferVault", "Foundation"]),
             "CofferSync": system.union(["Coffer", "CofferModel", "CofferSealing", "Foundation"]),
             "CofferLogging": ["Coffer", "Logging"],

@@ -15,7 +15,7 @@ final class StoresInUse: Sendable {
     init() throws {
         work = try Workspace()
         for (name, first) in Self.keys { try work.write(Data(Self.bytes(first)), to: name) }
-        try work.write("password of robin", to: "password")
+        try work.write("password-of-robin", to: "password")
         manager = try Manager(
             directory: work.folder.appending(path: "stores", directoryHint: .isDirectory))
         try make("people")
