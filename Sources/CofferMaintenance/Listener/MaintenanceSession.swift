@@ -105,7 +105,8 @@ final class MaintenanceSession {
         let channel = channel
         let done = DispatchSemaphore(value: 0)
         let outcome = Outcome()
-        let task = Task.detached {
+        // Beside the app's own tasks: where these hold all threads of their priority, this goes on all the same.
+        let task = Task.detached(priority: .utility) {
             do {
                 let result = try await work.result(of: request, keys, on: database) {
                     channel.sendIfRoom(.progress, $0)
