@@ -38,6 +38,18 @@ final class StoresInUse: Sendable {
         try database.close()
     }
 
+    /// Puts that many documents into a store, so that a change of its key takes a while.
+    func fill(_ name: String, _ count: Int) throws {
+        let database = try open(name)
+        try database.inTransaction {
+            let text = String(repeating: "text ", count: 150)
+            for number in 0..<count {
+                try database.save(json: Data(#"{"text":"\#(text)"}"#.utf8), withID: "filled\(number)")
+            }
+        }
+        try database.close()
+    }
+
     func open(_ name: String, _ key: String = "old", creates: Bool = false) throws -> Database {
         var options = DatabaseOptions()
         options.create = creates
