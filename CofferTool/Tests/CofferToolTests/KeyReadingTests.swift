@@ -113,7 +113,7 @@ struct KeyReadingTests {
         #expect(folder.contains("."))
     }
 
-    @Test("a command that goes on is ended with the one that asked it", .timeLimit(.minutes(5)))
+    @Test("a command that goes on is ended with the one that asked it", .timeLimit(.minutes(30)))
     func interruptedCommand() throws {
         try FileManager.default.createDirectory(
             at: work.folder.appending(path: "stores"), withIntermediateDirectories: true)

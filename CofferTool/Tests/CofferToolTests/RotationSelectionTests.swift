@@ -94,7 +94,7 @@ struct RotationSelectionTests {
         #expect(try summary(outcome)["rotated"] as? Int == 4)
     }
 
-    @Test("a run that waits for a store is told to end as any other is", .timeLimit(.minutes(5)))
+    @Test("a run that waits for a store is told to end as any other is", .timeLimit(.minutes(30)))
     func endedWhileWaiting() throws {
         var options = DatabaseOptions()
         options.encryptionKey = ReceiptWorkspace.keys?[0]

@@ -174,10 +174,6 @@ struct ExistingRevisionTests {
             (#"{"_id":"a","_rev":"1-a","x":1e999}"#, .invalidJSON), (#"["_id"]"#, .invalidJSON), ("", .invalidJSON),
             (#"{"_id":"a","_rev":"1-a","_attachments":[]}"#, .invalidJSON),
             (#"{"_id":"a","_rev":"1-a","_attachments":{"x":1}}"#, .invalidAttachment),
-            (
-                #"{"_id":"a","_rev":"1-a","_attachments":{"":{"stub":true,"digest":"d","length":1}}}"#,
-                .invalidAttachment
-            ),
             (#"{"_id":"a","_rev":"1-a","_attachments":{"x":{"stub":true,"length":1}}}"#, .invalidAttachment),
             (#"{"_id":"a","_rev":"1-a","_attachments":{"x":{"stub":true,"digest":"d"}}}"#, .invalidAttachment),
             (#"{"_id":"a","_rev":"1-a","_attachments":{"x":{"digest":"d","length":1}}}"#, .invalidAttachment),
