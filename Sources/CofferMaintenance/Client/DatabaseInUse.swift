@@ -4,7 +4,7 @@
 internal import Synchronization
 
 /// A database that another process of this user has open, and that it does work on: see
-/// ``Coffer/Manager/acceptMaintenance()``. Safe from any thread; one call waits for the other.
+/// `Manager.acceptMaintenance(in:)`. Safe from any thread; one call waits for the other.
 ///
 /// Errors are those of the same calls of `Database`, and `closed` (500) where the other process ended, or closed the database,
 /// before it answered: what it was about is done or not then, as after a kill of one process. Whoever opens the store next
@@ -61,7 +61,7 @@ internal import Synchronization
     public struct Description: Sendable {
         /// The database's own UUID.
         public let uuid: UUID?
-        /// The keys; ``Coffer/DatabaseKey/isCurrent`` is said of the one that was given here.
+        /// The keys; `DatabaseKey.isCurrent` is said of the one that was given here.
         public let keys: [DatabaseKey]
         /// What is left of earlier generations of the store.
         public let oldGenerations: [OldGeneration]

@@ -62,11 +62,13 @@ import Testing
         }
     }
 
-    // Some of the 217 answers still differ from CouchDB's: until each is mended or explained, it runs where it is asked for.
-    @Test(
-        "Clients' calls beside replication get CouchDB's answers",
-        .enabled(
-            if: ProcessInfo.processInfo.environment["COFFER_RECORDED_COUCHDB"] != nil, "set COFFER_RECORDED_COUCHDB"))
+    /// Whether the answer tells of what CouchDB does by itself: a checkpoint of its views, and a replication that it ran.
+    private static func isOfItsOwn(_ exchange: JSONValue) -> Bool {
+        let answer = exchange["answer"]?.description ?? ""
+        return answer.contains("purge-mrview") || answer.contains("checkpointed_source_seq")
+    }
+
+    @Test("Clients' calls beside replication get CouchDB's answers")
     func answers() async throws {
         let recording = try Recording()
         let server = TestServer()
@@ -78,7 +80,7 @@ import Testing
         }
         for name in ["l1", "l2"] { try await database.saveLocalDocument(["a": name == "l1" ? 1 : 2], withID: name) }
         #expect(try await server.call("PUT", "/db/_design/dd", ["language": "javascript"]).status == 201)
-        for exchange in recording.exchanges {
+        for exchange in recording.exchanges where !Self.isOfItsOwn(exchange) {
             let (method, target) = (exchange["method"]?.stringValue ?? "", exchange["target"]?.stringValue ?? "")
             var fields: HTTPFields = ["Host": "127.0.0.1:5984"]
             for (name, value) in exchange["fields"]?.objectValue ?? [:] { fields[name] = value.stringValue }
