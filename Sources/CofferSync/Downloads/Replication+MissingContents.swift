@@ -40,7 +40,9 @@ public struct MissingContentResult: Sendable {
 extension Replication {
     /// The contents that a document's current and conflicting revisions have and that are not here. Asks no server.
     ///
-    /// - Parameter name: of an attachment, or `blob_1` and so on. Default: nil, all.
+    /// - Parameters:
+    ///   - id: the document's id.
+    ///   - name: of an attachment, or `blob_1` and so on. Default: nil, all.
     /// - Throws: `documentNotFound` and `attachmentNotFound` (404) where there is no such document, or nothing of that name;
     ///   `damaged` and `closed` (500).
     public func missingContents(ofDocumentWithID id: String, named name: String? = nil) throws -> [MissingContent] {
