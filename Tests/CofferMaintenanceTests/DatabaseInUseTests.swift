@@ -77,8 +77,8 @@ struct DatabaseInUseTests {
         }
         let inUse = try #require(try fixture.find("notes", key))
         let phases = Mutex<Set<String>>([])
-        let result = try await inUse.changeEncryptionKey(
-            to: SymmetricKey(password: "next"), keeping: [], droppingOtherKeys: false, keyedNames: nil
+        let result = try await inUse.changeKey(
+            KeyChangeOrder(newKey: SymmetricKey(password: "next"), keptKeys: [], dropsOtherKeys: false)
         ) { progress in phases.withLock { _ = $0.insert(progress.phase.description) } }
         isEnding.value.store(true, ordering: .relaxed)
         let count = try await saved
@@ -105,11 +105,9 @@ struct DatabaseInUseTests {
         #expect(try inUse.describe().keys.filter(\.isCurrent).map(\.id) == [id])
         let new = SymmetricKey(password: "new")
         await #expect(throws: CofferError(.otherKeysExist)) {
-            try await inUse.changeEncryptionKey(
-                to: new, keeping: [], droppingOtherKeys: false, keyedNames: nil, progress: nil)
+            try await inUse.changeKey(KeyChangeOrder(newKey: new, keptKeys: [], dropsOtherKeys: false), nil)
         }
-        let result = try await inUse.changeEncryptionKey(
-            to: new, keeping: [key], droppingOtherKeys: false, keyedNames: nil, progress: nil)
+        let result = try await inUse.changeKey(KeyChangeOrder(newKey: new, keptKeys: [key], dropsOtherKeys: false), nil)
         #expect(result.endedKeys.map(\.id) == [id])
         // The app's own key is still the one that it opened the database with: its user can change the password.
         let own = try #require(try database.keys.first(where: \.isCurrent))
@@ -134,15 +132,15 @@ struct DatabaseInUseTests {
         let bySecond = try #require(try fixture.find("notes", second))
         let byFirst = try #require(try fixture.find("notes", key))
         let hasBegun = Flag()
-        async let change = byFirst.changeEncryptionKey(
-            to: SymmetricKey(password: "next"), keeping: [], droppingOtherKeys: true, keyedNames: nil
+        async let change = byFirst.changeKey(
+            KeyChangeOrder(newKey: SymmetricKey(password: "next"), keptKeys: [], dropsOtherKeys: true)
         ) { _ in hasBegun.value.store(true, ordering: .relaxed) }
         while !hasBegun.value.load(ordering: .relaxed) { try await Task.sleep(for: .milliseconds(1)) }
         await #expect(throws: CofferError(.wrongKey)) {
             try await onThread { try bySecond.addKey(SymmetricKey(password: "third"), label: nil) }
         }
-        await #expect(throws: CofferError(.wrongKey)) { try await bySecond.compact() }
-        await #expect(throws: CofferError(.wrongKey)) { try await bySecond.verify(.keys, progress: nil) }
+        await #expect(throws: CofferError(.wrongKey)) { try await bySecond.compacted() }
+        await #expect(throws: CofferError(.wrongKey)) { try await bySecond.verified(.keys, nil) }
         let count = try await change.keys.count
         #expect(count == 1)
         #expect(try database.keys.count == 1)
@@ -204,19 +202,19 @@ struct DatabaseInUseTests {
         let inUse = try #require(try fixture.find("notes", key))
         let counts = try inUse.count()
         #expect(try counts.documentCount == 50 && counts.lastSequence == database.lastSequenceNumber)
-        let verification = try await inUse.verify(.everything, progress: nil)
+        let verification = try await inUse.verified(.everything, nil)
         #expect(verification.isSound && verification.documentCount == 50 && verification.level == .everything)
         try inUse.setMaxRevTreeDepth(7)
         #expect(try database.maxRevTreeDepth == 7)
-        #expect(try await inUse.compact().revisionCount == 1)
+        #expect(try await inUse.compacted().revisionCount == 1)
         let copy = fixture.stores.url(ofDatabaseNamed: "copy")
         let other = SymmetricKey(password: "copy")
-        let backup = try await inUse.backup(to: copy, encryptionKey: other, progress: nil)
+        let backup = try await inUse.backUp(to: copy, other, nil)
         #expect(backup.documentCount == 50)
         let opened = try open(fixture, other, "copy")
         #expect(try opened.documentCount == 50)
         await #expect(throws: CofferError(.databaseExists)) {
-            try await inUse.backup(to: copy, encryptionKey: other, progress: nil)
+            try await inUse.backUp(to: copy, other, nil)
         }
     }
 
@@ -268,9 +266,8 @@ struct DatabaseInUseTests {
         let isHeld = DispatchSemaphore(value: 0)
         let early = Task.detached {
             isHeld.wait()
-            return try await before.changeEncryptionKey(
-                to: SymmetricKey(password: "next"), keeping: [], droppingOtherKeys: false, keyedNames: nil,
-                progress: nil)
+            return try await before.changeKey(
+                KeyChangeOrder(newKey: SymmetricKey(password: "next"), keptKeys: [], dropsOtherKeys: false), nil)
         }
         early.cancel()
         isHeld.signal()
@@ -289,9 +286,9 @@ struct DatabaseInUseTests {
                 channel.socket.shutDown()
             } else {
                 let task = Task {
-                    try await inUse.changeEncryptionKey(
-                        to: SymmetricKey(password: "next"), keeping: [], droppingOtherKeys: false, keyedNames: nil,
-                        progress: nil)
+                    try await inUse.changeKey(
+                        KeyChangeOrder(newKey: SymmetricKey(password: "next"), keptKeys: [], dropsOtherKeys: false), nil
+                    )
                 }
                 task.cancel()
                 await #expect(throws: CofferError(.cancelled)) { try await task.value }

@@ -45,7 +45,7 @@ extension Database {
 
     /// Deletes a local document.
     ///
-    /// - Throws: `documentNotFound` (404) when there is none; and as `saveLocalDocument(_:withID:)`.
+    /// - Throws: `documentNotFound` (404) when no local document has that id; otherwise as `saveLocalDocument(_:withID:)`.
     public func deleteLocalDocument(withID id: String) throws(CofferError) {
         let id = try DocumentID(local: id)
         try storage.write { (writer) throws(CofferError) in

@@ -43,7 +43,7 @@ extension Database {
     /// The store's generation: one more with every change of the encryption key.
     package var generation: Int { Int(clamping: storage.manifest.manifest.generation) }
 
-    /// Encrypts everything anew: as ``changeEncryptionKey(to:keeping:droppingOtherKeys:keyedNames:progress:)`` of a database
+    /// Re-encrypts everything: as ``changeEncryptionKey(to:keeping:droppingOtherKeys:keyedNames:progress:)`` of a database
     /// that was opened with `endingKey`.
     package func changeEncryptionKey(
         from endingKey: SymmetricKey, to newKey: SymmetricKey, keeping keptKeys: [SymmetricKey],

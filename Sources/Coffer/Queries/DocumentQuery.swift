@@ -43,7 +43,7 @@ public struct DocumentQuery: Sendable {
 
     /// A query for documents that are as an expression says: `try DocumentQuery(where: "age > 3")`.
     ///
-    /// - Throws: `invalidArgument` (400) with the byte where it is none: see `DocumentPredicate.init(_:)`.
+    /// - Throws: `invalidArgument` (400), naming the byte that can't be read: see `DocumentPredicate.init(_:)`.
     public init(where expression: String) throws(CofferError) { predicate = try DocumentPredicate(expression) }
 }
 

@@ -57,46 +57,20 @@ internal import Synchronization
 
     // MARK: What it is
 
-    /// What only the process knows that has it open.
-    public struct Description: Sendable {
-        /// The database's own UUID.
-        public let uuid: UUID?
-        /// The keys; `DatabaseKey.isCurrent` is said of the one that was given here.
-        public let keys: [DatabaseKey]
-        /// What is left of earlier generations of the store.
-        public let oldGenerations: [OldGeneration]
-    }
-
-    /// What it is.
-    public func describe() throws(CofferError) -> Description {
-        let found = try client.ask(.describe, as: DatabaseDescription.self)
-        return Description(uuid: found.uuid, keys: found.keys, oldGenerations: found.oldGenerations)
-    }
-
     /// Whether it is encrypted.
     public var isEncrypted: Bool { key != nil }
 
-    /// How much is in it.
-    public struct Counts: Sendable {
-        /// Documents, deleted ones not counted.
-        public let documentCount: Int
-        /// The sequence of the last revision that was saved.
-        public let lastSequence: Int
-        /// Contents of attachments and blobs that were left out by a pull.
-        public let missingContentCount: Int
+    /// What only the process knows that has it open.
+    public func describe() throws(CofferError) -> DatabaseDescription {
+        try client.ask(.describe, as: DatabaseDescription.self)
     }
 
     /// How much is in it. May take as long as counting does.
-    public func count() throws(CofferError) -> Counts {
-        let counts = try client.ask(.count, as: DatabaseCounts.self)
-        return Counts(
-            documentCount: counts.documentCount, lastSequence: counts.lastSequence,
-            missingContentCount: counts.missingContentCount)
-    }
+    public func count() throws(CofferError) -> DatabaseCounts { try client.ask(.count, as: DatabaseCounts.self) }
 
     // MARK: Keys
 
-    /// Adds a key, and returns it as ``Description/keys`` lists it.
+    /// Adds a key, and returns it as ``DatabaseDescription/keys`` lists it.
     public func addKey(_ key: SymmetricKey, label: String?) throws(CofferError) -> DatabaseKey {
         try client.ask(.addKey(label: label), [key], as: DatabaseKey.self, changes: true)
     }
@@ -114,26 +88,25 @@ internal import Synchronization
     }
 
     /// As if it had been opened with the key that was given to ``find(named:in:encryptionKey:)``: that one ends.
-    public func changeEncryptionKey(
-        to newKey: SymmetricKey, keeping keptKeys: [SymmetricKey], droppingOtherKeys: Bool, keyedNames: Bool?,
-        progress: (@Sendable (CopyProgress) -> Void)?
+    public func changeKey(
+        _ order: KeyChangeOrder, _ progress: (@Sendable (CopyProgress) -> Void)?
     ) async throws -> KeyChangeResult {
         try await client.perform(
-            .changeKey(dropsOtherKeys: droppingOtherKeys, keyedNames: keyedNames), [newKey] + keptKeys,
-            as: KeyChangeResult.self, progress: progress)
+            .changeKey(dropsOtherKeys: order.dropsOtherKeys, keyedNames: order.keyedNames),
+            [order.newKey] + order.keptKeys, as: KeyChangeResult.self, progress: progress)
     }
 
     // MARK: Housekeeping
 
     /// Looks at all of it, up to that level.
-    public func verify(
-        _ level: VerificationLevel, progress: (@Sendable (VerificationProgress) -> Void)?
+    public func verified(
+        _ level: VerificationLevel, _ progress: (@Sendable (VerificationProgress) -> Void)?
     ) async throws -> Verification {
         try await client.perform(.verify(level), as: Verification.self, progress: progress)
     }
 
     /// Drops what replaced and deleted revisions keep.
-    public func compact() async throws -> CompactionResult {
+    public func compacted() async throws -> CompactionResult {
         try await client.perform(
             .compact, as: CompactionResult.self, progress: Optional<@Sendable (CopyProgress) -> Void>.none)
     }
@@ -146,14 +119,14 @@ internal import Synchronization
     /// Copies it under a key of the copy's own, or without one.
     ///
     /// - Throws: also `invalidArgument` (400) where the other process finds another folder at the path of the copy's.
-    public func backup(
-        to url: URL, encryptionKey: SymmetricKey?, progress: (@Sendable (CopyProgress) -> Void)?
+    public func backUp(
+        to url: URL, _ key: SymmetricKey?, _ progress: (@Sendable (CopyProgress) -> Void)?
     ) async throws -> BackupResult {
         let folder = url.deletingLastPathComponent().path(percentEncoded: false)
         let request = MaintenanceRequest.Backup(
             folder: folder, folderIdentity: try FileIdentity(ofDirectoryAt: folder), fileName: url.lastPathComponent)
         return try await client.perform(
-            .backUp(request), [encryptionKey].compactMap(\.self), as: BackupResult.self, progress: progress)
+            .backUp(request), [key].compactMap(\.self), as: BackupResult.self, progress: progress)
     }
 
     // MARK: Documents

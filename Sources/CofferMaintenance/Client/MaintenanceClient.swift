@@ -117,7 +117,7 @@ final class MaintenanceClient: Sendable {
         return try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
                 // The wait is for the other process: no thread of the tasks' is to wait for that.
-                let thread = Thread { [self] in
+                Thread.startForMaintenance { [self] in
                     let result: Result<Value, any Error>
                     do throws(CofferError) {
                         result = .success(try performed(request, keys, as: type, cancellation, progress))
@@ -126,8 +126,6 @@ final class MaintenanceClient: Sendable {
                     }
                     continuation.resume(with: result)
                 }
-                thread.name = "coffer.maintenance"
-                thread.start()
             }
         } onCancel: { [channel] in
             // Before the request, there is nothing to be cancelled yet.

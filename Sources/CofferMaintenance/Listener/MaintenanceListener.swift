@@ -94,22 +94,18 @@ public final class MaintenanceListener: Sendable {
     }
 
     private func start() {
-        let thread = Thread { [self] in
+        Thread.startForMaintenance { [self] in
             while let connection = socket.accepted(orUntilReadable: waking.reading) { serve(FrameChannel(connection)) }
         }
-        thread.name = "coffer.maintenance"
-        thread.start()
     }
 
     private func serve(_ channel: FrameChannel) {
         let user = channel.socket.peerUser
         guard user == geteuid() || user == 0, begin(channel) else { return }
-        let thread = Thread { [self] in
+        Thread.startForMaintenance { [self] in
             MaintenanceSession(manager, channel).run()
             state.withLock { _ = $0.connections.removeValue(forKey: ObjectIdentifier(channel)) }
         }
-        thread.name = "coffer.maintenance"
-        thread.start()
     }
 
     private func begin(_ channel: FrameChannel) -> Bool {

@@ -40,7 +40,7 @@ final class MaintenanceSession {
         while true {
             switch try channel.receiveRequest() {
             case .key(let key):
-                guard keys.count < Self.maximumKeyCount else { throw Self.isUnknown }
+                guard keys.count < Self.maximumKeyCount else { throw FrameChannel.isUnknown }
                 keys.append(key)
             case .frame(let frame) where frame.kind == .cancel:
                 running?.task.cancel()
@@ -50,13 +50,9 @@ final class MaintenanceSession {
                 wait()
                 perform(request, work)
             case .frame:
-                throw Self.isUnknown
+                throw FrameChannel.isUnknown
             }
         }
-    }
-
-    private static var isUnknown: CofferError {
-        CofferError(.ioFailed, of: Frame.subject, "the other process says what this version doesn't understand")
     }
 
     // MARK: Beginning
@@ -67,7 +63,7 @@ final class MaintenanceSession {
         func next() throws(CofferError) -> FrameChannel.Request {
             try channel.receiveRequest { ContinuousClock.now < end }
         }
-        guard case .frame(let frame) = try next(), frame.kind == .hello else { throw Self.isUnknown }
+        guard case .frame(let frame) = try next(), frame.kind == .hello else { throw FrameChannel.isUnknown }
         guard try frame.decoded(as: HelloVersion.self).version == Hello.currentVersion else {
             throw CofferError(.unsupportedFormat, of: Frame.subject, "the other process speaks another version")
         }
@@ -78,7 +74,7 @@ final class MaintenanceSession {
         switch try next() {
         case .key(let given): key = given
         case .frame(let frame) where frame.kind == .noKey: key = nil
-        case .frame: throw Self.isUnknown
+        case .frame: throw FrameChannel.isUnknown
         }
         return try MaintenanceWork(on: database, hello, manager, openedBy: key)
     }
@@ -118,7 +114,7 @@ final class MaintenanceSession {
             done.signal()
         }
         let ended = DispatchSemaphore(value: 0)
-        let thread = Thread {
+        Thread.startForMaintenance {
             done.wait()
             switch outcome.get() {
             case .success(let result): try? channel.send(.result, result)
@@ -127,8 +123,6 @@ final class MaintenanceSession {
             }
             ended.signal()
         }
-        thread.name = "coffer.maintenance"
-        thread.start()
         running = (task, ended)
     }
 

@@ -140,10 +140,7 @@ final class MaintenanceWork: Sendable {
                     oldGenerations: try database.oldGenerations))
         case .count:
             try channel.send(
-                .result,
-                DatabaseCounts(
-                    documentCount: try database.documentCount, lastSequence: try database.lastSequenceNumber,
-                    missingContentCount: try database.missingContentCount))
+                .result, DatabaseCounts(database))
         case .setMaximumDepth(let depth):
             try database.setMaxRevTreeDepth(depth)
             try channel.send(.result, true)

@@ -172,7 +172,8 @@ final class FrameChannel: Sendable {
     }
 
     private static var isLost: CofferError { CofferError(.closed, of: Frame.subject, "the other process has gone") }
-    private static var isUnknown: CofferError {
+    /// What is no frame of this version, or none that may come now.
+    static var isUnknown: CofferError {
         CofferError(.ioFailed, of: Frame.subject, "the other process says what this version doesn't understand")
     }
 }

@@ -60,21 +60,6 @@ enum MaintenanceRequest: Codable {
     }
 }
 
-/// What ``MaintenanceRequest/describe`` says.
-struct DatabaseDescription: Codable {
-    let uuid: UUID?
-    /// ``DatabaseKey/isCurrent`` is said of the key that opened the connection.
-    let keys: [DatabaseKey]
-    let oldGenerations: [OldGeneration]
-}
-
-/// What ``MaintenanceRequest/count`` says.
-struct DatabaseCounts: Codable {
-    let documentCount: Int
-    let lastSequence: Int
-    let missingContentCount: Int
-}
-
 /// One document of many: what an export makes of it.
 struct DocumentItem {
     var header: Header

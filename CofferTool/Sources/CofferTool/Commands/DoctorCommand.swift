@@ -30,8 +30,7 @@ struct DoctorCommand: ParsableCommand {
             try console.flush()
         }
         if let folder, Folder.isMissing(folder) {
-            throw Failure(
-                message: "\(folder): there is no such folder", code: "databaseNotFound", status: 404, exit: .noStore)
+            throw Failure.noFolder(at: folder)
         }
         Interruption.watch()
         try report([.ok("coffer", CofferCommand.configuration.version), SystemChecks.system()])

@@ -61,18 +61,11 @@ struct StoreArguments: ParsableArguments {
         if !readOnly { Interruption.watch() }
         let database = try manager.openDatabase(named: path.databaseName, options: options)
         if !readOnly, !database.isEncrypted { warnOfPlaintext(path) }
-        let result: R
-        do {
+        return try ending(database) {
             // Nothing was asked of it so far.
             if making == nil { try Interruption.check() }
-            result = try body(database)
-        } catch {
-            // What went wrong first is what counts.
-            try? database.close()
-            throw error
+            return try body(database)
         }
-        try database.close()
-        return result
     }
 
     /// Opens the store, which must be there, for work on it as a whole: where another process has it open and accepts such work,
@@ -86,11 +79,18 @@ struct StoreArguments: ParsableArguments {
         if !readOnly { Interruption.watch() }
         let store = try StoreOpening(manager: manager, store: path, key: key, readOnly: readOnly).open()
         if !readOnly, !store.isEncrypted { warnOfPlaintext(path) }
-        let result: R
-        do {
+        return try ending(store) {
             // Nothing was asked of it so far.
             try Interruption.check()
-            result = try body(store)
+            return try body(store)
+        }
+    }
+
+    /// Ends the work on a store after `body`, whatever comes of that.
+    private func ending<R>(_ store: some MaintainedStore, after body: () throws -> R) throws -> R {
+        let result: R
+        do {
+            result = try body()
         } catch {
             // What went wrong first is what counts.
             try? store.end()

@@ -60,7 +60,7 @@ final class ContentFolder {
     /// Writes a content into its file, unless it was written before.
     ///
     /// - Parameter produce: gives the content to what it is given, in pieces, and says whether there is one.
-    /// - Returns: how many bytes were written; nil where the content is there already, or there is none.
+    /// - Returns: how many bytes were written; nil where the file is there already, or the content is missing.
     func write(named name: String, _ produce: ((Data) throws -> Void) throws -> Bool) throws -> Int? {
         guard !names.contains(name) else { return nil }
         let path = path(name)

@@ -58,10 +58,7 @@ struct InfoParts {
         let status = process.wait()
         try Interruption.check()
         for path in rest {
-            let failure = Failure(
-                message: "\(Console.printable(path)): the process that works as its owner ended with \(status)",
-                code: "ioFailed", status: 500, exit: .failed)
-            try show(StoreLine(path, isJSON: isJSON, failure: failure))
+            try show(StoreLine(path, isJSON: isJSON, failure: .ownersProcessEnded(status, path)))
         }
     }
 }

@@ -1,4 +1,5 @@
 internal import Coffer
+@_spi(Tool) internal import CofferMaintenance
 internal import Foundation
 
 /// What can be said of a store.
@@ -17,7 +18,7 @@ struct StoreDescription {
         let sizes: StoreSizes
         let missingContentCount: Int
 
-        init(_ keys: [DatabaseKey], _ counts: StoreCounts, _ sizes: StoreSizes) {
+        init(_ keys: [DatabaseKey], _ counts: DatabaseCounts, _ sizes: StoreSizes) {
             (documentCount, lastSequence) = (counts.documentCount, counts.lastSequence)
             missingContentCount = counts.missingContentCount
             (self.keys, self.sizes) = (keys, sizes)
@@ -34,7 +35,7 @@ struct StoreDescription {
             // What went wrong first is what counts.
             defer { try? open.end() }
             inside = Inside(
-                try open.description().keys, try open.counts(), try StoreSizes(of: store, generation: info.generation))
+                try open.describe().keys, try open.count(), try StoreSizes(of: store, generation: info.generation))
         }
         // A process that has the store open for writing has removed it, or is changing the key now.
         left = (try? manager.oldGenerations(ofDatabaseNamed: store.databaseName)) ?? []
@@ -44,9 +45,9 @@ struct StoreDescription {
     var line: String {
         let keyCount = info.keySlots.count
         var parts = ["uuid \(info.storeUUID.uuidString.lowercased())", "generation \(info.generation)"]
-        if info.isEncrypted { parts.append("\(keyCount) key\(keyCount == 1 ? "" : "s")") }
+        if info.isEncrypted { parts.append(keyCount.counted("key")) }
         if let inside {
-            parts.append("\(inside.documentCount) document\(inside.documentCount == 1 ? "" : "s")")
+            parts.append(inside.documentCount.counted("document"))
             parts.append("\(inside.sizes.databaseByteCount + inside.sizes.contentByteCount) bytes")
         }
         let state = info.isEncrypted ? "encrypted    " : "not encrypted"

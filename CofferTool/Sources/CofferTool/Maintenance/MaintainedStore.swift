@@ -6,8 +6,8 @@ internal import Foundation
 protocol MaintainedStore: Sendable {
     var isEncrypted: Bool { get }
 
-    func description() throws -> StoreDetails
-    func counts() throws -> StoreCounts
+    func describe() throws(CofferError) -> DatabaseDescription
+    func count() throws(CofferError) -> DatabaseCounts
 
     func addKey(_ key: SymmetricKey, label: String?) throws(CofferError) -> DatabaseKey
     func removeKey(_ id: DatabaseKey.ID) throws(CofferError)
@@ -30,29 +30,6 @@ protocol MaintainedStore: Sendable {
     func end() async throws
 }
 
-/// How much is in a store.
-struct StoreCounts: Sendable {
-    let documentCount: Int
-    let lastSequence: Int
-    /// Contents of attachments and blobs that were left out by a pull.
-    let missingContentCount: Int
-}
-
-/// What only who has opened a store knows of it.
-struct StoreDetails: Sendable {
-    let uuid: UUID?
-    let keys: [DatabaseKey]
-    let oldGenerations: [OldGeneration]
-}
-
-/// Which keys a store is to have.
-struct KeyChangeOrder: Sendable {
-    let newKey: SymmetricKey
-    var keptKeys: [SymmetricKey] = []
-    var dropsOtherKeys = false
-    var keyedNames: Bool?
-}
-
 extension MaintainedStore {
     /// Throws where there are no keys, before one is asked for.
     func checkIsEncrypted(_ store: String) throws(Failure) {
@@ -62,24 +39,20 @@ extension MaintainedStore {
 
     /// Throws unless there is a key with that id: a failure, and no mistake in the command line.
     func checkHasKey(_ id: String) throws {
-        guard try description().keys.contains(where: { $0.id == id }) else {
+        guard try describe().keys.contains(where: { $0.id == id }) else {
             throw Failure(
-                message: "key \(id): there is none with this id", hint: "coffer key list shows the ids",
+                message: "key \(id): no key has this id", hint: "coffer key list shows the ids",
                 code: "invalidArgument", status: 400, exit: .failed)
         }
     }
 }
 
 extension Database: MaintainedStore {
-    func description() throws -> StoreDetails {
-        StoreDetails(uuid: try? uuid, keys: try keys, oldGenerations: try oldGenerations)
+    func describe() throws(CofferError) -> DatabaseDescription {
+        DatabaseDescription(uuid: try? uuid, keys: try keys, oldGenerations: try oldGenerations)
     }
 
-    func counts() throws -> StoreCounts {
-        StoreCounts(
-            documentCount: try documentCount, lastSequence: try lastSequenceNumber,
-            missingContentCount: try missingContentCount)
-    }
+    func count() throws(CofferError) -> DatabaseCounts { try DatabaseCounts(self) }
 
     func changeKey(
         _ change: KeyChangeOrder, _ progress: (@Sendable (CopyProgress) -> Void)?
@@ -109,39 +82,5 @@ extension Database: MaintainedStore {
 }
 
 extension DatabaseInUse: MaintainedStore {
-    func description() throws -> StoreDetails {
-        let found = try describe()
-        return StoreDetails(uuid: found.uuid, keys: found.keys, oldGenerations: found.oldGenerations)
-    }
-
-    func counts() throws -> StoreCounts {
-        let found = try count()
-        return StoreCounts(
-            documentCount: found.documentCount, lastSequence: found.lastSequence,
-            missingContentCount: found.missingContentCount)
-    }
-
-    func changeKey(
-        _ change: KeyChangeOrder, _ progress: (@Sendable (CopyProgress) -> Void)?
-    ) async throws -> KeyChangeResult {
-        try await changeEncryptionKey(
-            to: change.newKey, keeping: change.keptKeys, droppingOtherKeys: change.dropsOtherKeys,
-            keyedNames: change.keyedNames, progress: progress)
-    }
-
-    func compacted() async throws -> CompactionResult { try await compact() }
-
-    func verified(
-        _ level: VerificationLevel, _ progress: (@Sendable (VerificationProgress) -> Void)?
-    ) async throws -> Verification {
-        try await verify(level, progress: progress)
-    }
-
-    func backUp(
-        to url: URL, _ key: SymmetricKey?, _ progress: (@Sendable (CopyProgress) -> Void)?
-    ) async throws -> BackupResult {
-        try await backup(to: url, encryptionKey: key, progress: progress)
-    }
-
     func end() {}
 }

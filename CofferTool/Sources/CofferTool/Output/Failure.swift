@@ -67,6 +67,10 @@ extension Failure {
     }
 
     /// There is no folder and no list at `path`.
+    static func noFolder(at path: String) -> Failure {
+        Failure(message: "\(path): there is no such folder", code: "databaseNotFound", status: 404, exit: .noStore)
+    }
+
     static func noStores(at path: String) -> Failure {
         Failure(
             message: "\(path): there is no such folder or list", code: "databaseNotFound", status: 404, exit: .noStore)

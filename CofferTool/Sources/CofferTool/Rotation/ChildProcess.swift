@@ -139,3 +139,12 @@ final class ChildProcess: Sendable {
         return unsafe posix_spawn(&process, executable, &actions, &attributes, &words, environ)
     }
 }
+
+extension Failure {
+    /// That a process of a store's owner ended before it had done what it was told.
+    static func ownersProcessEnded(_ status: Int32, _ path: String) -> Failure {
+        Failure(
+            message: "\(Console.printable(path)): the process that works as its owner ended with \(status)",
+            code: "ioFailed", status: 500, exit: .failed)
+    }
+}

@@ -77,9 +77,7 @@ struct PartedRotation: Sendable {
                 break
             }
             for path in part.paths where rest.contains(path) {
-                let failure = Failure(
-                    message: "\(Console.printable(path)): the process that works as its owner ended with \(status)",
-                    code: "ioFailed", status: 500, exit: .failed)
+                let failure = Failure.ownersProcessEnded(status, path)
                 try add(RotationReport(RotationReceipt(path: path, outcome: .failed(failure)), isJSON: part.isJSON))
             }
         }

@@ -1,4 +1,5 @@
 internal import Coffer
+@_spi(Tool) internal import CofferMaintenance
 internal import Foundation
 
 /// The rotation of one store, whose keys are there.
@@ -66,7 +67,7 @@ struct StoreRotation {
                     code: "wrongKey", status: 401, exit: .wrongKey)
             }
             return try await closing(rotated) {
-                .wasRotated(try await differences(of: rotated), left: try rotated.description().oldGenerations)
+                .wasRotated(try await differences(of: rotated), left: try rotated.describe().oldGenerations)
             }
         }
         return try await closing(database) {
@@ -82,7 +83,7 @@ struct StoreRotation {
     ) async throws -> (RotationReceipt.Outcome, UUID?) {
         do {
             // Before: a key that has ended opens nothing to ask it by.
-            let uuid = try database.description().uuid
+            let uuid = try database.describe().uuid
             let outcome = try await body()
             try? await database.end()
             return (outcome, uuid)
@@ -100,7 +101,7 @@ struct StoreRotation {
     /// In what a store that the new key opens, and the old one does not, is other than a rotation would have left it.
     private func differences(of database: any MaintainedStore) async throws -> [RotationReceipt.Difference] {
         var differences: [RotationReceipt.Difference] = []
-        let slots = try database.description().keys
+        let slots = try database.describe().keys
         if slots.contains(where: { $0.isCurrent && !$0.isOriginal }) { differences.append(.notEncryptedAnew) }
         var keptCount = 0
         let new = try keys.new
@@ -122,7 +123,7 @@ struct StoreRotation {
             kept.append(key)
         }
         // A new key that opens the store already, beside the old one, is none of those that would be dropped.
-        let details = try database.description()
+        let details = try database.describe()
         if details.keys.count > 1 + kept.count, try await opened(by: keys.new) != nil { kept.append(try keys.new) }
         guard manner.isRehearsal else {
             let info = try manager.storeInfo(named: store.databaseName)

@@ -169,7 +169,7 @@ struct ReceiptTests {
         let proven = try stores.verify("--last", last)
         #expect(try proven.status == 0 && proven.objects.first?["lastIsProven"] as? Bool == true)
         #expect(try stores.verify().objects.first?["lastIsProven"] as? Bool == false)
-        // What the last line says may be anything, as none follows it.
+        // Nothing follows the last line, so nothing proves what it says.
         var changed = try stores.lines
         changed[changed.count - 1] = changed[changed.count - 1].replacing("\"rotated\":4", with: "\"rotated\":3")
         try stores.replace(changed)

@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import Coffer
+@_spi(Tool) internal import CofferMaintenance
 
 struct KeyListCommand: StoreCommand {
     static let configuration = CommandConfiguration(
@@ -15,7 +16,7 @@ struct KeyListCommand: StoreCommand {
 
     func run(_ console: Console) throws {
         let (keys, isEncrypted) = try arguments.withMaintainedStore(readOnly: true) { store in
-            (try store.description().keys, store.isEncrypted)
+            (try store.describe().keys, store.isEncrypted)
         }
         for key in keys { try console.printResult(console.isJSON ? key.json : key.text) }
         if !isEncrypted && !console.isJSON {

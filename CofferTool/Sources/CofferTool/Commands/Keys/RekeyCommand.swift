@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import Coffer
+@_spi(Tool) internal import CofferMaintenance
 internal import CofferKeys
 
 struct RekeyCommand: StoreCommand {

@@ -97,14 +97,13 @@ struct DownloadCommand: StoreCommand {
             line.add("missingContents", left)
             try console.printResult(line.finished)
         } else {
-            let count = result.downloadedCount
             let rest = left > 0 ? ", and \(left) not here" : ""
-            try console.printResult("\(count) content\(count == 1 ? "" : "s")\(rest)")
+            try console.printResult("\(result.downloadedCount.counted("content"))\(rest)")
         }
         guard let first = result.failures.first else { return }
         try console.flush()
         throw Failure(
-            message: "\(result.failedCount) contents did not come", code: "contentsRefused",
+            message: "\(result.failedCount.counted("content")) did not come", code: "contentsRefused",
             status: first.status, exit: count(result) ? .partlyDone : .failed)
     }
 

@@ -40,7 +40,7 @@ struct ReplicationRun {
             throw Failure(error, at: replication.remoteURL)
         }
         let status = outcome.status
-        // Those that an earlier run was told of, and that nothing has settled.
+        // Documents that were refused in an earlier run and are still not settled.
         let told = Set(replication.failures.map { "\($0.revisionID?.description ?? "") \($0.documentID)" })
         let earlier = try replication.refusedDocuments().filter {
             !told.contains("\($0.revisionID?.description ?? "") \($0.documentID)")
@@ -163,13 +163,13 @@ struct ReplicationRun {
 
     private func text(_ outcome: Outcome, _ failedCount: Int) throws -> String {
         let count = max(0, outcome.status.completedCount - outcome.status.failedCount)
-        var text = "\(count) document\(count == 1 ? "" : "s")"
+        var text = count.counted("document")
         if let fetchedCount = outcome.contents?.downloadedCount, fetchedCount > 0 {
-            text += ", and \(fetchedCount) content\(fetchedCount == 1 ? "" : "s") that earlier pulls left out"
+            text += ", and \(fetchedCount.counted("content")) that earlier pulls left out"
         }
         if failedCount > 0 { text += ", and \(failedCount) refused" }
         let left = replication.direction == .pull ? try replication.database.missingContentCount : 0
-        if left > 0 { text += "; \(left) content\(left == 1 ? "" : "s") not here" }
+        if left > 0 { text += "; \(left.counted("content")) not here" }
         return text
     }
 

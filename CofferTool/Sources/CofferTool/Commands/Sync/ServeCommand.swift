@@ -103,8 +103,7 @@ struct ServeCommand: ParsableCommand {
         let tls = try identity()
         var isFolder: ObjCBool = false
         guard unsafe FileManager.default.fileExists(atPath: folder, isDirectory: &isFolder), isFolder.boolValue else {
-            throw Failure(
-                message: "\(folder): there is no such folder", code: "databaseNotFound", status: 404, exit: .noStore)
+            throw Failure.noFolder(at: folder)
         }
         let manager = try Manager(directory: URL(filePath: folder, directoryHint: .isDirectory))
         try Owner.act(
