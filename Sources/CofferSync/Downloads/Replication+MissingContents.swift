@@ -1,6 +1,6 @@
 internal import CofferModel
 internal import CofferSealing
-public import Coffer
+internal import Coffer
 
 /// A content that a document has and that is not here, since a pull left it out.
 public struct MissingContent: Sendable {
