@@ -22,6 +22,7 @@ let package = Package(
         .library(name: "CofferKeys", targets: ["CofferKeys"]),
         .library(name: "CofferMaintenance", targets: ["CofferMaintenance"]),
         .library(name: "CofferTesting", targets: ["CofferTesting"]),
+        .library(name: "CofferCouchbaseLite", targets: ["CofferCouchbaseLite"]),
         .library(name: "CofferSync", targets: ["CofferSync"]),
         .library(name: "CofferLogging", targets: ["CofferLogging"]),
     ],
@@ -83,12 +84,21 @@ let package = Package(
         .target(
             name: "CofferMaintenance", dependencies: ["Coffer", "CofferModel", "CofferSealing"], swiftSettings: strict),
 
-        // Level 4 too: replication with CouchDB and what speaks like it. All but the network works without the trait.
+        // Level 0 and 1, for what other databases keep packed.
         .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"]), .brew(["zlib"])]),
+        .target(name: "CofferGzip", dependencies: ["CZlib"], swiftSettings: strict),
+
+        // Level 4 as well: stores of Couchbase Lite 1.x become stores of Coffer.
+        .target(
+            name: "CofferCouchbaseLite",
+            dependencies: ["Coffer", "CofferGzip", "CofferModel", "CofferSQLite", "CofferSealing", "CofferVault"],
+            swiftSettings: strict),
+
+        // Level 4 too: replication with CouchDB and what speaks like it. All but the network works without the trait.
         .target(
             name: "CofferSync",
             dependencies: [
-                "Coffer", "CofferModel", "CofferSealing", "CZlib",
+                "Coffer", "CofferGzip", "CofferModel", "CofferSealing",
                 .product(name: "AsyncHTTPClient", package: "async-http-client", condition: .when(traits: ["Sync"])),
                 .product(name: "NIOCore", package: "swift-nio", condition: .when(traits: ["Sync"])),
                 .product(name: "NIOPosix", package: "swift-nio", condition: .when(traits: ["Sync"])),
@@ -132,6 +142,13 @@ let package = Package(
         .testTarget(
             name: "CofferMaintenanceTests",
             dependencies: ["Coffer", "CofferMaintenance", "CofferSealing", "CofferTesting"],
+            swiftSettings: testing),
+        .testTarget(
+            name: "CofferCouchbaseLiteTests",
+            dependencies: [
+                "Coffer", "CofferCouchbaseLite", "CofferModel", "CofferSQLite", "CofferSealing", "CofferTesting",
+                "CofferVault",
+            ],
             swiftSettings: testing),
         .testTarget(
             name: "CofferTestingTests", dependencies: ["Coffer", "CofferTesting"], swiftSettings: testing),

@@ -45,8 +45,8 @@ public final class Manager: Sendable {
     let fileSystem: any FileSystem
     var otherOwners: OtherOwners { trust.withLock { $0 } }
     let passwordCost: PasswordCost
-    private let attachmentBatchCount: Int
-    private let adjustDigest: @Sendable (ContentDigest) -> ContentDigest
+    let attachmentBatchCount: Int
+    let adjustDigest: @Sendable (ContentDigest) -> ContentDigest
     /// What must last as long as anybody has this manager, or a database of it.
     private let companion: (any AnyObject & Sendable)?
 

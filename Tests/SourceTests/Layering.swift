@@ -66,11 +66,15 @@ extension Layering {
             "CofferKeys": system.union(["Coffer", "CofferSealing", "Foundation"]),
             "CofferMaintenance": system.union(["Coffer", "CofferModel", "CofferSealing", "Foundation"]),
             "CofferTesting": system.union(["Coffer", "CofferSealing", "CofferVault", "Foundation"]),
-            "CofferSync": system.union(["Coffer", "CofferModel", "CofferSealing", "Foundation"]),
+            "CofferGzip": ["CZlib"],
+            "CofferCouchbaseLite": system.union([
+                "Coffer", "CofferGzip", "CofferModel", "CofferSealing", "CofferSQLite", "CofferVault", "Foundation",
+            ]),
+            "CofferSync": system.union(["Coffer", "CofferGzip", "CofferModel", "CofferSealing", "Foundation"]),
             "CofferLogging": ["Coffer", "Logging"],
             "CofferTool": system.union([
-                "Coffer", "CofferKeys", "CofferMaintenance", "CofferSync", "CofferTesting", "ArgumentParser",
-                "Foundation", "Dispatch",
+                "Coffer", "CofferCouchbaseLite", "CofferKeys", "CofferMaintenance", "CofferSync", "CofferTesting",
+                "ArgumentParser", "Foundation", "Dispatch",
             ]),
         ],
         fences: [
@@ -78,7 +82,6 @@ extension Layering {
             "Sources/CofferSQLite/SQLCipher": ["CSQLCipher"],
             "Sources/CofferVault/FileSystem": ["CLinux"],
             "Sources/CofferKeys/System": ["CLinux"],
-            "Sources/CofferSync/Zlib": ["CZlib"],
             "Sources/CofferSync/Network": [
                 "AsyncHTTPClient", "NIOCore", "NIOFoundationCompat", "NIOHTTP1", "NIOPosix", "NIOSSL",
             ],

@@ -36,7 +36,7 @@ extension Manager {
         try await inBackground { [self] in try deleteDatabase(named: name) }
     }
 
-    func inBackground<Value: Sendable>(_ work: @escaping @Sendable () throws -> Value) async throws -> Value {
+    package func inBackground<Value: Sendable>(_ work: @escaping @Sendable () throws -> Value) async throws -> Value {
         if Task.isCancelled { throw CofferError(.cancelled) }
         return try await withCheckedThrowingContinuation { continuation in
             Self.opening.async { continuation.resume(with: Result { try work() }) }

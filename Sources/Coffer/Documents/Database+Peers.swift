@@ -43,4 +43,25 @@ extension Database {
             throw id.map { error.about(document(withID: $0).subject) } ?? error
         }
     }
+
+    /// Takes over a revision that was read out of another database's file: see
+    /// ``putExistingRevision(_:withID:history:isDeletion:attachments:)``.
+    ///
+    /// - Parameters:
+    ///   - body: what the other database says of it.
+    ///   - history: its id and those of its ancestors, the newest first.
+    ///   - attachments: contents by the names of attachments.
+    @discardableResult
+    package func putExistingRevision(
+        _ body: DocumentBody, withID id: String, history: [RevisionID], isDeletion: Bool, attachments: [ByteKey: Blob]
+    ) throws(CofferError) -> ExistingRevisionResult {
+        do throws(CofferError) {
+            return try ExistingRevision(
+                body, in: self, withID: id, history: history, isDeletion: isDeletion, contents: attachments,
+                areContentsChecked: true
+            ).put()
+        } catch {
+            throw error.about(document(withID: id).subject)
+        }
+    }
 }

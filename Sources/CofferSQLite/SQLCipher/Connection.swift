@@ -20,6 +20,15 @@ package struct Connection: ~Copyable {
         case immutable
     }
 
+    /// How the pages of an encrypted file are made.
+    package enum PageProfile: Sendable {
+        /// Coffer's own: see FORMAT.md.
+        case portable
+        /// What SQLCipher 3 does unless it is told otherwise, and Couchbase Lite 1.x has: as the portable one, but pages of
+        /// 1024 bytes.
+        case sqlCipher3
+    }
+
     let handle: DatabaseHandle
 
     /// What errors say that they happened to.
@@ -31,18 +40,19 @@ package struct Connection: ~Copyable {
     /// Opens the database file at `path`, which must exist.
     ///
     /// With a key, every page is encrypted in the portable profile: AES-256-CBC with HMAC-SHA-1 a page of 4096 bytes, as
-    /// SQLCipher 3.4.1 and 4.x both read it.
+    /// SQLCipher 3.4.1 and 4.x both read it, unless another profile is meant.
     ///
     /// - Throws: `encryptionUnavailable` (501), `ioFailed` (500) when the file cannot be opened, `damaged` (500) when its
     ///   first page is not one that was written under this key.
     package init(
-        path: String, subject: String, access: Access, key: SymmetricKey?, cacheByteCount: Int
+        path: String, subject: String, access: Access, key: SymmetricKey?, profile: PageProfile = .portable,
+        cacheByteCount: Int
     ) throws(CofferError) {
         handle = DatabaseHandle(subject: subject)
         let library = try Library.load()
         if key != nil { try library.requireEncryption() }
         try open(access == .immutable ? Self.immutableURI(path) : path, flags: access.flags)
-        if let key { try apply(key) }
+        if let key { try apply(key, profile) }
         try configure(access, isEncrypted: key != nil, cacheByteCount: cacheByteCount)
     }
 
@@ -67,14 +77,17 @@ package struct Connection: ~Copyable {
     /// Gives SQLCipher the raw key as `x'<64 hex digits>'`, never as SQL text: statements outlive their use in memory.
     ///
     /// 64 digits and not 96: with the salt in the key, SQLCipher would not check the salt in the file.
-    private func apply(_ key: SymmetricKey) throws(CofferError) {
+    private func apply(_ key: SymmetricKey, _ profile: PageProfile) throws(CofferError) {
         let specification = key.hexSpecification()
         try unsafe specification.withBytes { bytes throws(CofferError) in
             // sqlite3_key_v2 never fails on a wrong key. The first read of the file does.
             try check(unsafe sqlcipher_key_v2(handle.pointer, "main", bytes.baseAddress, Int32(bytes.count)))
         }
         // The portable profile. SQLCipher 3 knows only the first, and ignores the others, whose values are its own.
-        try execute("PRAGMA main.cipher_page_size = 4096")
+        switch profile {
+        case .portable: try execute("PRAGMA main.cipher_page_size = 4096")
+        case .sqlCipher3: try execute("PRAGMA main.cipher_page_size = 1024")
+        }
         try execute("PRAGMA main.cipher_hmac_algorithm = HMAC_SHA1")
         try execute("PRAGMA main.cipher_kdf_algorithm = PBKDF2_HMAC_SHA1")
     }

@@ -24,7 +24,8 @@ extension DatabaseHandle {
         case SQLCIPHER_NOTADB, SQLCIPHER_CORRUPT, SQLCIPHER_CONSTRAINT, SQLCIPHER_MISMATCH:
             // Nothing here breaks a constraint on purpose, or counts with what is no number: two tables that should agree
             // do not.
-            return CofferError(.damaged, of: subject, reason)
+            return CofferError(
+                .damaged, of: subject, reason, cause: primary == Int32(SQLCIPHER_NOTADB) ? NotADatabase() : nil)
         case SQLCIPHER_ERROR:
             // Statements here are literals that were tested, so this is a schema that is not ours, or a page whose check
             // failed earlier on this connection. SQLite's own words name tables and columns, never values.
@@ -56,3 +57,6 @@ extension DatabaseHandle {
 /// Why an error is `ioFailed`: the disk did not give bytes back that should be there, or did not take them. Not that
 /// there was no memory, or no descriptor.
 package struct UnreadableBytes: Error {}
+
+/// Why an error is `damaged`: the first page is not one of a database, or was encrypted under another key.
+package struct NotADatabase: Error {}

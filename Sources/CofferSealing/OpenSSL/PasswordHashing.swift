@@ -21,12 +21,27 @@ enum PasswordHashing {
     static func pbkdf2SHA512(
         _ password: UnsafeRawBufferPointer, salt: [UInt8], iterations: UInt32, byteCount: Int
     ) throws(CofferError) -> SecretBytes {
+        try unsafe pbkdf2(password, EVP_sha512(), salt: salt, iterations: iterations, byteCount: byteCount)
+    }
+
+    /// PBKDF2 with HMAC-SHA-1 or HMAC-SHA-256, for keys that other libraries made.
+    static func pbkdf2(
+        _ password: UnsafeRawBufferPointer, _ derivation: ForeignKeyDerivation, byteCount: Int
+    ) throws(CofferError) -> SecretBytes {
+        let digest = unsafe derivation.digest == .sha1 ? EVP_sha1() : EVP_sha256()
+        return try unsafe pbkdf2(
+            password, digest, salt: derivation.salt, iterations: derivation.iterations, byteCount: byteCount)
+    }
+
+    private static func pbkdf2(
+        _ password: UnsafeRawBufferPointer, _ digest: OpaquePointer?, salt: [UInt8], iterations: UInt32, byteCount: Int
+    ) throws(CofferError) -> SecretBytes {
         guard let passwordCount = Int32(exactly: password.count), let saltCount = Int32(exactly: salt.count),
             let iterations = Int32(exactly: iterations)
         else { throw CofferError(.invalidArgument, "PBKDF2 with inputs beyond 2 GiB") }
         return try unsafe SecretBytes(byteCount: byteCount) { (output) throws(CofferError) in
             let result = unsafe PKCS5_PBKDF2_HMAC(
-                password.baseAddress, passwordCount, salt, saltCount, iterations, EVP_sha512(),
+                password.baseAddress, passwordCount, salt, saltCount, iterations, digest,
                 Int32(output.count), output.baseAddress)
             guard result == 1 else { throw .openSSLFailed("PBKDF2") }
         }

@@ -1,3 +1,4 @@
+internal import CofferGzip
 internal import CofferSealing
 internal import Foundation
 package import Coffer
@@ -98,7 +99,7 @@ package actor ArrivingContent {
             return byteCount
         }
         decoder.append(piece)
-        while let unpacked = try decoder.next() { try write(unpacked) }
+        while let unpacked = try decoder.nextPiece() { try write(unpacked) }
         return byteCount
     }
 

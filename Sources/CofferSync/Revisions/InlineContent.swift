@@ -1,3 +1,4 @@
+internal import CofferGzip
 internal import CofferSealing
 internal import Foundation
 
@@ -29,7 +30,7 @@ struct InlineContent {
         let decoder = GzipDecoder()
         decoder.append(Array(data))
         var unpacked = Data()
-        while let piece = try decoder.next() {
+        while let piece = try decoder.nextPiece() {
             guard unpacked.count + piece.count <= limit else { throw tooLong() }
             unpacked += piece
         }

@@ -88,7 +88,7 @@ extension LockedStore {
     }
 
     /// Throws when the name is taken, and says by what.
-    private static func requireFree(_ location: StoreLocation) throws(CofferError) {
+    static func requireFree(_ location: StoreLocation) throws(CofferError) {
         guard try location.status() != nil else { return }
         _ = try Manifest.owner(in: location.openDirectory(), location.fileSystem)
         throw CofferError(.databaseExists, of: location.path)
@@ -97,7 +97,7 @@ extension LockedStore {
 
 extension StoreLocation {
     /// Renames what is here to `destination`, which must be free, and makes this the new place.
-    fileprivate mutating func move(to destination: StoreLocation) throws(CofferError) {
+    mutating func move(to destination: StoreLocation) throws(CofferError) {
         do {
             try fileSystem.renameWithoutReplacing(name, in: parent, to: destination.name, in: destination.parent)
         } catch {
@@ -112,7 +112,7 @@ extension StoreLocation {
 
 extension StoreLocation {
     /// Removes what is here, after it has lost its name for good: what has a name must stay whole.
-    fileprivate mutating func abandon(movingTo sibling: StoreLocation) throws(CofferError) {
+    mutating func abandon(movingTo sibling: StoreLocation) throws(CofferError) {
         if name != sibling.name {
             try move(to: sibling)
             try fileSystem.synchronize(parent)

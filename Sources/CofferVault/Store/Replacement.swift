@@ -89,7 +89,7 @@ extension LockedStore {
     }
 
     /// Makes everything in the store durable, from the inside out.
-    private func synchronizeAll() throws(CofferError) {
+    func synchronizeAll() throws(CofferError) {
         let synchronizesAtOnce = try fileSystem.reportsFailedWrites(directory)
         if synchronizesAtOnce { try fileSystem.synchronizeFileSystem(of: directory) }
         try fileSystem.synchronizeTree(directory, synchronizingFiles: !synchronizesAtOnce)

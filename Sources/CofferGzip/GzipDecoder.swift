@@ -1,6 +1,7 @@
 internal import CZlib
 
-/// Unpacks gzip (RFC 1952) as it comes in: attachments that CouchDB keeps packed, and bodies that clients send so.
+/// Unpacks gzip (RFC 1952) as it comes in: attachments that CouchDB and Couchbase Lite keep packed, and bodies that clients
+/// send so.
 ///
 /// Its memory is bounded by what it is asked for at once, however much a piece unpacks to.
 @safe package final class GzipDecoder {
@@ -33,12 +34,12 @@ internal import CZlib
 
     /// The next unpacked bytes; nil when more packed ones are needed.
     ///
-    /// - Throws: ``SyncError`` 502 for what is not gzip. What stands behind its end has to be gzip as well, whose bytes follow
+    /// - Throws: ``NotGzip`` for what is not gzip. What stands behind its end has to be gzip as well, whose bytes follow
     ///   (RFC 1952, section 2.2).
-    package func next() throws(SyncError) -> [UInt8]? {
+    package func next() throws(NotGzip) -> [UInt8]? {
         while inputStart < input.count {
             if isOver {
-                guard unsafe inflateReset(stream) == Z_OK else { throw .garbage("a packed content that is not gzip") }
+                guard unsafe inflateReset(stream) == Z_OK else { throw NotGzip() }
                 isOver = false
             }
             let output = try unpack()
@@ -48,7 +49,7 @@ internal import CZlib
     }
 
     /// Unpacks as much as fits into a piece: nothing where the packed bytes so far say nothing, and then all of them are taken.
-    private func unpack() throws(SyncError) -> [UInt8] {
+    private func unpack() throws(NotGzip) -> [UInt8] {
         var output = [UInt8](repeating: 0, count: Self.pieceByteCount)
         var (result, consumed, produced) = (Z_OK, 0, 0)
         unsafe input.withUnsafeMutableBufferPointer { input in
@@ -68,7 +69,7 @@ internal import CZlib
         }
         inputStart += consumed
         guard result == Z_OK || result == Z_STREAM_END || result == Z_BUF_ERROR, consumed + produced > 0 else {
-            throw .garbage("a packed content that is not gzip")
+            throw NotGzip()
         }
         isOver = result == Z_STREAM_END
         output.removeLast(output.count - produced)
@@ -76,38 +77,7 @@ internal import CZlib
     }
 }
 
-extension ByteStream {
-    /// The same bytes unpacked.
-    ///
-    /// - Throws: while it is read, ``SyncError`` 502 for what is not gzip, or ends before its end.
-    package func gunzipped() -> ByteStream {
-        let unpacker = Unpacker(self)
-        return ByteStream { try await unpacker.next() }
-    }
-
-    private actor Unpacker {
-        private let packed: ByteStream
-        private let decoder = GzipDecoder()
-
-        init(_ packed: ByteStream) { self.packed = packed }
-
-        func next() async throws -> [UInt8]? {
-            while true {
-                if let piece = try unpacked() { return piece }
-                guard let bytes = try await packed.next() else { return try end() }
-                decoder.append(bytes)
-            }
-        }
-
-        // Apart from what waits: inlined there, they crash the optimizer of Swift 6.3.
-
-        @inline(never)
-        private func unpacked() throws -> [UInt8]? { try decoder.next() }
-
-        @inline(never)
-        private func end() throws -> [UInt8]? {
-            guard decoder.isOver else { throw SyncError.garbage("a packed content that ends before its end") }
-            return nil
-        }
-    }
+/// Why packed bytes can't be unpacked.
+package struct NotGzip: Error {
+    init() {}
 }

@@ -1,0 +1,117 @@
+internal import CofferSealing
+internal import CofferVault
+
+#if canImport(Glibc)
+internal import Glibc
+#else
+internal import Darwin
+#endif
+
+/// Where the files of a store of Couchbase Lite are.
+struct SourceLocation {
+    /// What errors call the store.
+    let subject: String
+    /// The directory that the database file is in.
+    let directory: Directory
+    let fileName: String
+    /// The directory of attachment files; nil where there is none.
+    let attachments: Directory?
+
+    static let fileSystem = SystemFileSystem()
+
+    var databasePath: String { directory.path(of: fileName) }
+
+    /// Looks at what is at `path`: a `.cblite2` folder, or a `.cblite` file with its attachments beside it.
+    ///
+    /// - Throws: `invalidArgument` (400) for a symbolic link, `databaseNotFound` and `notAStore` (404), `unsupportedFormat`
+    ///   (501) for a store of ForestDB, `notOwner` (403), `ioFailed` (500).
+    init(path: String) throws(CofferError) {
+        var trimmed = path[...]
+        while trimmed.utf8.count > 1, trimmed.utf8.last == UInt8(ascii: "/") { trimmed = trimmed.dropLast() }
+        let slash = trimmed.utf8.lastIndex(of: UInt8(ascii: "/"))
+        let name = String(slash.map { trimmed[trimmed.utf8.index(after: $0)...] } ?? trimmed)
+        guard !["", ".", ".."].contains(name), !path.utf8.contains(0) else {
+            throw CofferError(.invalidArgument, "the path names no file or folder")
+        }
+        subject = "Couchbase Lite store \(name)"
+        let parentPath = slash.map { $0 == trimmed.startIndex ? "/" : String(trimmed[..<$0]) } ?? "."
+        do throws(CofferError) {
+            let parent: Directory
+            do throws(CofferError) {
+                parent = try Self.fileSystem.openDirectory(path: parentPath)
+            } catch {
+                throw error.isMissingFile ? CofferError(.databaseNotFound) : error
+            }
+            guard let status = try Self.fileSystem.status(of: name, in: parent) else {
+                throw CofferError(.databaseNotFound)
+            }
+            switch status.kind {
+            case .directory:
+                directory = try Self.fileSystem.openDirectory(name, in: parent)
+                fileName = try Self.databaseName(in: directory)
+                attachments = try Self.folder(["attachments"], in: directory)
+            case .file:
+                directory = parent
+                fileName = name
+                attachments = try Self.attachments(ofFile: name, in: parent)
+            case .symbolicLink:
+                throw CofferError(.invalidArgument, "it is a symbolic link, and those are not followed")
+            default:
+                throw CofferError(.notAStore, "it is \(status.kind)")
+            }
+        } catch {
+            throw error.about(subject)
+        }
+    }
+
+    private static func databaseName(in directory: Directory) throws(CofferError) -> String {
+        let name = "db.sqlite3"
+        if let status = try fileSystem.status(of: name, in: directory) {
+            try requireFile(status)
+            return name
+        }
+        if try fileSystem.textNames(in: directory).contains(where: { $0.hasPrefix("db.forest") }) {
+            throw CofferError(
+                .unsupportedFormat,
+                "it is a ForestDB store, which only Couchbase Lite itself can read; in an app with Couchbase Lite 1.x, open it "
+                    + "with the storage type SQLite, which converts it, and import the result")
+        }
+        throw CofferError(.notAStore, "the folder has no file db.sqlite3")
+    }
+
+    static func requireFile(_ status: FileStatus) throws(CofferError) {
+        guard status.kind != .symbolicLink else {
+            throw CofferError(.invalidArgument, "its database is a symbolic link, and those are not followed")
+        }
+        guard status.kind == .file else { throw CofferError(.notAStore, "its database is \(status.kind)") }
+    }
+
+    /// Beside `NAME.cblite` that is `NAME attachments`, or `attachments` in `NAME` (Android and .NET up to 1.0.4).
+    private static func attachments(ofFile name: String, in parent: Directory) throws(CofferError) -> Directory? {
+        if name == "db.sqlite3" { return try folder(["attachments"], in: parent) }
+        let suffix = ".cblite"
+        let base = name.hasSuffix(suffix) ? String(name.dropLast(suffix.count)) : name
+        if let found = try folder(["\(base) attachments"], in: parent) { return found }
+        return try folder([base, "attachments"], in: parent)
+    }
+
+    /// The folder at the end of those names; nil where one is missing.
+    private static func folder(_ names: [String], in parent: Directory) throws(CofferError) -> Directory? {
+        var folder = parent
+        for name in names {
+            guard let status = try fileSystem.status(of: name, in: folder) else { return nil }
+            guard status.kind != .symbolicLink else {
+                throw CofferError(
+                    .invalidArgument, "its folder \(name) is a symbolic link, and those are not followed")
+            }
+            guard status.kind == .directory else { return nil }
+            folder = try fileSystem.openDirectory(name, in: folder)
+        }
+        return folder
+    }
+}
+
+extension CofferError {
+    /// Whether the system said that there is no such file.
+    var isMissingFile: Bool { systemErrorNumber == ENOENT }
+}

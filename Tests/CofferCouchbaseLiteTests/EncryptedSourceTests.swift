@@ -1,0 +1,117 @@
+import Coffer
+@testable import CofferCouchbaseLite
+import CofferSQLite
+import CofferSealing
+import CofferTesting
+import Foundation
+import Testing
+
+/// Stores that are encrypted, as each platform did it.
+@Suite struct EncryptedSourceTests {
+    private static let first = "1-" + String(repeating: "a", count: 32)
+    private let password = SymmetricKey(password: "password123456")
+
+    private func store(_ key: SymmetricKey?, blobKey: SymmetricKey?) throws -> (SourceStore, Data) {
+        let source = try SourceStore(key: key)
+        let content = Data(repeating: 0x5A, count: 48)
+        try source.write(content, key: blobKey)
+        try source.add(
+            documents: [1: "a"],
+            [
+                .init(
+                    sequence: 1, document: 1, id: Self.first,
+                    json:
+                        #"{"_attachments":{"f":{"stub":true,"digest":"\#(try SourceStore.digest(content))","length":48}},"word":"readable text in here"}"#
+                )
+            ])
+        return (source, content)
+    }
+
+    @Test("The key of iOS is the one that its documentation's password makes")
+    func derivation() throws {
+        let key = try CouchbaseLiteKeyDerivation.apple.key(from: password)
+        let hex = key.withBytes { bytes in bytes.map { String(UInt16($0) + 0x100, radix: 16).suffix(2) }.joined() }
+        #expect(hex == "f3d577b4aabbcaa4cae2029fc339055eb226f2a8f05d8c52c370bbb3df130a46")
+    }
+
+    @Test(
+        "A store encrypted by a password opens with the derivation of each platform",
+        arguments: CouchbaseLiteKeyDerivation.allCases)
+    func passwords(_ derivation: CouchbaseLiteKeyDerivation) throws {
+        let key = try derivation.key(from: password)
+        let (source, content) = try store(key, blobKey: key)
+        let before = try source.snapshot()
+        let target = try Target()
+        let (database, report) = try target.take(source, key: password, encryptionKey: password)
+        #expect(report.isComplete && report.isSourceEncrypted, "\(report.problems)")
+        #expect(try database.document(withID: "a").properties?["word"] == "readable text in here")
+        #expect(try database.document(withID: "a").currentRevision?.attachment(named: "f")?.content == content)
+        #expect(try source.snapshot() == before)
+        try database.close()
+    }
+
+    @Test("32 bytes open what they encrypted, with attachments that are encrypted or by an old fault are not")
+    func bytes() throws {
+        let key = try SymmetricKey()
+        for blobKey in [key, nil] {
+            let (source, content) = try store(key, blobKey: blobKey)
+            let target = try Target()
+            let (database, report) = try target.take(source, key: key)
+            #expect(report.isComplete, "\(report.problems)")
+            #expect(try database.document(withID: "a").currentRevision?.attachment(named: "f")?.content == content)
+            try database.close()
+        }
+    }
+
+    @Test("A wrong key, none, and one that is not needed are a 401, and leave nothing")
+    func wrongKeys() throws {
+        let key = try SymmetricKey()
+        let (encrypted, _) = try store(key, blobKey: key)
+        let (plain, _) = try store(nil, blobKey: nil)
+        for (source, wrong, code) in [
+            (encrypted, try SymmetricKey(), CofferError.Code.wrongKey), (encrypted, password, .wrongKey),
+            (encrypted, nil, .keyRequired), (plain, key, .notEncrypted),
+        ] as [(SourceStore, SymmetricKey?, CofferError.Code)] {
+            let target = try Target()
+            let error = #expect(throws: CofferError.self) { try target.take(source, key: wrong) }
+            #expect(error?.code == code && error?.status == 401)
+            #expect(target.names.isEmpty)
+        }
+    }
+
+    @Test("Only the derivations that are named are tried")
+    func namedDerivation() throws {
+        let (source, _) = try store(try CouchbaseLiteKeyDerivation.java.key(from: password), blobKey: nil)
+        var options = CouchbaseLiteImportOptions()
+        options.keyDerivations = [.apple, .dotNet]
+        let target = try Target()
+        let error = #expect(throws: CofferError.self) { try target.take(source, key: password, options: options) }
+        #expect(error?.code == .wrongKey)
+        options.keyDerivations = [.java]
+        try target.take(source, key: password, options: options).0.close()
+    }
+
+    @Test("Nothing of an encrypted store is readable on the disk while and after it is imported with its log")
+    func nothingReadable() throws {
+        let key = try SymmetricKey()
+        let source = try SourceStore(key: key)
+        let connection = try source.connect(.readWrite)
+        try connection.switchToWriteAheadLog()
+        try source.add(
+            documents: [1: "a"],
+            [.init(sequence: 1, document: 1, id: Self.first, json: #"{"word":"readable text in here"}"#)],
+            to: connection)
+        let copy = try SourceStore(key: key)
+        for suffix in ["", "-wal"] {
+            let data = try Data(contentsOf: URL(filePath: source.file.path(percentEncoded: false) + suffix))
+            try data.write(to: URL(filePath: copy.file.path(percentEncoded: false) + suffix))
+        }
+        try connection.close()
+        let target = try Target()
+        let (database, report) = try target.take(copy, key: key, encryptionKey: key)
+        #expect(report.documentCount == 1)
+        try database.close()
+        try expectNothingReadable(of: ["readable text in here"], in: target.manager.directory)
+        #expect(target.names == ["people.coffer"])
+    }
+}
