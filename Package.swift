@@ -146,8 +146,8 @@ let package = Package(
         .testTarget(
             name: "CofferCouchbaseLiteTests",
             dependencies: [
-                "Coffer", "CofferCouchbaseLite", "CofferModel", "CofferSQLite", "CofferSealing", "CofferTesting",
-                "CofferVault",
+                "Coffer", "CofferCouchbaseLite", "CofferFaults", "CofferModel", "CofferSQLite", "CofferSealing",
+                "CofferTesting", "CofferVault",
             ],
             swiftSettings: testing),
         .testTarget(

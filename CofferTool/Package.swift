@@ -41,6 +41,7 @@ let package = Package(
             name: "CofferTool",
             dependencies: [
                 .product(name: "Coffer", package: "coffer"),
+                .product(name: "CofferCouchbaseLite", package: "coffer"),
                 .product(name: "CofferKeys", package: "coffer"),
                 .product(name: "CofferMaintenance", package: "coffer"),
                 .product(name: "CofferSync", package: "coffer", condition: .when(traits: ["Sync"])),

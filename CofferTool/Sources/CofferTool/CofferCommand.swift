@@ -20,7 +20,7 @@ struct CofferCommand: ParsableCommand {
         discussion: """
             Results go to standard output, everything else to standard error. It ends with 0 when all is done, 1 \
             when it failed (a missing document or attachment too), 3 when only a part could be done (a key was changed, and \
-            what was there under the old one can't be removed), 10 where there is no store, or no such folder or list of stores, 11 when another process has it open, 12 for a wrong or missing key, 13 when the source of a \
+            what was there under the old one can't be removed; something in a source could not be imported), 10 where there is no store, or no such folder or list of stores, 11 when another process has it open, 12 for a wrong or missing key, 13 when the source of a \
             key is unavailable or holds none, 14 where SQLCipher is missing, 26 when damage was found (salvage, which \
             makes something of it, ends with 0 or 3), 28 when the disk is full, 64 for a command line that makes no \
             sense, and 130 when it was cancelled, with the store unchanged (a pull keeps what has come). What a server \
@@ -32,7 +32,8 @@ struct CofferCommand: ParsableCommand {
         version: "0.1.0-dev",
         subcommands: [
             CreateCommand.self, PutCommand.self, GetCommand.self, ListCommand.self, RemoveCommand.self,
-            AttachCommand.self, CatCommand.self, ImportCommand.self, ExportCommand.self, InfoCommand.self,
+            AttachCommand.self, CatCommand.self, ImportCommand.self, ImportCouchbaseCommand.self, ExportCommand.self,
+            InfoCommand.self,
             LogCommand.self, ChangesCommand.self, QueryCommand.self, IndexCommand.self, KeyCommand.self,
             RekeyCommand.self, RotateCommand.self, RotatePartCommand.self, InfoPartCommand.self,
             ReceiptsCommand.self,

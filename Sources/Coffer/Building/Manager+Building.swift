@@ -1,5 +1,5 @@
 internal import CofferModel
-package import CofferSealing
+internal import CofferSealing
 internal import CofferVault
 
 extension Manager {

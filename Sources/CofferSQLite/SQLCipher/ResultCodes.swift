@@ -10,8 +10,8 @@ internal import Darwin
 extension DatabaseHandle {
     /// What SQLite's result `code` means here, said of the database file.
     ///
-    /// A wrong key never reaches this point: the manifest has proven the key before a connection is made. So a file that
-    /// "is not a database" is a damaged one.
+    /// A wrong key of a store never reaches this point: the manifest has proven the key before a connection is made. So a file
+    /// that "is not a database" is a damaged one. Of another library's file it may be the key: see ``NotADatabase``.
     func error(_ code: Int32) -> CofferError {
         let primary = code & 0xFF
         let extended = unsafe pointer.map { unsafe sqlcipher_extended_errcode($0) } ?? code

@@ -57,6 +57,9 @@ struct MatrixCommand: Sendable, CustomTestStringConvertible {
         MatrixCommand(name: "cat", arguments: ["robin", "file"]),
         MatrixCommand(name: "import", arguments: ["records"], writes: true),
         MatrixCommand(
+            name: "import-couchbase", subject: "old.cblite2", arguments: ["--check"], key: nil, withoutKey: 0,
+            ignoresLock: true),
+        MatrixCommand(
             name: "export", arguments: ["out.ndjson", "--attachments", "contents"], makes: ["out.ndjson", "contents"]),
         MatrixCommand(name: "query", arguments: ["--where", "n = 1"]),
         MatrixCommand(name: "index add", arguments: ["other", "n"], writes: true),
@@ -98,7 +101,7 @@ struct MatrixCommand: Sendable, CustomTestStringConvertible {
     ]
 
     static let ofStores = all.filter {
-        !["create", "key generate", "doctor", "serve", "receipts verify"].contains($0.name)
+        !["create", "import-couchbase", "key generate", "doctor", "serve", "receipts verify"].contains($0.name)
     }
     static let writers = all.filter(\.writes)
 }
@@ -193,6 +196,7 @@ final class MatrixFolder: Sendable {
                 to: work.folder.appending(path: "stores/\(name).coffer"))
         }
         try work.write("nothing", to: "stores/notes.txt")
+        try work.makeCouchbaseStore("old.cblite2")
         try run("create", "rotated.coffer", key: key)
         try run("rotate", "rotated.coffer", "--new-key", "raw+file:new-key", "--receipts", "receipts", key: key)
         try FileManager.default.removeItem(at: work.folder.appending(path: "rotated.coffer"))

@@ -77,6 +77,8 @@ struct SchemaTests {
             at: work.folder.appending(path: "people.coffer/link"), withDestinationURL: file)
         try run(["check", "people.coffer"] + key)
         try run(["salvage", "people.coffer", "saved.coffer"] + key)
+        try work.makeCouchbaseStore("bad.cblite2", body: "no JSON")
+        try run(["import-couchbase", "bad.cblite2", "imported.coffer", "--progress"] + key)
         try run(["leakcheck", ".", "--marker", "Correct-Horse"])
     }
 
