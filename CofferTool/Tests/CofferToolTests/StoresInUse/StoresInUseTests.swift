@@ -94,7 +94,7 @@ struct StoresInUseTests {
         // As a process leaves it that was killed.
         let socket = use.sockets.appending(path: "dead").path
         try FileManager.default.createDirectory(at: use.sockets, withIntermediateDirectories: true)
-        FileManager.default.createFile(atPath: socket, contents: nil)
+        _ = FileManager.default.createFile(atPath: socket, contents: nil)
         #expect(try use.run(check + ["raw+file:old"]).status == 11)
         try database.close()
         #expect(try use.run(check + ["raw+file:old"]).status == 0)
