@@ -10,10 +10,10 @@ import Darwin
 /// `coffer serve` with what `body` does meanwhile. The process has to end well when it is told to.
 ///
 /// - Parameter body: is given the URL.
-func serving(
+@discardableResult func serving(
     _ work: Workspace, _ arguments: [String], surroundings: CofferProcess.Surroundings = .init(),
     folder: String = "served", sourceLocation: SourceLocation = #_sourceLocation, _ body: (String) throws -> Void
-) throws {
+) throws -> CofferProcess.Outcome {
     var surroundings = surroundings
     let output = work.folder.appending(path: ".served-\(UUID())").path
     surroundings.outputPath = output
@@ -24,6 +24,7 @@ func serving(
     }
     #expect(outcome.status == 0, "\(outcome.errors)", sourceLocation: sourceLocation)
     try FileManager.default.removeItem(atPath: output)
+    return outcome
 }
 
 @Suite("Exchanging revisions: pull, push and serve", .timeLimit(.minutes(30)))

@@ -49,6 +49,13 @@ struct ServeCommand: ParsableCommand {
             valueName: "source"))
     var key: String?
 
+    @Flag(
+        help: """
+            Run the command of --key for each store, when somebody first asks for the store, and when one is made: the command \
+            is told which store it is. Without this it runs once, and its key is for all.
+            """)
+    var keyForEachStore = false
+
     @Flag(help: "There is no key: stores that are made are readable by everybody, and encrypted ones not served.")
     var unencrypted = false
 
@@ -107,10 +114,11 @@ struct ServeCommand: ParsableCommand {
         }
         let manager = try Manager(directory: URL(filePath: folder, directoryHint: .isDirectory))
         try Owner.act(
-            asOneOf: Owner.others(ofFolderOfStoresAt: folder), keys: [sources.key].compactMap(\.self),
+            asOneOf: Owner.others(ofFolderOfStoresAt: folder),
+            keys: keyForEachStore ? [] : [sources.key].compactMap(\.self),
             texts: [sources.password].compactMap(\.self))
-        let key = try sources.key?.key(for: "Key of the stores")
-        try noteUnencrypted(manager, hasKey: key != nil, console)
+        let keys = try ServedKeys(sources.key, ofStoresIn: folder, isForEachStore: keyForEachStore, isJSON: json)
+        try noteUnencrypted(manager, hasKey: !keys.areNone, console)
         var options = ListenerOptions(access: try access(sources.password))
         options.host = host
         options.port = port
@@ -120,11 +128,11 @@ struct ServeCommand: ParsableCommand {
         options.memoryByteLimit = memoryByteLimit
         options.attachmentByteLimit = attachmentByteLimit
         options.connectionLimit = connectionLimit
-        options.requiresEncryption = key != nil && !serveUnencrypted
+        options.requiresEncryption = !keys.areNone && !serveUnencrypted
         options.encryptionKey = { [serveUnencrypted] name in
             // A store says itself whether it is encrypted, before the key is proven: only whoever asked for it takes its word.
-            guard serveUnencrypted else { return key }
-            return (try? manager.storeInfo(named: name).isEncrypted) == false ? nil : key
+            if serveUnencrypted, (try? manager.storeInfo(named: name).isEncrypted) == false { return nil }
+            return try await keys.key(ofStoreNamed: name)
         }
         try serve(manager, options, console)
     }
@@ -196,9 +204,15 @@ struct ServeCommand: ParsableCommand {
         guard !unencrypted else {
             guard key == nil else { throw .usage("--key and --unencrypted can't be used together") }
             guard !serveUnencrypted else { throw .usage("--serve-unencrypted goes with --key") }
+            guard !keyForEachStore else { throw .usage("--key-for-each-store goes with --key") }
             return nil
         }
-        if let named = try KeySource.given(key) { return named }
+        if let named = try KeySource.given(key) {
+            guard !keyForEachStore || named.isCommand else {
+                throw .usage("--key-for-each-store needs a key from cmd:COMMAND")
+            }
+            return named
+        }
         guard Terminal.isPresent else {
             throw .usage(
                 "there is no key", hint: "--key SOURCE, or --unencrypted if everybody may read what is stored")
