@@ -40,7 +40,9 @@ public struct SyncError: Error, Sendable, Equatable {
     static let proxyRefusal = SyncError(
         407, "the proxy asks for a name and a password, or refuses those that it was given")
 
-    /// A server that sends one elsewhere. What is asked goes nowhere else: credentials are for the server that was named.
+    /// A redirect. No request follows it: credentials are for the server that was named. One that is permanent (RFC 9110,
+    /// sections 15.4.2 and 15.4.9) keeps its status and is final; others may pass, like that of a network which wants a login
+    /// first.
     ///
     /// - Parameter location: where to, as the server says it. Neither a user nor a query of it is repeated.
     static func redirection(_ status: Int, to location: String?) -> SyncError {
@@ -51,11 +53,17 @@ public struct SyncError: Error, Sendable, Equatable {
             shown.percentEncodedPath = parts.percentEncodedPath
             if let text = shown.string, !text.isEmpty { place = "to \(HTTPFields.safe(text))" }
         }
-        return SyncError(502, "the server sends one \(place), by a \(status), which is not followed")
+        return SyncError(
+            isPermanent(redirect: status) ? status : 502,
+            "the server redirects \(place), and no redirect is followed")
     }
 
+    private static func isPermanent(redirect status: Int) -> Bool { status == 301 || status == 308 }
+
     /// Whether it is about the server or the way there, and not about one document.
-    package var isAboutServer: Bool { subject == nil && [401, 407, 495, 503, 504].contains(status) }
+    package var isAboutServer: Bool {
+        subject == nil && ([401, 407, 495, 503, 504].contains(status) || Self.isPermanent(redirect: status))
+    }
 
     /// Whether the same may go well later: nobody was there, or who was there had no time.
     package var mayPass: Bool {
