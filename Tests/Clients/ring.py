@@ -55,6 +55,8 @@ class Line:
         self.count += 1
         try:
             server = socket.create_connection(self.place, timeout=10)
+            # A feed may have nothing to say for longer.
+            server.settimeout(None)
         except OSError:
             client.close()
             return

@@ -181,7 +181,6 @@ extension DatabaseService {
                 return try id.map { try failure(contentsMissing(revision, errorsInDetail: $0)) }
             }
             guard let message = try message(revision, query) else {
-                query.wantsContents = false
                 return MultipartBody.Part(
                     ["Content-Type": "application/json"],
                     try JSONValue.object(try json(revision, query)).canonicalJSON())
@@ -193,13 +192,17 @@ extension DatabaseService {
     }
 
     /// The revision and the contents that follow it, in the order in which the JSON names them; nil where none does.
+    ///
+    /// A content without bytes stands in the JSON. Nobody reads such a part in CouchDB's replicator, which waits five minutes for
+    /// it to be read (its `attachment_writer_timeout`) where the revision has no other part.
     func message(_ revision: SavedRevision, _ query: RevisionQuery) throws -> MultipartBody? {
         let outgoing = try OutgoingRevision(revision)
         guard query.wantsContents else { return nil }
         let history = try revision.history.reversed().map(\.revisionID)
         let since = Self.commonGeneration(query.attachmentsSince, history)
         return try RelatedMessage(outgoing, history: query.wantsHistory ? history : nil) { content in
-            content.generation > since ? .follows : .stub
+            guard content.generation > since else { return .stub }
+            return content.length == 0 ? .inline([]) : .follows
         }?.body
     }
 

@@ -50,6 +50,23 @@ struct JSONOutline: Sendable {
         return elements
     }
 
+    /// The members in their order, those whose names occur more than once too. Nil where it is no object, or a name is none.
+    ///
+    /// - Throws: ``SyncError`` 413 for more than `limit` members.
+    func members(upTo limit: Int) throws(SyncError) -> [(name: String, value: JSONOutline)]? {
+        guard text[range.lowerBound] == UInt8(ascii: "{") else { return nil }
+        var members: [(name: String, value: JSONOutline)] = []
+        var scanner = JSONScanner(text, at: range.lowerBound + 1)
+        while scanner.beginsItem() {
+            guard members.count < limit else { throw SyncError(413, "more than \(limit) members") }
+            let key = JSONOutline(text, scanner.valueRange())
+            scanner.skipColon()
+            guard let name = key.stringValue else { return nil }
+            members.append((name, JSONOutline(text, scanner.valueRange())))
+        }
+        return members
+    }
+
     /// The value of the first member with that name, or nil if there is none or this is not an object.
     subscript(name: String) -> JSONOutline? {
         guard text[range.lowerBound] == UInt8(ascii: "{") else { return nil }
