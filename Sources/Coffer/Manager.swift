@@ -55,7 +55,7 @@ public final class Manager: Sendable {
     /// - Throws: `invalidArgument` (400) for a URL that is no file URL.
     public convenience init(directory: URL) throws(CofferError) {
         guard directory.isFileURL else {
-            throw CofferError(.invalidArgument, "databases are kept in files, and the URL names none")
+            throw CofferError(.invalidArgument, "databases are files, and the URL is not a file URL")
         }
         self.init(unchecked: directory)
     }
@@ -169,7 +169,8 @@ public final class Manager: Sendable {
         if let key = options.encryptionKey {
             try key.checkUsable()
         } else if options.requiresEncryption {
-            throw CofferError(.keyRequired, of: Self.subject(name), "only an encrypted database will do")
+            throw CofferError(
+                .keyRequired, of: Self.subject(name), "the database is not encrypted, and encryption is required")
         }
         let creates = options.create && !options.readOnly
         if creates && !Manifest.exists(inStoreAt: storePath(name)) {

@@ -18,7 +18,7 @@ internal import Coffer
         guard let password else {
             throw KeySourceError.unusable(
                 "a password is text in UTF-8, and this is not",
-                hint: "32 bytes that are no text: raw+ before the source")
+                hint: "32 bytes that are not text: raw+ before the source")
         }
         return KeyReading(key: SymmetricKey(password: password), password: password)
     }

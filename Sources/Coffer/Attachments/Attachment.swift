@@ -44,7 +44,7 @@ public final class Attachment: Sendable {
 
     /// The whole content; nil where it was never downloaded. All of it is in memory then: see ``chunks`` for more.
     ///
-    /// - Throws: `attachmentNotFound` (404) when the database was compacted and no revision has it any more; `damaged` (500)
+    /// - Throws: `attachmentNotFound` (404) when no revision used it at the last compaction; `damaged` (500)
     ///   with its name when it is missing or was changed; `closed` (500).
     public var content: Data? {
         get throws(CofferError) { try stored.data(subject: subject) }

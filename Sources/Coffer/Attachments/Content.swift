@@ -93,7 +93,7 @@ final class Content: BlobContent {
         case .staged, .saved:
             // Of another database: copied, and this stays where it is.
             guard let reader = try reader(subject: "an attachment") else {
-                throw CofferError(.attachmentNotFound, "its content is not here, so it can't be copied")
+                throw CofferError(.attachmentNotFound, "its content is not in this database, so it can't be copied")
             }
             return try storage.stage(ReaderSource(reader))
         }
@@ -124,7 +124,8 @@ final class Content: BlobContent {
             let reader = try storage.openAttachment(
                 AttachmentKey(digest), subject: subject, onlyForReadingWhole: onlyForReadingWhole)
             guard reader.map({ $0.byteCount == byteCount }) ?? true else {
-                throw CofferError(.damaged, of: subject, "its content has another length than its document says")
+                throw CofferError(
+                    .damaged, of: subject, "the length of its content differs from what its document says")
             }
             return reader
         }

@@ -51,12 +51,13 @@ extension Database {
             if let file = try StagedContent(content, in: storage) { staged.append(file) }
             guard let digest = content.digest, digest.utf8.elementsEqual(reference.digest.utf8) else {
                 throw CofferError(
-                    .invalidAttachment, of: subject, "what is given as content \(reference.digest) has another digest")
+                    .invalidAttachment, of: subject,
+                    "the bytes given as content \(reference.digest) have another digest")
             }
             guard content.length == reference.length else {
                 throw CofferError(
                     .invalidAttachment, of: subject,
-                    "content \(reference.digest) has \(content.length ?? 0) bytes, and not \(reference.length)")
+                    "content \(reference.digest) has \(content.length ?? 0) bytes, not \(reference.length)")
             }
         }
         return draft.bringing(staged)

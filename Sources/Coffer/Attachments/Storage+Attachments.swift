@@ -77,7 +77,7 @@ extension Storage {
     private func attachmentRow(_ key: AttachmentKey, _ subject: String) throws(CofferError) -> AttachmentRow {
         let row = try read { (tables) throws(CofferError) in try attachment(key, tables) }
         guard let row else {
-            throw CofferError(.attachmentNotFound, of: subject, "no revision has it any more")
+            throw CofferError(.attachmentNotFound, of: subject, "no revision uses it any more")
         }
         return row
     }

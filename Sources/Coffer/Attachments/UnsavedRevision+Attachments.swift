@@ -64,7 +64,7 @@ struct DraftAttachments {
             }
             staged += try StagedContent(entry.content, in: storage).map { [$0] } ?? []
             guard let digest = entry.content.digest, let byteCount = entry.content.length else {
-                throw CofferError(.invalidAttachment, of: "attachment \(entry.name)", "its content is not known")
+                throw CofferError(.invalidAttachment, of: "attachment \(entry.name)", "its content is unknown")
             }
             let stub = AttachmentStub(
                 contentType: entry.contentType, digest: digest, byteCount: byteCount, changedInGeneration: generation)

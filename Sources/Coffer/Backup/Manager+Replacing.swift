@@ -29,7 +29,7 @@ extension Manager {
     ) throws(CofferError) {
         let name = try DatabaseName(name)
         guard url.isFileURL else {
-            throw CofferError(.invalidArgument, "databases are in files, and the URL names none")
+            throw CofferError(.invalidArgument, "databases are files, and the URL is not a file URL")
         }
         try encryptionKey?.checkUsable()
         try replace(name, withStoreAt: url.path(percentEncoded: false), encryptionKey)

@@ -158,7 +158,7 @@ extension DocumentTables {
             throw missing("revision \(sequence)")
         }
         guard rank == nil || rank == LeafRank(leaf.id, isDeletion: leaf.isDeletion) else {
-            throw CofferError(.damaged, of: "revision \(sequence)", "it is not the leaf that it should be")
+            throw CofferError(.damaged, of: "revision \(sequence)", "it is no longer the leaf that was expected")
         }
         return leaf
     }

@@ -103,7 +103,9 @@ public final class Document: Sendable {
         get throws(CofferError) {
             let id = try DocumentID(documentID)
             guard !id.isLocal else {
-                throw CofferError(.invalidDocumentID, of: subject, "ids that start with _local/ are no documents'")
+                throw CofferError(
+                    .invalidDocumentID, of: subject,
+                    "an id that starts with _local/ names a local document, not a document")
             }
             return id
         }
@@ -115,7 +117,7 @@ public final class Document: Sendable {
             return try checkedID
         } catch {
             throw CofferError(
-                .damaged, of: tables.connection.subject, "an index names what is no document", cause: error)
+                .damaged, of: tables.connection.subject, "an index names a document that doesn't exist", cause: error)
         }
     }
 

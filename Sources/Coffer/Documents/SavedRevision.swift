@@ -154,7 +154,7 @@ public final class SavedRevision: Sendable {
             guard try tables.hasRevision(sequence: stored.sequence) else {
                 throw CofferError(
                     .revisionNotFound, of: document.subject,
-                    "revision \(revisionID) was forgotten, or the transaction that saved it was rolled back")
+                    "revision \(revisionID) was pruned, or the transaction that saved it was rolled back")
             }
             return try body(tables)
         }
@@ -192,7 +192,8 @@ public final class SavedRevision: Sendable {
         get throws(CofferError) {
             guard let body = try loadedBody else {
                 throw CofferError(
-                    .revisionNotFound, of: document.subject, "its properties were compacted away, or never here")
+                    .revisionNotFound, of: document.subject,
+                    "its properties were compacted away, or never reached this database")
             }
             return body
         }

@@ -95,7 +95,8 @@ public final class UnsavedRevision {
         var attachments: [(name: String, stub: AttachmentStub)]?
         if !isDeletion, !draftAttachments.entries.isEmpty {
             guard content["_attachments"] == nil else {
-                throw CofferError(.invalidJSON, of: document.subject, "_attachments is no property")
+                throw CofferError(
+                    .invalidJSON, of: document.subject, "_attachments is reserved and can't be a property")
             }
             let (stubs, contents) = try draftAttachments.stage(in: storage, generation: generation)
             content["_attachments"] = .object(JSONObject(stubs))

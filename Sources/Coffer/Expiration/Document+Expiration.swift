@@ -30,7 +30,7 @@ extension Document {
         let id = try checkedID
         let time = try date.map { (date) throws(CofferError) in
             guard let time = ExpirationTimer.time(of: date) else {
-                throw CofferError(.invalidArgument, of: subject, "the date is no number")
+                throw CofferError(.invalidArgument, of: subject, "the date is not a number")
             }
             return time
         }

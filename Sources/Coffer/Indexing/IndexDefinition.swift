@@ -19,7 +19,7 @@ struct IndexDefinition: Sendable {
     func check() throws(CofferError) {
         guard (1...Self.nameByteLimit).contains(name.utf8.count) else {
             throw CofferError(
-                .invalidArgument, "the name of a view or an index has 1 to \(Self.nameByteLimit) bytes")
+                .invalidArgument, "the name of a view or an index must have 1 to \(Self.nameByteLimit) bytes")
         }
         guard definition.utf8.count <= Self.definitionByteLimit else {
             throw CofferError(

@@ -120,7 +120,7 @@ extension Storage {
         } catch  where error.code == .damaged {
             throw CofferError(
                 .damaged, of: subject,
-                "pages of indexes that are damaged are in the way of new ones until the key is changed", cause: error)
+                "damaged pages of indexes can't be replaced until the key is changed", cause: error)
         }
         return true
     }

@@ -49,7 +49,7 @@ extension Writer {
                 try indexing.insert(index.kind, index.name, definition: index.definition)
             }
             guard let row = try tables.indexes.index(index.kind, index.name) else {
-                throw CofferError(.damaged, of: connection.subject, "an index that was just made is not there")
+                throw CofferError(.damaged, of: connection.subject, "an index that was just made is missing")
             }
             return row
         }

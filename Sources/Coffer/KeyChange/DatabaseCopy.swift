@@ -222,7 +222,7 @@ struct DatabaseCopy: Sendable {
     private func checkContent(_ rowCounts: [Int]?, _ binding: Binding) throws(CofferError) -> Int {
         let tables = DocumentTables(try target.connect(.immutable, cacheByteCount: 8 << 20))
         guard try Binding.read(from: tables.connection) == binding else {
-            throw CofferError(.damaged, of: target.subject, "a copy of the database says another store's name")
+            throw CofferError(.damaged, of: target.subject, "a copy of the database names another store")
         }
         for (place, table) in Schema.tables.enumerated() {
             let count: Int

@@ -56,7 +56,7 @@ extension Storage {
         openedBy key: SymmetricKey, besides replaced: KeySlot.ID?, in manifest: UnlockedManifest
     ) throws(CofferError) -> KeySlot {
         if let slot = try manifest.slot(openedBy: key, skipping: replaced) {
-            throw CofferError(.conflict, "the key opens it already: it is the one with the id \(slot.id)")
+            throw CofferError(.conflict, "the key opens it already, as the key with the id \(slot.id)")
         }
         return try manifest.newSlot(openedBy: key, cost: settings.passwordCost)
     }
@@ -145,7 +145,7 @@ extension UnlockedManifest {
             return slot
         }
         guard let slot = manifest.slots.first(where: { $0.id == openedSlot }) else {
-            throw CofferError(.invalidArgument, "the key that it was opened by is gone: say which one is meant")
+            throw CofferError(.invalidArgument, "the key that opened it is gone: name the key that is meant")
         }
         return slot
     }

@@ -90,7 +90,7 @@ package struct FeedReader {
         remainingCount = try RowCount.rowCount(options.limit)
         filter = try options.filter.map { (name) throws(CofferError) in
             guard let filter = database.filter(named: name) else {
-                throw CofferError(.invalidArgument, of: database.storage.subject, "there is no filter \(name)")
+                throw CofferError(.invalidArgument, of: database.storage.subject, "no filter is called \(name)")
             }
             return filter
         }

@@ -88,7 +88,7 @@ extension CanonicalBody {
         }
         guard parsed.id == nil && parsed.revision == nil && parsed.statedDeletion == nil && parsed.attachments == nil
         else {
-            throw CofferError(.invalidJSON, of: subject, "a local document has no properties that start with _")
+            throw CofferError(.invalidJSON, of: subject, "properties of a local document can't start with _")
         }
         self = parsed.body
     }

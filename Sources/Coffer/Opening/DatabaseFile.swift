@@ -108,7 +108,8 @@ struct DatabaseFile: Sendable {
             """)
         defer { others.finalize() }
         guard try others.first({ _ in true }) == nil else {
-            throw CofferError(.damaged, of: subject, "the database has more than tables and their indexes")
+            throw CofferError(
+                .damaged, of: subject, "the database has triggers or views of SQLite's, which no store has")
         }
     }
 
@@ -116,7 +117,8 @@ struct DatabaseFile: Sendable {
     func checkLogReadable() throws(CofferError) {
         guard logByteCount > 0 else { return }
         guard FileStatus.isWritable(path: hasLogIndex ? path + "-shm" : directory) else {
-            throw CofferError(.busy, of: subject, "its log has to be read first, and the directory can't be written")
+            throw CofferError(
+                .busy, of: subject, "its write-ahead log must be read first, and the directory can't be written")
         }
     }
 

@@ -146,7 +146,7 @@ extension Database {
         for _ in 0..<Self.attemptLimit {
             guard let index = try planned(query).plan.index, try bringUpToDate(index) == nil else { return }
         }
-        throw CofferError(.damaged, of: storage.subject, "an index is listed that is not found")
+        throw CofferError(.damaged, of: storage.subject, "a listed index can't be found")
     }
 
     /// How often an index that serves a query is looked for: nobody deletes that many meanwhile.
@@ -168,7 +168,7 @@ extension PropertyIndex {
             case let texts = paths.compactMap(\.stringValue), texts.count == paths.count, !texts.isEmpty
         else {
             throw CofferError(
-                .damaged, of: tables.connection.subject, "the index \(row.name) doesn't say what it is over")
+                .damaged, of: tables.connection.subject, "the index \(row.name) doesn't state its properties")
         }
         self.init(
             name: row.name, paths: texts.map { PropertyPath($0) }, documentCount: row.entryCount,
@@ -176,7 +176,8 @@ extension PropertyIndex {
         // It would not be found by what it is over.
         guard definition.definition.utf8.elementsEqual(row.definition.utf8) else {
             throw CofferError(
-                .damaged, of: tables.connection.subject, "the index \(row.name) says what it is over in other words")
+                .damaged, of: tables.connection.subject,
+                "the index \(row.name) states its properties in an unknown form")
         }
     }
 

@@ -41,7 +41,7 @@ struct ContentSalvage {
             do throws(CofferError) {
                 let (content, header) = try find(sha1, known)
                 guard content.byteCount == byteCount else {
-                    throw CofferError(.damaged, "the document gives it another length than it has")
+                    throw CofferError(.damaged, "the document states a wrong length for it")
                 }
                 try tables.prove(number, copy(content, header))
             } catch  where error.isDamage {
@@ -137,7 +137,7 @@ struct ContentSalvage {
                 if named.contains(name) { continue }
                 lost.append(
                     VerificationFinding(
-                        .attachment, "the file \(name), which no document that was found names",
+                        .attachment, "the file \(name), which no recovered document names",
                         error.detail ?? error.description))
             }
             if found.count == Self.foundlingsPerDocument {

@@ -59,7 +59,7 @@ extension Manager {
         _ name: DatabaseName, _ key: SymmetricKey?, _ url: URL, _ newKey: SymmetricKey?, _ monitor: CopyMonitor
     ) throws(CofferError) -> Salvage {
         guard url.isFileURL else {
-            throw CofferError(.invalidArgument, "databases are kept in files, and the URL names none")
+            throw CofferError(.invalidArgument, "databases are files, and the URL is not a file URL")
         }
         try key?.checkUsable()
         try newKey?.checkUsable()
@@ -83,7 +83,7 @@ extension Manager {
         let key = newKey ?? manifest.unlockingKey
         if key != nil { try Library.load().requireEncryption() }
         guard try !store.contains(target) else {
-            throw CofferError(.invalidArgument, "the new store would be within the damaged one")
+            throw CofferError(.invalidArgument, "the new store would be inside the damaged one")
         }
         var salvager = try Salvager(store, manifest, keepsKey: newKey == nil, fileSystem, monitor)
         var result: Salvage?
@@ -96,7 +96,7 @@ extension Manager {
             try monitor.checkCancelled()
         }
         new.close()
-        guard let result else { preconditionFailure("a store that was made without its database") }
+        guard let result else { preconditionFailure("a store was made without its database") }
         return result
     }
 }

@@ -14,7 +14,7 @@ enum DatabaseIdentity {
         defer { selection.finalize() }
         let found = try selection.first { $0.bytes(0) }
         guard found == nil || found?.count == byteCount else {
-            throw CofferError(.damaged, of: connection.subject, "the database's own UUID is none")
+            throw CofferError(.damaged, of: connection.subject, "the database's own UUID is invalid")
         }
         return found
     }

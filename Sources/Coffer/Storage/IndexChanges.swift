@@ -161,7 +161,7 @@ struct IndexChanges: ~Copyable {
     }
 
     private func stray(_ document: Int64) -> CofferError {
-        CofferError(.damaged, of: subject, "an entry of document \(document) in an index is another one's")
+        CofferError(.damaged, of: subject, "an index entry of document \(document) belongs to another document")
     }
 
     /// Removes a document's entries from an index, which ``places(of:in:)`` has looked at in this transaction.

@@ -136,10 +136,10 @@ struct IndexTables: ~Copyable {
 
     private func row(_ statement: Statement) throws(CofferError) -> IndexRow {
         guard statement.integer(7) != 0 else {
-            throw CofferError(.damaged, of: subject, "the row of an index is another one's")
+            throw CofferError(.damaged, of: subject, "the row of an index belongs to another index")
         }
         for column: Int32 in [0, 3, 4, 5] where !Schema.counts.contains(statement.integer(column)) {
-            throw CofferError(.damaged, of: subject, "an index says what can't be of itself")
+            throw CofferError(.damaged, of: subject, "the row of an index holds impossible values")
         }
         return IndexRow(
             number: statement.integer(0), name: statement.text(1), definition: statement.text(2),
@@ -252,7 +252,7 @@ struct IndexTables: ~Copyable {
     }
 
     private var stray: CofferError {
-        CofferError(.damaged, of: subject, "the row of an index's entry is another one's")
+        CofferError(.damaged, of: subject, "the row of an index entry belongs to another entry")
     }
 
     /// The entry in the statement's columns, of an index in which none has a rest.

@@ -31,7 +31,7 @@ struct PeerKnowledge: Sendable {
         var peers = PeerKnowledge()
         while try list.step() {
             guard list.integer(2) == 0 else {
-                throw CofferError(.damaged, of: connection.subject, "what a peer has of it is no sequence")
+                throw CofferError(.damaged, of: connection.subject, "the sequence that a peer has of it is invalid")
             }
             peers.isThere = true
             if list.integer(0) != 0 { peers.sequences.append(list.integer(1)) }

@@ -91,7 +91,7 @@ extension Writer {
     func nextNumber(in table: NumberedTable) throws(CofferError) -> Int64 {
         let number = try state.numbers.next(table) { () throws(CofferError) in try numbering.last(of: table) }
         guard let number else {
-            throw CofferError(.damaged, of: connection.subject, "no number is left for a row")
+            throw CofferError(.damaged, of: connection.subject, "all row numbers are used up")
         }
         return number
     }

@@ -115,7 +115,8 @@ struct TreeTables: ~Copyable {
     /// The sequence in the first column, where the row that the index led to is the one that it means, as column `matches` says.
     private func sequence(_ row: Statement, matches: Int32) throws(CofferError) -> Int64 {
         guard row.integer(matches) != 0 else {
-            throw CofferError(.damaged, of: subject, "the row of revision \(row.integer(0)) is another one's")
+            throw CofferError(
+                .damaged, of: subject, "the row of revision \(row.integer(0)) belongs to another revision")
         }
         return row.integer(0)
     }
@@ -127,7 +128,7 @@ struct TreeTables: ~Copyable {
             try StoredRevision(statement, subject: subject)
         }
         guard found.map({ $0.document == number }) ?? true else {
-            throw CofferError(.damaged, of: subject, "revision \(sequence) is another document's")
+            throw CofferError(.damaged, of: subject, "revision \(sequence) belongs to another document")
         }
         return found
     }
@@ -154,7 +155,7 @@ struct TreeTables: ~Copyable {
         // It was there before its children, and is of the generation before: else a line could go on for ever.
         guard parent.sequence < child.sequence, parent.id.generation == child.id.generation - 1 else {
             throw CofferError(
-                .damaged, of: subject, "revision \(child.sequence) has a parent that can't be one")
+                .damaged, of: subject, "revision \(child.sequence) has an impossible parent")
         }
         return parent
     }

@@ -80,6 +80,6 @@ final class WriterOwner: Sendable {
     }
 
     private func checkHeld() {
-        guard lock.isHeldByCaller else { fatalError("a writer is used without its lock") }
+        guard lock.isHeldByCaller else { fatalError("the writer was used without its lock") }
     }
 }

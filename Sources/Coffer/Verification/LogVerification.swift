@@ -67,7 +67,7 @@ struct LogVerification {
                 pending.findings.append(
                     VerificationFinding(
                         .page, "page \(frame.page) in \(WriteAheadLog.name)",
-                        ZeroPage.isZero(page) ? ZeroPage.meaningWhereEncrypted : "its code is not that of its bytes",
+                        ZeroPage.isZero(page) ? ZeroPage.meaningWhereEncrypted : "its MAC doesn't match its bytes",
                         page: Int(frame.page)))
             }
             if frame.pageCount != 0 {

@@ -77,7 +77,7 @@ public final class DatabaseView: Sendable {
     func definition() throws(CofferError) -> IndexDefinition {
         guard let functions else {
             throw CofferError(
-                .invalidArgument, of: subject, "it was given no map function since the database was opened")
+                .invalidArgument, of: subject, "no map function was registered since the database was opened")
         }
         return functions.definition(ofView: name)
     }
@@ -85,7 +85,8 @@ public final class DatabaseView: Sendable {
     /// - Throws: `invalidArgument` (400) when it has none.
     func reduction() throws(CofferError) -> Reduction {
         guard let reduction = functions?.reduction else {
-            throw CofferError(.invalidArgument, of: subject, "it was given no reduction since the database was opened")
+            throw CofferError(
+                .invalidArgument, of: subject, "no reduction was registered since the database was opened")
         }
         return reduction
     }

@@ -179,7 +179,7 @@ internal import Synchronization
         try contentClient.withLock { (client) throws(CofferError) in
             if let client { return client }
             guard let new = try MaintenanceClient.connected(to: target) else {
-                throw CofferError(.closed, of: target.subject, "the process that had it open has closed it")
+                throw CofferError(.closed, of: target.subject, "the process that had the store open has closed it")
             }
             try new.unlock(with: key)
             client = new

@@ -98,7 +98,7 @@ struct DocumentItem {
         let byteCount = bytes.count == 4 ? (0..<4).reduce(0) { $0 | Int(bytes[$1]) << (8 * $1) } : Int.max
         guard byteCount <= payload.count - 4,
             let header = try? JSONDecoder().decode(Header.self, from: payload.dropFirst(4).prefix(byteCount))
-        else { throw CofferError(.ioFailed, of: Frame.subject, "a document is not what this version understands") }
+        else { throw CofferError(.ioFailed, of: Frame.subject, "this version doesn't understand a document") }
         self.init(header: header, json: Data(payload.dropFirst(4 + byteCount)))
     }
 }

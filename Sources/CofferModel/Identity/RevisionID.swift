@@ -73,7 +73,7 @@ public struct RevisionID: Sendable {
             // A text that is 32 hex digits would be a second form of the same id.
             case .text: RevisionID(description)?.suffix == suffix
             }
-        guard isValid else { throw CofferError(.damaged, "what is stored is no revision id") }
+        guard isValid else { throw CofferError(.damaged, "the stored bytes are not a revision id") }
     }
 
     init(unchecked generation: Int, _ suffix: Suffix) {

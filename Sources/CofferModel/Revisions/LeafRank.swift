@@ -29,7 +29,7 @@ package struct LeafRank: Sendable, Hashable {
 
     /// The leaf's revision id.
     package var id: RevisionID {
-        guard let leaf = Self.leaf(bytes) else { preconditionFailure("a rank that is none") }
+        guard let leaf = Self.leaf(bytes) else { preconditionFailure("an invalid rank") }
         return leaf.id
     }
 

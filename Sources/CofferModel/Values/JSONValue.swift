@@ -63,7 +63,7 @@ extension JSONValue: CustomStringConvertible {
     /// The value as canonical JSON. One that JSON cannot say, for a number in it that is not finite, or a blob that was not
     /// saved, says only that.
     public var description: String {
-        guard let text = try? CanonicalWriter.text(of: self) else { return "a value that JSON cannot say" }
+        guard let text = try? CanonicalWriter.text(of: self) else { return "a value that JSON can't express" }
         return String(decoding: text, as: UTF8.self)
     }
 }

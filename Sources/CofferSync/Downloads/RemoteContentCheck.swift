@@ -46,7 +46,7 @@ struct RemoteContentCheck {
                 isFound = true
             }
         }
-        guard isFound else { throw SyncError(409, of: subject, "no revision has it any more") }
+        guard isFound else { throw SyncError(409, of: subject, "no revision uses it any more") }
     }
 
     private func check(_ location: ContentLocation) async throws {

@@ -128,7 +128,7 @@ actor ChangesFeed {
                 try question["doc_ids"]?.arrayValue
                 ?? target["doc_ids"].map { try JSONValue(json: Array($0.utf8)).arrayValue ?? [] } ?? []
         case .some(let name):
-            guard database.filter(named: name) != nil else { throw SyncError(404, "there is no filter \(name)") }
+            guard database.filter(named: name) != nil else { throw SyncError(404, "no filter is called \(name)") }
             options.filter = name
             for (key, value) in target.query where options.filterParameters[key] == nil {
                 options.filterParameters[key] = .string(value)

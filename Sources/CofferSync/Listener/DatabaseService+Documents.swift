@@ -221,7 +221,7 @@ extension DatabaseService {
         let subject = "document \(document.documentID)"
         let stated = try json["_rev"].map { value in
             guard let id = value.stringValue.flatMap(RevisionID.init) else {
-                throw SyncError(400, of: subject, "_rev is no revision id")
+                throw SyncError(400, of: subject, "_rev is not a revision id")
             }
             return id
         }

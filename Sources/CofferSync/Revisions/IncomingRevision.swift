@@ -56,7 +56,7 @@ package struct IncomingRevision: Sendable {
         attachments = [:]
         contents = []
         guard let entries = json["_attachments"] else { return }
-        guard let entries = entries.objectValue else { throw .garbage("_attachments is no object", of: subject) }
+        guard let entries = entries.objectValue else { throw .garbage("_attachments is not an object", of: subject) }
         var order = properties
         // Blobs are numbered in canonical order.
         if !entries.isEmpty { order = (try? Self.canonical(properties)) ?? properties }
@@ -99,7 +99,7 @@ package struct IncomingRevision: Sendable {
             guard let text = suffix.stringValue, let id = RevisionID("\(start - distance)-\(text)") else {
                 let isForeign = suffix.stringValue.map { RevisionID.isForeign("\(start - distance)-\($0)") } ?? false
                 if isForeign, start > distance { throw .foreignRevision(subject) }
-                throw .garbage("_revisions holds what is no revision id", of: subject)
+                throw .garbage("_revisions holds a value that is not a revision id", of: subject)
             }
             ids.append(id)
         }

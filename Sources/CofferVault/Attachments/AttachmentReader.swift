@@ -153,7 +153,7 @@ package final class AttachmentReader: Sendable {
         var hasher = try ContentHasher(known: content)
         try unsafe forEachPiece { (piece) throws(CofferError) in unsafe hasher.update(piece.bytes) }
         guard hasher.finalize() == content else {
-            throw CofferError(.damaged, of: subject, "its SHA-256 is another one")
+            throw CofferError(.damaged, of: subject, "its SHA-256 is wrong")
         }
     }
 

@@ -208,7 +208,7 @@ extension AttachmentStore {
             try unsafe reader.forEachPiece { (piece) throws(CofferError) in try unsafe writer.write(piece) }
             let staged = try writer.finish()
             guard staged.digest == reader.content else {
-                throw CofferError(.damaged, of: reader.subject, "its SHA-256 is another one")
+                throw CofferError(.damaged, of: reader.subject, "its SHA-256 is wrong")
             }
             return staged
         } catch {

@@ -137,7 +137,7 @@ extension FileSystem {
         let status = try status(of: file)
         guard status.owner != owner else { return }
         guard status.kind == .file, status.linkCount <= 1, status.owner.user == FileOwner.root else {
-            throw CofferError(.notOwner, of: file.path, "it is not the file that was made, and is not given away")
+            throw CofferError(.notOwner, of: file.path, "it is not the file that was made, so it keeps its owner")
         }
         try setOwner(owner, of: file)
     }
@@ -149,7 +149,7 @@ extension FileSystem {
         guard status.owner != owner else { return }
         guard status.owner.user == FileOwner.root else {
             throw CofferError(
-                .notOwner, of: directory.path, "it is not the directory that was made, and is not given away")
+                .notOwner, of: directory.path, "it is not the directory that was made, so it keeps its owner")
         }
         try setOwner(owner, of: directory)
     }

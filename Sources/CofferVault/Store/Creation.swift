@@ -79,7 +79,7 @@ extension LockedStore {
             location = try StoreLocation(path: path, fileSystem: fileSystem)
         } catch {
             guard error.code == .databaseNotFound else { throw error }
-            throw CofferError(.ioFailed, of: path, "the directory that it shall be in is missing", cause: error.cause)
+            throw CofferError(.ioFailed, of: path, "the directory that should hold it is missing", cause: error.cause)
         }
         try refuseNetwork(location.parent, fileSystem)
         // Its owner can put something else in the place of what is being made.

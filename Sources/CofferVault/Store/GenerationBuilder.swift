@@ -97,7 +97,7 @@ package final class GenerationBuilder: Sendable {
             }
             let digest = try sealer.finish { (sealed) throws(CofferError) in try fileSystem.write(sealed, to: file) }
             guard digest == reader.content else {
-                throw CofferError(.damaged, of: reader.subject, "its SHA-256 is another one")
+                throw CofferError(.damaged, of: reader.subject, "its SHA-256 is wrong")
             }
             if !attachments.isEncrypted { try fileSystem.setPermissions(0o400, of: file) }
             if !synchronizesAtOnce || haveContentsBeenSynchronized.load(ordering: .acquiring) {

@@ -118,7 +118,7 @@ extension UnlockedManifest {
             try takeItsPlace(in: store, fileSystem)
         } catch {
             throw CofferError(
-                .reopenRequired, of: store.path, "whether its manifest was replaced is open", cause: error)
+                .reopenRequired, of: store.path, "whether its MANIFEST was replaced is unknown", cause: error)
         }
     }
 
@@ -129,7 +129,7 @@ extension UnlockedManifest {
         do throws(CofferError) {
             try fileSystem.removeTree(Self.temporaryFileName, in: store)
         } catch  where error.isRefusal {
-            throw error.askingForRemoval(of: store.path(of: Self.temporaryFileName), "is in the way of a new manifest")
+            throw error.askingForRemoval(of: store.path(of: Self.temporaryFileName), "blocks a new MANIFEST")
         }
         let file = try fileSystem.createFile(Self.temporaryFileName, in: store)
         try fileSystem.hand(file, to: owner)

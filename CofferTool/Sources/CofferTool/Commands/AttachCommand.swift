@@ -25,7 +25,7 @@ struct AttachCommand: StoreCommand {
 
     @Option(
         name: .customLong("type"),
-        help: ArgumentHelp("What kind of content it is, such as image/png. Nothing is guessed.", valueName: "mime"))
+        help: ArgumentHelp("The media type, such as image/png. Coffer guesses none.", valueName: "mime"))
     var contentType: String?
 
     func run(_ console: Console) throws {

@@ -5,7 +5,7 @@ internal import Foundation
 struct AuditCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "audit",
-        abstract: "Say of many stores, without their keys, what is known of each, and which are not as they should be.",
+        abstract: "Inspect many stores without their keys, and report which violate the rules.",
         usage: "coffer audit <stores> [<options>]",
         discussion: """
             No store is opened or changed. Of each it says whether it is encrypted and with what, its UUID and generation, when \
@@ -23,12 +23,12 @@ struct AuditCommand: ParsableCommand {
 
     @OptionGroup var stores: StoreListArguments
 
-    @Flag(help: "A store that is not encrypted is not as it should be.")
+    @Flag(help: "Report stores that are not encrypted.")
     var encrypted = false
 
     @Option(
         help: ArgumentHelp(
-            "Nor is one with a data key that is older: a number with d for days, h for hours, or w for weeks, such as 90d.",
+            "Report stores with an older data key: a number with d for days, h for hours, or w for weeks, such as 90d.",
             valueName: "age"))
     var olderThan: Age?
 
@@ -36,16 +36,16 @@ struct AuditCommand: ParsableCommand {
         help: ArgumentHelp(
             """
             Nor is one that a password opens whose derivation costs less: scrypt:N:r:p, such as scrypt:131072:8:1, or \
-            pbkdf2:ITERATIONS. May be given again. PBKDF2 costs less than any scrypt.
+            pbkdf2:ITERATIONS. Repeatable. PBKDF2 costs less than any scrypt.
             """, valueName: "cost"))
     var weakerThan: [DerivationCost] = []
 
     @OptionGroup var metrics: MetricsArguments
 
-    @Flag(help: "Name only stores that are not as they should be.")
+    @Flag(help: "List only stores that violate a rule.")
     var quiet = false
 
-    @Flag(help: "Write one object of JSON per line, errors too.")
+    @Flag(help: "Write one JSON object per line, also for errors.")
     var json = false
 
     func run() throws {
@@ -116,19 +116,19 @@ struct AuditSummary {
 
     /// What a file of metrics says.
     func add(to metrics: inout PrometheusText) {
-        metrics.addGauge("coffer_audit_stores", "How many stores the last audit looked at.", storeCount)
-        metrics.addGauge("coffer_audit_unreadable_stores", "How many stores it could not read.", failures.count)
-        metrics.addGauge("coffer_audit_encrypted_stores", "How many stores are encrypted.", encryptedCount)
-        metrics.addGauge("coffer_audit_open_stores", "How many stores a process has open.", openCount)
+        metrics.addGauge("coffer_audit_stores", "Stores that the last audit looked at.", storeCount)
+        metrics.addGauge("coffer_audit_unreadable_stores", "Stores that the last audit could not read.", failures.count)
+        metrics.addGauge("coffer_audit_encrypted_stores", "Stores that are encrypted.", encryptedCount)
+        metrics.addGauge("coffer_audit_open_stores", "Stores that a process has open.", openCount)
         metrics.addGauge(
             "coffer_audit_stores_with_old_generations",
-            "How many stores have something left that a key change was to remove.", leftoverCount)
+            "Stores in which a key change left something that it should have removed.", leftoverCount)
         metrics.addGauge(
-            "coffer_audit_violating_stores", "How many stores are not as they should be, by what is wrong with them.",
+            "coffer_audit_violating_stores", "Stores that violate a rule, by rule.",
             AuditPolicy.Violation.allCases.map { (["violation": $0.rawValue], Double(counts[$0] ?? 0)) })
         if let oldestAge {
             metrics.addGauge(
-                "coffer_audit_oldest_data_key_age_seconds", "How old the oldest data key is at least.",
+                "coffer_audit_oldest_data_key_age_seconds", "Minimum age of the oldest data key.",
                 oldestAge / .seconds(1))
         }
     }
@@ -136,7 +136,7 @@ struct AuditSummary {
     var text: String {
         let parts = [
             (encryptedCount, "encrypted"), (openCount, "open"), (leftoverCount, "with an old generation left"),
-            (violatingCount, "not as they should be"), (failures.count, "unreadable"),
+            (violatingCount, "violating"), (failures.count, "unreadable"),
             (passedOver.count, "passed over"),
         ]
         let words = parts.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
@@ -165,7 +165,7 @@ struct AuditSummary {
         guard violatingCount == 0 else {
             throw Failure(
                 message: "\(violatingCount.counted("store", of: storeCount + failures.count)) "
-                    + violatingCount.verb("is not as it should be", "are not as they should be"),
+                    + violatingCount.verb("violates a rule", "violate a rule"),
                 code: "policyNotMet", status: 409, exit: .partlyDone)
         }
         guard let first = failures.first else { return }

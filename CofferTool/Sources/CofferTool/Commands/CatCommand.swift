@@ -21,7 +21,7 @@ struct CatCommand: StoreCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Only the bytes from A to B, both included, the first being 0. Little more than these is read.",
+            "Only the bytes from A to B, both included, counted from 0. Little else is read.",
             valueName: "a-b"))
     var range: String?
 

@@ -4,7 +4,7 @@ internal import Coffer
 struct CheckCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "check",
-        abstract: "Look at a whole store, and say what of it is damaged.",
+        abstract: "Verify a whole store, and report damage.",
         usage: "coffer check <store> [<options>]",
         discussion: """
             Nothing is written and nothing mended. A store that no longer opens is looked at as far as that goes. What \
@@ -21,7 +21,7 @@ struct CheckCommand: StoreCommand {
 
     @Option(
         help: ArgumentHelp(
-            "How much: keys, pages, documents, attachments or everything.",
+            "What to check: keys, pages, documents, attachments or everything.",
             discussion: """
                 Each includes those before it. keys: MANIFEST. pages: the code of every page of the database and its log. \
                 documents: tables, indexes and every document. attachments: that each file is there, whole in length, \
@@ -29,10 +29,10 @@ struct CheckCommand: StoreCommand {
                 """))
     private var level = Level.everything
 
-    @Flag(help: "Say how far it is, in lines, where there is no terminal.")
+    @Flag(help: "Report progress in lines if there is no terminal.")
     var progress = false
 
-    @Flag(help: "Give each damaged page, document and attachment a line of its own.")
+    @Flag(help: "List each damaged page, document and attachment.")
     var verbose = false
 
     func run(_ console: Console) throws {
@@ -99,7 +99,7 @@ extension Verification {
     fileprivate var hint: String {
         findings.contains { $0.kind == .manifest }
             ? "coffer key restore puts back a MANIFEST that coffer key backup kept"
-            : "coffer salvage copies what can still be read to a new store; a backup has what is lost"
+            : "coffer salvage copies all that can still be read to a new store; restore the rest from a backup"
     }
 
     fileprivate var text: String {

@@ -4,7 +4,7 @@ internal import Coffer
 struct CompactCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "compact",
-        abstract: "Drop what replaced and deleted revisions keep, and give the space back.",
+        abstract: "Drop the content of replaced and deleted revisions, and free their space.",
         discussion: """
             The properties of revisions that were replaced go, and contents of attachments that no other revision uses. \
             Revisions that count or are in conflict keep everything. It works in short steps: ^C ends it after one of them.

@@ -4,7 +4,7 @@ internal import Coffer
 struct ImportCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "import",
-        abstract: "Save the records of JSON files, or any files, as documents: all of them, or none.",
+        abstract: "Import the records of JSON files, or any files, as documents, in one transaction.",
         usage: "coffer import <store> <paths> ... [<options>]",
         discussion: """
             A file holds an array of objects, or one object whose only array holds them, or one object after the other on \
@@ -26,7 +26,7 @@ struct ImportCommand: StoreCommand {
     @Option(
         help: ArgumentHelp(
             "The member that holds the id of a record: a string or an integer.",
-            discussion: "Without it that is _id, and a record without an _id gets a new id.", valueName: "field"))
+            discussion: "The default is _id, and a record without an _id gets a new id.", valueName: "field"))
     var id: String?
 
     @Option(

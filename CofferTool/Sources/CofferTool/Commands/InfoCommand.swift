@@ -6,7 +6,7 @@ internal import Foundation
 struct InfoCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "info",
-        abstract: "Say what a store is, or each of many.",
+        abstract: "Describe a store, or each of many.",
         usage: "coffer info <store> [<options>]",
         discussion: """
             Without --key that is what can be known without one, and the store is neither opened nor locked. With --key it is \
@@ -24,7 +24,7 @@ struct InfoCommand: StoreCommand {
 
     @OptionGroup var arguments: StoreArguments
 
-    @Flag(help: "Look into the folders in a folder of stores, too. Links, and what begins with a dot, are passed over.")
+    @Flag(help: "Also look into subfolders of a folder of stores. Links and names that begin with a dot are skipped.")
     var recursive = false
 
     /// Whether it is one store that is named, and not a folder or a list of them.

@@ -18,7 +18,7 @@ struct ListCommand: StoreCommand {
     @Argument(help: "The id of a document, whose attachments are listed.")
     var id: String?
 
-    @Flag(help: "Look into the folders in a folder of stores, too. Links, and what begins with a dot, are passed over.")
+    @Flag(help: "Also look into subfolders of a folder of stores. Links and names that begin with a dot are skipped.")
     var recursive = false
 
     /// Whether it is a folder of stores that is named, be it there or not.

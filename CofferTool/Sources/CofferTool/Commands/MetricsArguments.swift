@@ -4,7 +4,7 @@ internal import ArgumentParser
 struct MetricsArguments: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "Write numbers about this run to this file, for node_exporter's textfile collector.",
+            "Write metrics of this run to this file, for node_exporter's textfile collector.",
             discussion: """
                 The file is replaced as a whole at the end of the run, however it ends (where that fails, and all else was done, \
                 the command ends with 3): it has when it began and ended, the exit \

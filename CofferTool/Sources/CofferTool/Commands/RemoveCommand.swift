@@ -16,7 +16,7 @@ struct RemoveCommand: StoreCommand {
     @Argument(help: "The id of the document.")
     var id: String
 
-    @Argument(help: "The name of an attachment, which alone is removed.")
+    @Argument(help: "The name of an attachment. Only it is removed.")
     var attachment: String?
 
     func run(_ console: Console) throws {
@@ -45,7 +45,7 @@ struct RemoveCommand: StoreCommand {
         }
         if revision == nil {
             let subject = "attachment \(name) of document \(id)"
-            console.printNote("\(Console.printable(subject)): there is none, and nothing was changed")
+            console.printNote("\(Console.printable(subject)): it does not exist, and nothing was changed")
         }
         if console.isJSON {
             var line = JSONLine(type: "attachment")

@@ -5,7 +5,7 @@ internal import Foundation
 struct RestoreCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "restore",
-        abstract: "Make a store from a backup, after all of the backup was checked.",
+        abstract: "Check a whole backup, and make a store from it.",
         usage: "coffer restore <store> <target> [<options>]",
         discussion: """
             The store is the backup, and the target what is made of it. The backup is only read, and the keys that open it open the store. Every page, document and attachment of the copy is \
@@ -27,7 +27,7 @@ struct RestoreCommand: StoreCommand {
         completion: .directory)
     var target: String
 
-    @Flag(help: "Take the place of the store that is there, which nobody may have open. It is lost then.")
+    @Flag(help: "Replace the existing store, which nobody may have open. Its content is lost.")
     var replace = false
 
     var stores: [String] { [arguments.store, target] }
@@ -63,8 +63,8 @@ struct RestoreCommand: StoreCommand {
         guard let there = FileIdentity(path: path.path) else { return false }
         guard replace else {
             throw Failure(
-                message: "\(target): something is there already",
-                hint: "--replace puts the backup in the place of a store", code: "databaseExists", status: 412,
+                message: "\(target): it exists already",
+                hint: "--replace replaces a store with the backup", code: "databaseExists", status: 412,
                 exit: .failed)
         }
         guard !there.contains(folder: backup.path) else {
@@ -78,7 +78,7 @@ struct RestoreCommand: StoreCommand {
         if error.code == .notAStore {
             // The backup was looked at before.
             return Failure(
-                message: "\(target): what is to be replaced is not a store: \(error.detail ?? "no MANIFEST") (404)",
+                message: "\(target): the target of --replace is not a store: \(error.detail ?? "no MANIFEST") (404)",
                 hint: "move it away, and restore without --replace", code: "notAStore", status: 404, exit: .noStore)
         }
         let isOfBackup = [.wrongKey, .keyRequired, .notEncrypted, .damaged].contains(error.code)

@@ -25,7 +25,7 @@ struct StoreArguments: ParsableArguments {
             valueName: "source"))
     var key: String?
 
-    @Flag(help: "Write one object of JSON per line, errors too.")
+    @Flag(help: "Write one JSON object per line, also for errors.")
     var json = false
 
     func path() throws(Failure) -> StorePath { try StorePath(store) }
@@ -104,7 +104,7 @@ struct StoreArguments: ParsableArguments {
     private func warnOfPlaintext(_ path: StorePath) {
         guard !json, isatty(STDERR_FILENO) != 0 else { return }
         Console(isJSON: false).printNote(
-            "\(Console.printable(path.fileName)) is not encrypted: whoever can read the disk can read it")
+            "\(Console.printable(path.fileName)) is not encrypted: anyone who can read the disk can read it")
     }
 
     /// The key that was named, or the one that somebody types when the store needs one.

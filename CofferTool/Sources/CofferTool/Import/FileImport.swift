@@ -20,7 +20,7 @@ struct FileImport {
         let document = database.document(withID: file.id)
         guard try document.currentRevision == nil else {
             throw Failure(
-                message: "\(file.path): document \(file.id): conflict: there is such a document already (409)",
+                message: "\(file.path): document \(file.id): conflict: the document exists already (409)",
                 code: "conflict", status: 409, exit: .failed)
         }
         let draft = try document.newRevision()

@@ -43,7 +43,7 @@ struct OpenFile {
         }
         guard identity == nil || FileIdentity(descriptor: descriptor) == identity else {
             close(descriptor)
-            throw Failure.notAFile(path, "another file has come into its place")
+            throw Failure.notAFile(path, "another file took its place")
         }
         self.init(descriptor: descriptor, name: path, byteCount: byteCount ?? 0)
     }

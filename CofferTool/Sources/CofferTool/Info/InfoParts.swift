@@ -68,15 +68,15 @@ struct InfoPartCommand: ParsableCommand {
     static let name = "info-part"
 
     static let configuration = CommandConfiguration(
-        commandName: name, abstract: "Do the part of coffer info that is one owner's.", shouldDisplay: false)
+        commandName: name, abstract: "Do one owner's part of coffer info.", shouldDisplay: false)
 
-    @Flag(help: "Write one object of JSON per line, errors too.")
+    @Flag(help: "Write one JSON object per line, also for errors.")
     var json = false
 
     func run() throws {
         Interruption.watch()
         let (part, keys) = try PartMessage.receive(InfoParts.Part.self, from: STDIN_FILENO)
-        guard let key = keys.first else { throw Failure.usage("this is for coffer info alone") }
+        guard let key = keys.first else { throw Failure.usage("only coffer info runs this") }
         try part.owner.act()
         let encoder = JSONEncoder()
         for path in part.paths {

@@ -57,7 +57,8 @@ struct KeySource: Hashable {
             throw Failure.usage(
                 error.message,
                 hint: "a key is given as prompt, file:PATH, env:NAME, fd:N, stdin, cmd:COMMAND, credential:NAME or "
-                    + "keyring:NAME, never by itself; hex+, base64+ or raw+ before it say that it is 32 bytes")
+                    + "keyring:NAME, never as the key itself; the prefix hex+, base64+ or raw+ says that it is 32 bytes"
+            )
         }
     }
 

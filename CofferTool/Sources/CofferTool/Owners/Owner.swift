@@ -109,7 +109,7 @@ struct Owner: Hashable, Codable {
         guard let owner = owners.first else { return }
         if let other = owners.first(where: { $0.user != owner.user }) {
             throw Failure(
-                message: "what belongs to users \(owner.user) and \(other.user) can't be worked on as one of them",
+                message: "users \(owner.user) and \(other.user) own parts of it, so neither user can work on it",
                 code: "notOwner", status: 403, exit: .failed)
         }
         for key in try keys() { try EarlySecrets.takeKey(key) }
@@ -135,7 +135,7 @@ struct Owner: Hashable, Codable {
     /// What explains that something was refused, where root's rights were given up.
     static var hint: String? {
         actingUser.withLock { $0 }.map {
-            "it is done as user \($0), the owner: of root's rights only keys and passwords are read with"
+            "coffer works as user \($0), the owner, and reads only keys and passwords as root"
         }
     }
 

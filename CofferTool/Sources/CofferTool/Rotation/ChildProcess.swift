@@ -144,7 +144,7 @@ extension Failure {
     /// That a process of a store's owner ended before it had done what it was told.
     static func ownersProcessEnded(_ status: Int32, _ path: String) -> Failure {
         Failure(
-            message: "\(Console.printable(path)): the process that works as its owner ended with \(status)",
+            message: "\(Console.printable(path)): the process that works as its owner exited with \(status)",
             code: "ioFailed", status: 500, exit: .failed)
     }
 }

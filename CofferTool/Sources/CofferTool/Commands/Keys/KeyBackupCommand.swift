@@ -5,7 +5,7 @@ internal import Foundation
 struct KeyBackupCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "backup",
-        abstract: "Copy the file without which no key opens the store: its MANIFEST.",
+        abstract: "Copy MANIFEST, the file without which no key opens the store.",
         discussion: """
             With it and a key that it names, coffer key restore makes the store open again when that file is lost or damaged, \
             or a key was replaced and the new one forgotten. The other way round, removing a key does not help against \
@@ -38,7 +38,7 @@ struct KeyBackupCommand: StoreCommand {
 struct KeyRestoreCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "restore",
-        abstract: "Put a copy that key backup made in the place of the store's MANIFEST.",
+        abstract: "Replace the store's MANIFEST with a copy that key backup made.",
         discussion: """
             Its keys open the store from then on, and no others: keys that were added since the copy was made end. The key \
             asked for is one of the copy. A copy of another store is refused, and one from before the last coffer rekey. \

@@ -14,7 +14,7 @@ struct KeyGenerateCommand: ParsableCommand {
     @Argument(help: "The file, which must not exist.", completion: .file())
     var file: String?
 
-    @Flag(help: "Write one object of JSON per line, errors too.")
+    @Flag(help: "Write one JSON object per line, also for errors.")
     var json = false
 
     func run() throws {

@@ -4,7 +4,7 @@ internal import Coffer
 struct KeyRemoveCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "remove",
-        abstract: "Remove a key: it does not open the store any more.",
+        abstract: "Remove a key, so that it no longer opens the store.",
         discussion: """
             The last one stays; coffer decrypt removes the encryption. Nothing is encrypted again: see coffer key --help.
             """

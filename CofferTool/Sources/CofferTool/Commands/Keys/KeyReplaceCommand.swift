@@ -4,7 +4,7 @@ internal import Coffer
 struct KeyReplaceCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "replace",
-        abstract: "Put a new key in the place of another, in one step.",
+        abstract: "Replace a key with a new one, in one step.",
         usage: "coffer key replace <store> [<id>] [<options>]",
         discussion: """
             Without an id that is the key that the store is opened with. The new key keeps the label, unless --label gives \
@@ -14,7 +14,7 @@ struct KeyReplaceCommand: StoreCommand {
 
     @OptionGroup var arguments: StoreArguments
 
-    @Argument(help: "The id of the key that goes, as coffer key list shows it.")
+    @Argument(help: "The id of the key to replace, as coffer key list shows it.")
     var id: String?
 
     @OptionGroup var newKey: NewKeyArguments

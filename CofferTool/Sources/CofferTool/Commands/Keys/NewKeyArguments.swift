@@ -48,6 +48,6 @@ struct NewKeyArguments: ParsableArguments {
 
 /// What a key is called.
 struct LabelArguments: ParsableArguments {
-    @Option(help: "What the key is called: up to 200 bytes, kept encrypted in the store.")
+    @Option(help: "The key's label: up to 200 bytes, kept encrypted in the store.")
     var label: String?
 }

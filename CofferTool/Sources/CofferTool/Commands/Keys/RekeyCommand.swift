@@ -6,7 +6,7 @@ internal import CofferKeys
 struct RekeyCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "rekey",
-        abstract: "Encrypt a whole store anew, under another key: all of it, or nothing.",
+        abstract: "Re-encrypt a whole store under another key, in one step.",
         usage: "coffer rekey <store> [<options>]",
         discussion: """
             The database and every attachment are encrypted under a fresh key that the new key opens. Killed at any instant, \
@@ -27,15 +27,15 @@ struct RekeyCommand: StoreCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Another key of the store that shall still open it. May be given again.", valueName: "source"))
+            "Another key of the store to keep. Repeatable.", valueName: "source"))
     var keepKey: [String] = []
 
-    @Flag(help: "Drop the keys of the store that are not given.")
+    @Flag(help: "Drop all other keys of the store.")
     var dropOtherKeys = false
 
     @Flag(
         inversion: .prefixedNo,
-        help: "Give attachment files names that say nothing of their content, or no longer. Without it as before.")
+        help: "Turn names of attachment files that reveal nothing on or off. The default is as before.")
     var keyedNames: Bool?
 
     var keySources: [KeySource] {

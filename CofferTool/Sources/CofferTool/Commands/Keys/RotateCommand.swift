@@ -5,7 +5,7 @@ internal import CofferKeys
 struct RotateCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rotate",
-        abstract: "Encrypt many stores anew, each under another key as coffer rekey does it, with a receipt for each.",
+        abstract: "Re-encrypt many stores under another key, as coffer rekey does, with a receipt for each.",
         usage: "coffer rotate <stores> [<options>]",
         discussion: """
             A store that the old key does not open and the new one does was rotated before; so a run that was cut short, by \
@@ -44,16 +44,16 @@ struct RotateCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Another key of all stores that shall still open them. May be given again.", valueName: "source"))
+            "Another key of all stores to keep. Repeatable.", valueName: "source"))
     var keepKey: [String] = []
 
-    @Flag(help: "Drop the keys of the stores that are not given.")
+    @Flag(help: "Drop all other keys of the stores.")
     var dropOtherKeys = false
 
     @Option(help: ArgumentHelp("How many stores at a time, up to 64.", valueName: "count"))
     var jobs = 1
 
-    @Flag(help: "Go on with the other stores after one has failed.")
+    @Flag(help: "Continue with the other stores after one failed.")
     var keepGoing = false
 
     @Flag(
@@ -65,12 +65,12 @@ struct RotateCommand: ParsableCommand {
             """)
     var dryRun = false
 
-    @Flag(help: "With --dry-run, read all of each store, too, and see whether anything is damaged.")
+    @Flag(help: "With --dry-run, also read all of each store and look for damage.")
     var verify = false
 
     @Option(
         help: ArgumentHelp(
-            "Append what is done to this file, on the disk before a store is changed: see coffer receipts.",
+            "Append receipts to this file, durably before each store is changed: see coffer receipts.",
             valueName: "file"),
         completion: .file())
     var receipts: String?
@@ -86,29 +86,29 @@ struct RotateCommand: ParsableCommand {
 
     @OptionGroup var selection: StoreSelection
 
-    @Option(help: ArgumentHelp("Rotate at most that many stores.", valueName: "count"))
+    @Option(help: ArgumentHelp("Rotate at most this many stores.", valueName: "count"))
     var maxStores: Int?
 
     @Option(
         help: ArgumentHelp(
-            "Begin with no store after that time: 05:30, today or tomorrow, or 2026-05-31T05:30:00Z.",
+            "Begin no store after this time: 05:30, today or tomorrow, or 2026-05-31T05:30:00Z.",
             valueName: "time"))
     var until: PointInTime?
 
     @Option(
         help: ArgumentHelp(
-            "Wait that long for a store that another process has open, such as 30s or 5m.", valueName: "time"))
+            "Wait this long for a store that another process has open, such as 30s or 5m.", valueName: "time"))
     var wait: WaitingTime?
 
-    @Flag(help: "Keep the keys that --keep-key gives where they open a store; one that doesn't is no failure.")
+    @Flag(help: "Keep the keys of --keep-key in the stores that they open; a key that opens none is not a failure.")
     var keepKeyWhereItOpens = false
 
     @Flag(
-        help: "Go on with the last rotation in the file of receipts: stores that it has dealt with are not asked again."
+        help: "Continue the last rotation in the file of receipts, skipping the stores that it has finished."
     )
     var resume = false
 
-    @Option(help: ArgumentHelp("What the file of receipts says of this run. May be given again.", valueName: "text"))
+    @Option(help: ArgumentHelp("A label for this run in the file of receipts. Repeatable.", valueName: "text"))
     var label: [String] = []
 
     @Flag(
@@ -118,7 +118,7 @@ struct RotateCommand: ParsableCommand {
             """)
     var progress = false
 
-    @Flag(help: "Write one object of JSON per line, errors too.")
+    @Flag(help: "Write one JSON object per line, also for errors.")
     var json = false
 
     func run() throws {
@@ -132,12 +132,13 @@ struct RotateCommand: ParsableCommand {
     private func rotate(_ counts: inout PrometheusText) throws {
         let console = Console(isJSON: json)
         guard (1...64).contains(jobs) else { throw Failure.usage("--jobs is a number from 1 to 64") }
-        guard maxStores.map({ $0 > 0 }) ?? true else { throw Failure.usage("--max-stores is a number from 1 on") }
+        guard maxStores.map({ $0 > 0 }) ?? true else { throw Failure.usage("--max-stores is 1 or more") }
         guard receipts != nil || (!resume && label.isEmpty) else {
             throw Failure.usage("--resume and --label are for --receipts")
         }
         guard dryRun || !verify else {
-            throw Failure.usage("--verify goes with --dry-run", hint: "a rotation itself checks all that it copies")
+            throw Failure.usage(
+                "--verify goes with --dry-run", hint: "a rotation checks everything that it copies anyway")
         }
         let sources = try sources()
         var list = try stores.list(console)
@@ -290,7 +291,7 @@ struct RotateCommand: ParsableCommand {
             let count = summary.differingCount
             throw Failure(
                 message: "\(count.counted("store", of: summary.storeCount)) \(count.verb("has", "have")) the new key, "
-                    + "but not as asked",
+                    + "but not exactly as asked",
                 hint: "coffer rekey re-encrypts such a store; coffer key remove removes another key",
                 code: "notAsAsked", status: 409, exit: .partlyDone)
         }

@@ -24,11 +24,11 @@ struct IndexCommand: ParsableCommand {
 struct IndexAddCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "add", abstract: "Declare an index over properties, and fill it.",
-        discussion: "One of that name over other properties is replaced.")
+        discussion: "It replaces an index of that name over other properties.")
 
     @OptionGroup var arguments: StoreArguments
 
-    @Argument(help: "What the index is called.")
+    @Argument(help: "The name of the index.")
     var name: String
 
     @Argument(help: ArgumentHelp("The properties, such as address.city, the most important first.", valueName: "path"))
@@ -78,7 +78,7 @@ struct IndexRemoveCommand: StoreCommand {
 
     @OptionGroup var arguments: StoreArguments
 
-    @Argument(help: "What the index is called.")
+    @Argument(help: "The name of the index.")
     var name: String
 
     func run(_ console: Console) throws {

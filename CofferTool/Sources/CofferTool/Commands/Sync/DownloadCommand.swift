@@ -30,7 +30,7 @@ struct DownloadCommand: StoreCommand {
 
     @Option(
         name: .customLong("max-attachment"),
-        help: ArgumentHelp("Leave contents on the server that have more bytes.", valueName: "bytes"))
+        help: ArgumentHelp("Leave larger contents on the server.", valueName: "bytes"))
     var attachmentByteLimit: Int?
 
     var textSources: [KeySource] {
@@ -41,7 +41,7 @@ struct DownloadCommand: StoreCommand {
         guard (1...3).contains(place.count), let url = place.last else {
             throw Failure.usage("a document's id and an attachment's name may stand before the URL, and nothing else")
         }
-        guard (attachmentByteLimit ?? 1) > 0 else { throw Failure.usage("--max-attachment is more than 0") }
+        guard (attachmentByteLimit ?? 1) > 0 else { throw Failure.usage("--max-attachment must be more than 0") }
         let (id, name) = (place.count > 1 ? place[0] : nil, place.count > 2 ? place[1] : nil)
         let server = try connection.place(url)
         _ = try arguments.path()
@@ -80,7 +80,8 @@ struct DownloadCommand: StoreCommand {
 
     private var cancelled: Failure {
         Failure(
-            message: "cancelled; what has come stays, and another download goes on from there", code: "cancelled",
+            message: "cancelled; everything downloaded stays, and another download continues from there",
+            code: "cancelled",
             status: 499, exit: .cancelled)
     }
 

@@ -6,7 +6,7 @@ internal import CofferSync
 struct PushCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "push",
-        abstract: "Send what the store has to a database on a server: of CouchDB, Sync Gateway or coffer serve.",
+        abstract: "Push the store to a database on a server: CouchDB, Sync Gateway or coffer serve.",
         discussion: """
             Revisions go with their ids and histories, conflicts too; the server gets them as they are, not encrypted but for \
             https on the way. Another push goes on where the last one stopped, whatever stopped it. A document that the \
@@ -18,7 +18,7 @@ struct PushCommand: StoreCommand {
     @OptionGroup var arguments: StoreArguments
     @OptionGroup var remote: ExchangeArguments
 
-    @Flag(help: "Make the server's database where there is none.")
+    @Flag(help: "Make the server's database if it doesn't exist.")
     var createTarget = false
 
     var textSources: [KeySource] {
