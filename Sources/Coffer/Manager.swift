@@ -40,7 +40,7 @@ public final class Manager: Sendable {
 
     private let storage = Lock(StorageType.sqlite)
     private let trust = Lock(OtherOwners.refused)
-    /// Where ``backgroundTell(databaseNamed:_:onFailure:)`` does what it is told.
+    /// Where ``backgroundTell(databaseNamed:_:onFailure:)`` calls its functions.
     let background = DispatchQueue(label: "coffer.background", qos: .utility)
     let fileSystem: any FileSystem
     var otherOwners: OtherOwners { trust.withLock { $0 } }
@@ -152,7 +152,7 @@ public final class Manager: Sendable {
     ///   - name: see `openDatabase(named:options:)`, which also lists the errors.
     ///   - encryptionKey: the key that it opens with. One that is open already is returned without asking for it; a key
     ///     that is given all the same must open it.
-    /// - Returns: the database, or nil when there is none.
+    /// - Returns: the database, or nil if there isn't one.
     public func existingDatabase(named name: String, encryptionKey: SymmetricKey? = nil) throws(CofferError)
         -> Database?
     {

@@ -23,7 +23,7 @@ internal import Coffer
         return KeyReading(key: SymmetricKey(password: password), password: password)
     }
 
-    /// What 32 bytes look like that `password` probably is; nil where it looks like a password.
+    /// What 32 bytes look like that `password` probably is; nil if it looks like a password.
     static func probable(ofPassword password: String) -> Self? {
         let characters = Array(password.utf8)
         if characters.count == 64, characters.allSatisfy({ hexValue($0) != nil }) { return .hex }

@@ -100,7 +100,7 @@ internal import Darwin
 
     /// What `line`, run by the shell, writes to its standard output.
     private static func output(of line: String, _ request: KeyRequest, _ wait: Wait) throws -> SecretBytes {
-        // One that was told of a store is told of no other than is meant now.
+        // One that was notified of a store is notified of no other than is meant now.
         let environment = ProcessInfo.processInfo.environment.filter { !KeyRequest.variables.contains($0.key) }
             .merging(request.environment) { $1 }
         var command = try KeyCommand(line, environment: environment)

@@ -19,7 +19,7 @@ public struct KeySourceError: Error, Hashable, Sendable, CustomStringConvertible
     /// What happened, in English, without a full stop.
     public let message: String
 
-    /// What can be done about it; nil where that is plain.
+    /// What can be done about it; nil if that is plain.
     public let hint: String?
 
     /// The HTTP status that says the same, as every error of Coffer's has one: 400.

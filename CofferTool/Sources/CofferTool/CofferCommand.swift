@@ -82,7 +82,7 @@ struct CofferCommand: ParsableCommand {
         for number in [SIGILL, SIGTRAP, SIGABRT, SIGFPE, SIGBUS, SIGSEGV] {
             _ = signal(number, SIG_DFL)
         }
-        // Who ignores it, as nohup may, wants it ignored.
+        // A parent that ignores it, as nohup may, wants it ignored.
         if !SignalAction.current(SIGQUIT).isIgnoring { _ = signal(SIGQUIT, SIG_DFL) }
     }
 

@@ -25,7 +25,8 @@ extension Database {
     ///   - revisionID: the revision that this one replaces. Default: the JSON's `_rev`; with neither, there must be no such
     ///     document.
     ///   - content: asked once for each content that the JSON names and that is not in this database, and given back as a
-    ///     blob, which is read then. Nil where there is none. It is called before the database is locked, on this thread.
+    ///     blob, which is read then. Nil where there isn't one. It is called before the database is locked, on this
+    ///     thread.
     /// - Returns: the revision that it became.
     /// - Throws: what `content` throws; `invalidAttachment` (400) for a content that has another digest or length than the
     ///   JSON says; `attachmentNotFound` (404) for one that is nowhere; and as `save(json:withID:replacing:)`. Nothing is

@@ -3,7 +3,7 @@ internal import CofferSealing
 internal import Foundation
 
 extension Content {
-    /// The content's MD5; nil where the content is not here, or can be read only once.
+    /// The content's MD5; nil if the content is not here, or can be read only once.
     fileprivate func md5(subject: String) throws(CofferError) -> Data? {
         guard let chunks = try AttachmentChunks(self, subject: subject) else { return nil }
         var digest = try StreamingDigest(.md5)
@@ -53,7 +53,7 @@ struct ForeignAttachments {
         }
     }
 
-    /// The `_attachments` of the revision's body; nil where it has none.
+    /// The `_attachments` of the revision's body; nil if it has none.
     var json: JSONObject? {
         stubs.isEmpty ? nil : JSONObject(uniqueKeysWithValues: stubs.map { ($0.name, $0.stub.json) })
     }
@@ -128,7 +128,7 @@ struct ForeignAttachments {
             }
         }
 
-        /// The content that stands in the JSON; nil where there is none.
+        /// The content that stands in the JSON; nil if there isn't one.
         func inlineContent() throws(CofferError) -> Content? {
             guard let inline else { return nil }
             guard encoding == nil else {

@@ -32,8 +32,8 @@ struct ExistingRevision: Sendable {
 
     /// - Parameters:
     ///   - parsed: what the other database says.
-    ///   - id: the document's id; nil where `parsed` says it.
-    ///   - history: the revision's id and its ancestors' ids, the newest first; nil where `parsed` says it.
+    ///   - id: the document's id; nil if `parsed` says it.
+    ///   - history: the revision's id and its ancestors' ids, the newest first; nil if `parsed` says it.
     ///   - contents: of attachments, by name.
     ///   - areContentsChecked: whether `contents` are known to have the digests that `parsed` says.
     ///   - staged: of blobs.

@@ -74,12 +74,12 @@ public final class SavedRevision: Sendable {
         }
     }
 
-    /// One property; nil when there is none of that name.
+    /// One property; nil if none has that name.
     public subscript(key: String) -> JSONValue? {
         get throws(CofferError) { try properties[key] }
     }
 
-    /// One property as a value of yours; nil when there is none of that name, or when it does not fit.
+    /// One property as your own type; nil if no property has that name, or if it does not fit.
     @_disfavoredOverload
     public subscript<Value: JSONConvertible>(key: String) -> Value? {
         get throws(CofferError) { try properties[key] }

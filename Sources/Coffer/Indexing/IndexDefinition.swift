@@ -6,7 +6,8 @@ internal import Synchronization
 struct IndexDefinition: Sendable {
     let kind: IndexKind
     let name: String
-    /// A view's version, or a declared index's paths as JSON. Entries that were made for another definition are made anew.
+    /// A view's version, or a declared index's paths as JSON. Entries that were made for another definition are
+    /// rebuilt.
     let definition: String
     /// Makes a document's entries. What it throws leaves the document without.
     let map: @Sendable (SavedRevision) throws -> [MappedEntry]

@@ -71,7 +71,7 @@ extension Storage {
         var label: String?
     }
 
-    /// Has `make` find out what shall be, which may take a derivation, while others read and write; then makes it so.
+    /// Has `make` find out what should be, which may take a derivation, while others read and write; then makes it so.
     private func changeSlots<Value>(
         logging event: String, _ make: (UnlockedManifest) throws(CofferError) -> (SlotChange, Value)
     ) throws(CofferError) -> Value {
@@ -112,7 +112,7 @@ extension Storage {
             }
             throw error
         }
-        // Before the rows change: who reads both sees that one of them has.
+        // Before the rows change, so that a reader of both sees that one of them has.
         didReplaceManifest(by: change.next)
         do throws(CofferError) {
             try write(in: writer) { (writer) throws(CofferError) in

@@ -13,10 +13,10 @@ struct DatabaseFile: Sendable {
         try Connection(path: path, subject: subject, access: access, key: key, cacheByteCount: cacheByteCount)
     }
 
-    /// The length of the file, 0 when there is none.
+    /// The length of the file, 0 when there isn't one.
     var byteCount: Int { byteCount(of: path) ?? 0 }
 
-    /// The length of the write-ahead log, 0 when there is none, or an emptied one.
+    /// The length of the write-ahead log, 0 when there isn't one, or an emptied one.
     var logByteCount: Int {
         guard let byteCount = byteCount(of: path + "-wal"), byteCount > 0 else { return 0 }
         return isLogEmptied ? 0 : byteCount

@@ -71,7 +71,7 @@ extension Database {
     /// - Parameters:
     ///   - name: 1 to 400 bytes. An index of that name over other properties is replaced.
     ///   - paths: one property at least, and no more than some dozen.
-    /// - Returns: whether there was none over these properties by that name.
+    /// - Returns: whether there wasn't one over these properties by that name.
     /// - Throws: `invalidArgument` (400) for no properties, for more than one path with `[]`, and for a name or paths that are
     ///   too long; `readOnly` (403), `busy`
     ///   (503), `noSpace` (507).
@@ -152,7 +152,7 @@ extension Database {
     /// How often an index that serves a query is looked for: nobody deletes that many meanwhile.
     static let attemptLimit = 16
 
-    /// - Returns: nil where the index isn't there any more.
+    /// - Returns: nil if the index isn't there any more.
     @discardableResult
     func bringUpToDate(_ index: PropertyIndex) throws(CofferError) -> IndexRow? {
         try storage.healingIndexes { () throws(CofferError) in

@@ -97,7 +97,7 @@ struct ContentSalvage {
         return try attachments.identify(named: attachments.naming.name(of: sha1), subject: Self.subject)
     }
 
-    /// - Returns: what the content's row shall hold.
+    /// - Returns: what the content's row should hold.
     private func copy(_ content: ContentDigest, _ header: [UInt8]) throws(CofferError) -> AttachmentRow.Proof {
         guard let attachments else { throw CofferError(.damaged, "its file is missing") }
         try builder.encrypt(attachments.open(content, header: header, subject: Self.subject)) {

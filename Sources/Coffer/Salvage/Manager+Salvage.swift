@@ -20,10 +20,10 @@ extension Manager {
     ///
     /// - Parameters:
     ///   - name: the damaged database: see `openDatabase(named:options:)`.
-    ///   - encryptionKey: a key that opens it; nil where it is not encrypted. MANIFEST must be whole: where it isn't, a backup
-    ///     of the keys can be restored.
-    ///   - url: where the new store shall be; its directory must exist, and not be within the damaged store. A manager finds it
-    ///     if its name ends in `.coffer`.
+    ///   - encryptionKey: a key that opens it; nil if it is not encrypted. MANIFEST must be whole: where it isn't, a
+    ///     backup of the keys can be restored.
+    ///   - url: where the new store should be; its directory must exist, and not be within the damaged store. A manager
+    ///     finds it if its name ends in `.coffer`.
     ///   - newKey: what opens the new store. Default: nil, the same key.
     /// - Returns: what is in the new store, and what was lost: see ``Salvage/losses``.
     /// - Throws: `invalidDatabaseName`, `invalidKey` and `invalidArgument` (400); `wrongKey`, `keyRequired`, `notEncrypted`

@@ -44,7 +44,7 @@ struct RevisionCheck {
             return try tables.refuse(
                 revision.sequence, revision.documentID, "nothing proves its content, now that the salt is lost")
         }
-        // A body that names contents in a way that Coffer doesn't is none the less what its id says.
+        // A body that names contents in a way that Coffer doesn't is still what its id says.
         guard let content = try? RevisionContent(body, subject: revision.documentID) else { return }
         for reference in content.references {
             try tables.use(reference.digest, byteCount: reference.byteCount, by: revision.sequence)

@@ -1,7 +1,7 @@
 internal import CofferSealing
 internal import CofferSQLite
 
-/// Who a database is to others that it exchanges revisions with: a row of `info`, 16 random bytes.
+/// The identifier that replication uses for a database: a row of `info`, 16 random bytes.
 ///
 /// Unlike the store's UUID it is not the same in a copy: a backup has none, and gets one when it is first opened for
 /// writing.

@@ -174,7 +174,7 @@ struct DocumentTables: ~Copyable {
         return found
     }
 
-    /// The document's revision with its body; nil where it was pruned or purged.
+    /// The document's revision with its body; nil if it was pruned or purged.
     func revision(ifThere sequence: Int64, of document: DocumentID) throws(CofferError) -> StoredRevision? {
         try findRevision.bind(1, sequence)
         try findRevision.bind(2, document.text)

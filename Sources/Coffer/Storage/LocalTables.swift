@@ -16,7 +16,7 @@ struct LocalTables: ~Copyable {
         remove = Statement(connection, "DELETE FROM local_documents WHERE number = ?1")
     }
 
-    /// The local document with this id: how often it was saved, and its body. Nil when there is none.
+    /// The local document with this id: how often it was saved, and its body. Nil when there isn't one.
     func document(_ id: DocumentID) throws(CofferError) -> (generation: Int, body: [UInt8])? {
         guard let number = try number(of: id) else { return nil }
         return try withRow(number, of: id) { (row) throws(CofferError) in

@@ -49,7 +49,7 @@ extension Writer {
         return peers
     }
 
-    /// The generation of a line from which on its revisions are kept for peers; nil where none is.
+    /// The generation of a line from which on its revisions are kept for peers; nil if none is.
     func generationOfPeers(_ number: Int64) throws(CofferError) -> Int? {
         let peers = try peers()
         guard peers.isThere else { return nil }

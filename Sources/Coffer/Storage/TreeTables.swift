@@ -121,7 +121,7 @@ struct TreeTables: ~Copyable {
         return row.integer(0)
     }
 
-    /// The document's revision without its body; nil where it was pruned.
+    /// The document's revision without its body; nil if it was pruned.
     func revision(sequence: Int64, inDocument number: Int64) throws(CofferError) -> StoredRevision? {
         try findBodiless.bind(1, sequence)
         let found = try findBodiless.first { (statement) throws(CofferError) in
@@ -148,7 +148,7 @@ struct TreeTables: ~Copyable {
         return history
     }
 
-    /// The revision that this one follows, without its body; nil where there is none, or it was pruned.
+    /// The revision that this one follows, without its body; nil if there isn't one, or it was pruned.
     func parent(of child: StoredRevision) throws(CofferError) -> StoredRevision? {
         guard let sequence = child.parent, let parent = try revision(sequence: sequence, inDocument: child.document)
         else { return nil }

@@ -59,7 +59,7 @@ struct DocumentVerification {
         let isComplete: Void? = try inSnapshot { (tables) throws(CofferError) in
             let check = Statement(tables.connection, "PRAGMA integrity_check(1000)")
             defer { check.finalize() }
-            // Pages of entries that were damaged and made anew elsewhere.
+            // Pages of entries that were damaged and rebuilt elsewhere.
             let hasUnusedPages = try tables.indexes.haveAbandonedPages()
             while try check.step() {
                 // Of pages and trees SQLite says all in one row, a line each below a title.
@@ -78,7 +78,7 @@ struct DocumentVerification {
         }
     }
 
-    /// Entries of views and declared indexes can be made anew: that they can't be read says no more.
+    /// Entries of views and declared indexes can be rebuilt: that they can't be read says no more.
     private func checkIndexes(_ result: inout Result) throws(CofferError) {
         let isWhole: Void? = try inSnapshot { (tables) throws(CofferError) in
             if try tables.indexes.areUsable() { try tables.indexes.readEverything() }

@@ -19,7 +19,7 @@ internal import Synchronization
     /// - Parameters:
     ///   - name: the database's name in its directory.
     ///   - directory: that directory.
-    ///   - key: the key that must open the database; nil where it is not encrypted.
+    ///   - key: the key that must open the database; nil if it is not encrypted.
     ///   - isForWriting: whether a process that has it open for reading only won't do.
     ///   - isInterrupted: whether nobody waits any more for an answer that may be a long time coming.
     /// - Returns: nil when none of them has.

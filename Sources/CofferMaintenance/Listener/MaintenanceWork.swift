@@ -15,7 +15,7 @@ final class MaintenanceWork: Sendable {
 
     /// What the key opens.
     private struct Opening {
-        /// Which of the database's keys it is; nil where it is not encrypted.
+        /// Which of the database's keys it is; nil if it is not encrypted.
         var keyID: DatabaseKey.ID?
         /// The generation of the store in which it is that.
         var generation: Int

@@ -9,11 +9,11 @@ struct Hello: Codable {
     var version = currentVersion
     /// The database's name in its directory.
     let name: String
-    /// The store's directory, by which a copy of the same name is told from it.
+    /// The store's directory, by which a copy of the same name is distinguished from it.
     let store: FileIdentity
 }
 
-/// What is told of a ``Hello`` before anything else is read of it.
+/// What is notified of a ``Hello`` before anything else is read of it.
 struct HelloVersion: Codable {
     let version: Int
 }

@@ -51,7 +51,7 @@ extension Canonicalizer {
 
     /// Goes on from the end of a value, or from the end of an empty container, to the start of the next value.
     ///
-    /// - Returns: Whether there is none, and the input is over.
+    /// - Returns: Whether there isn't one, and the input is over.
     @inline(__always)
     private mutating func leaveContainers(
         _ input: Span<UInt8>, _ at: inout Int, _ current: inout Container?

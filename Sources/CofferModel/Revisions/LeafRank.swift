@@ -14,7 +14,7 @@ package struct LeafRank: Sendable, Hashable {
         self.bytes = bytes
     }
 
-    /// The rank that these bytes are, or nil where they are none.
+    /// The rank that these bytes are, or nil if they are not a rank.
     package init?(bytes: [UInt8]) {
         guard let leaf = Self.leaf(bytes), LeafRank(leaf.id, isDeletion: leaf.isDeletion).bytes == bytes else {
             return nil

@@ -36,7 +36,7 @@ package struct RevisionHistory: Sendable, Equatable {
         var ids: [RevisionID] = []
         ids.reserveCapacity(suffixes.count)
         for (distance, suffix) in suffixes.enumerated() {
-            // One that would be of generation 0 or less is no id.
+            // One that would be of generation 0 or less is not an id.
             guard start >= 1, let text = suffix.stringValue, let id = RevisionID("\(start - distance)-\(text)") else {
                 throw CofferError(.invalidJSON, "_revisions holds a value that is not a revision id")
             }

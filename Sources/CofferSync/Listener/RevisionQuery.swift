@@ -107,7 +107,8 @@ extension DatabaseService {
 
     /// The same with `ok` around it, or why it isn't there.
     ///
-    /// - Parameter id: of the document, where the reason is told in detail as `_bulk_get` does; nil as `open_revs` does.
+    /// - Parameter id: of the document, where the answer has the reason in detail as `_bulk_get` does; nil as
+    ///   `open_revs` does.
     func json(_ answer: RevisionOrMissing, _ query: RevisionQuery, errorsInDetail id: String?) throws -> JSONValue {
         switch answer {
         case .found(let revision):
@@ -161,9 +162,10 @@ extension DatabaseService {
 
     /// The revision as a part of a message: JSON, or where contents follow a message of its own.
     ///
-    /// - Parameter id: of the document, where what is missing is told in detail as `_bulk_get` does; nil as `open_revs` does.
-    /// - Returns: nil for a revision of `open_revs` whose contents are not here: CouchDB's replicator passes over what has no
-    ///   part beside others. It is told of none that has no content here: see ``ChangesFeed``.
+    /// - Parameter id: of the document, where the answer says in detail what is missing, as `_bulk_get` does; nil as
+    ///   `open_revs` does.
+    /// - Returns: nil for a revision of `open_revs` whose contents are not here: CouchDB's replicator skips what has no
+    ///   part beside others. It is notified of none that has no content here: see ``ChangesFeed``.
     func part(_ answer: RevisionOrMissing, _ query: RevisionQuery, errorsInDetail id: String?) throws
         -> MultipartBody.Part?
     {
@@ -192,7 +194,7 @@ extension DatabaseService {
         }
     }
 
-    /// The revision and the contents that follow it, in the order in which the JSON names them; nil where none does.
+    /// The revision and the contents that follow it, in the order in which the JSON names them; nil if none does.
     func message(_ revision: SavedRevision, _ query: RevisionQuery) throws -> MultipartBody? {
         let outgoing = try OutgoingRevision(revision)
         guard query.wantsContents else { return nil }

@@ -62,7 +62,7 @@ package struct IncomingRevision: Sendable {
         if !entries.isEmpty { order = (try? Self.canonical(properties)) ?? properties }
         let blobs = BlobNames.references(in: order, among: entries)
         for (name, entry) in entries {
-            guard let entry = entry.objectValue else { throw .garbage("an attachment that is none", of: subject) }
+            guard let entry = entry.objectValue else { throw .garbage("an invalid attachment", of: subject) }
             let digest = entry["digest"]?.stringValue
             let blob = blobs[ByteKey(name)]
             let isPacked = entry["encoding"]?.stringValue == "gzip"

@@ -39,7 +39,7 @@ package final class StagedAttachment: Sendable {
     }
 
     enum Stage {
-        /// The bytes of its file are in memory, and there is none yet.
+        /// The bytes of its file are in memory, and there isn't one yet.
         case sealed([UInt8])
         /// The same, and its file is being written in its place, where some of it may be.
         case placing([UInt8], as: String, Announcement)

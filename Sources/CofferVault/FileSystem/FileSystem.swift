@@ -105,7 +105,7 @@ package protocol FileSystem: Sendable {
     func unlock(_ directory: Directory)
 }
 
-/// Who else may hold a lock at the same time.
+/// What other holders a lock admits at the same time.
 package enum LockUse: Sendable {
     /// Any number of others that read.
     case reading

@@ -5,10 +5,10 @@ package import CofferSealing
 extension LockedStore {
     /// Sees whether `backup` may become this store's MANIFEST, as far as that shows without the database.
     ///
-    /// It may in the place of one of the same store and generation, and where there is none that can be read, if the
+    /// It may in the place of one of the same store and generation, and where there isn't one that can be read, if the
     /// store has the generation and no later one: that one would count if MANIFEST were there.
     ///
-    /// - Returns: the sequence of the MANIFEST that is there; nil where none can be read.
+    /// - Returns: the sequence of the MANIFEST that is there; nil if none can be read.
     /// - Throws: `conflict` (409) for another store's or generation's; `notAStore` (404) where there is neither a MANIFEST
     ///   nor the generation.
     package func checkMayRestore(_ backup: UnlockedManifest) throws(CofferError) -> UInt64? {

@@ -137,7 +137,7 @@ struct AuditSummary {
         let parts = [
             (encryptedCount, "encrypted"), (openCount, "open"), (leftoverCount, "with an old generation left"),
             (violatingCount, "violating"), (failures.count, "unreadable"),
-            (passedOver.count, "passed over"),
+            (passedOver.count, "skipped"),
         ]
         let words = parts.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
         let total = storeCount + failures.count

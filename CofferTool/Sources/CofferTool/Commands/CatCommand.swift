@@ -30,7 +30,7 @@ struct CatCommand: StoreCommand {
         try arguments.withDatabase(readOnly: true) { database in
             let revision = try database.existingRevision(ofDocument: id)
             guard let attachment = try revision.attachment(named: name) else {
-                throw Failure.attachmentNotFound(name, id, "there is none of that name")
+                throw Failure.attachmentNotFound(name, id, "no attachment has that name")
             }
             if let range {
                 try write(attachment, range, to: console)

@@ -65,7 +65,7 @@ enum ContentType {
         "zip": "application/zip",
     ]
 
-    /// What a file of that name holds, as its extension says; nil where that says nothing.
+    /// What a file of that name holds, as its extension says; nil if that says nothing.
     static func guessed(ofFileNamed name: String) -> String? {
         guard let dot = name.lastIndex(of: "."), dot > name.startIndex else { return nil }
         return types[name[name.index(after: dot)...].lowercased()]

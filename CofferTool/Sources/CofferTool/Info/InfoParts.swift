@@ -5,12 +5,12 @@ internal import Foundation
 /// Says of many stores what each is, also where they are several users' and root asks: by one process after the other, each of which
 /// becomes an owner's for good before it opens anything.
 struct InfoParts {
-    /// Opens the stores; nil where none is opened.
+    /// Opens the stores; nil if none is opened.
     let key: SymmetricKey?
     let isPassword: Bool
     let isJSON: Bool
 
-    /// What a process is told, but for the key.
+    /// What a process receives, but for the key.
     struct Part: Codable {
         let owner: Owner
         let paths: [String]

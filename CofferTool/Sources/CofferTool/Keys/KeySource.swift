@@ -20,10 +20,10 @@ struct KeySource: Hashable {
     let encoding: CofferKeys.KeySource.Encoding
     let origin: Origin
 
-    /// What the key is for: a command is told.
+    /// What the key is for; a command learns it.
     private(set) var request = KeyRequest()
 
-    /// The option or variable that named it, for messages; nil where that is plain.
+    /// The option or variable that named it, for messages; nil if that is plain.
     private(set) var option: String?
 
     /// Whatever named them, two that are read alike are the same.
@@ -64,7 +64,7 @@ struct KeySource: Hashable {
 
     /// The same source for a key that is to do that, of the store there, if one is meant.
     func asked(for purpose: KeyRequest.Purpose, of store: StorePath? = nil) -> KeySource {
-        // Nobody else is told, and the UUID has to be read.
+        // Nobody else learns it, and the UUID has to be read.
         let store = isCommand ? store : nil
         return asked(for: KeyRequest(purpose, storePath: store?.path, storeUUID: store?.uuid))
     }

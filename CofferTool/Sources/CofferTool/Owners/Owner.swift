@@ -23,8 +23,8 @@ struct Owner: Hashable, Codable {
 
     // MARK: Whose it is
 
-    /// Who besides root has a part in the store at `path`: its MANIFEST and its folder, or where there is no store, the folder
-    /// that it would be in.
+    /// The users besides root who have a part in the store at `path`: its MANIFEST and its folder, or where there is no
+    /// store, the folder that it would be in.
     static func others(ofStoreAt path: String) -> [Owner] {
         let path = (try? StorePath(path))?.path ?? path
         let descriptor = unsafe open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
@@ -37,7 +37,7 @@ struct Owner: Hashable, Codable {
         return owners.filter { $0.user != root }
     }
 
-    /// The owner of a folder that stores are in, or shall be, unless that is root.
+    /// The owner of a folder that stores are in, or should be, unless that is root.
     static func others(ofFolderAt path: String) -> [Owner] {
         let descriptor = unsafe open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else { return [] }

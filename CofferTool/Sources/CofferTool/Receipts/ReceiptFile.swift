@@ -57,7 +57,7 @@ struct ReceiptFile: Sendable {
 
     /// Reads it, whoever writes to it.
     ///
-    /// - Parameter digest: what the SHA-256 of one of its lines must be; nil where nobody knows.
+    /// - Parameter digest: what the SHA-256 of one of its lines must be; nil if nobody knows.
     /// - Throws: `damaged` (500) where a line was changed or cut out.
     init(reading path: String, expecting digest: String?) throws(Failure) {
         self.init(try Self.open(path, O_RDONLY), path)

@@ -74,7 +74,7 @@ struct ResumedRotation: Sendable {
 
         var place: ReceiptStore { ReceiptStore(path: path.path, uuid: info.storeUUID.uuidString.lowercased()) }
 
-        /// Whether the key opens it; nil where it can't be read.
+        /// Whether the key opens it; nil if it can't be read.
         func isOpened(by newKey: (_ path: String, _ uuid: UUID) throws -> SymmetricKey) throws -> Bool? {
             let key = try newKey(path.path, info.storeUUID)
             do throws(CofferError) {

@@ -7,8 +7,8 @@ internal import Glibc
 internal import Darwin
 #endif
 
-/// Another process of this command: what it is told on its standard input, and what it says, line by line, on its standard
-/// output. Its errors are shown as this one's are.
+/// Another process of this command: what it reads on its standard input, and what it says, line by line, on its
+/// standard output. Its errors are shown as this one's are.
 final class ChildProcess: Sendable {
     /// Where it is written to, until ``endInput()``.
     let input: Int32

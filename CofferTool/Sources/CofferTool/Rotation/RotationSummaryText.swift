@@ -28,7 +28,7 @@ extension RotationRun.Summary {
             (rotatedCount, "rotated"), (wasRotatedCount, "rotated before"),
             (doneBeforeCount, "done in an earlier run"), (notDueCount, "not due"), (differingCount, "not as asked"),
             (dueCount, "to be rotated"), (failures.count, "failed"), (untriedCount, "not tried"),
-            (leftCount, "with an old generation left"), (passedOver.count, "passed over"),
+            (leftCount, "with an old generation left"), (passedOver.count, "skipped"),
         ]
         let words = parts.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
         return storeCount.counted("store") + (words.isEmpty ? "" : ": " + words.joined(separator: ", "))

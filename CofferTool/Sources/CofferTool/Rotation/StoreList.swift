@@ -41,7 +41,7 @@ struct StoreList {
 
     private let isRecursive: Bool
 
-    /// What each path leads to, nil where nothing is, and whether it is a symbolic link to that.
+    /// What each path leads to, nil if nothing is, and whether it is a symbolic link to that.
     private var targets: [(identity: FileIdentity?, isLink: Bool)] = []
 
     /// - Parameters:
@@ -133,7 +133,7 @@ struct StoreList {
         }
     }
 
-    /// Says in notes on standard error what was passed over, and that there is no store.
+    /// Says in notes on standard error what was skipped, and that there is no store.
     func notePassedOver(_ console: Console) {
         for other in passedOver {
             let reason =
@@ -158,7 +158,7 @@ struct StoreList {
         return paths.count - kept.count
     }
 
-    /// What kind of thing is at `path`, not followed; nil where nothing is.
+    /// What kind of thing is at `path`, not followed; nil if nothing is.
     private static func kind(of path: String) -> mode_t? {
         var status = stat()
         return unsafe lstat(path, &status) == 0 ? status.st_mode & S_IFMT : nil

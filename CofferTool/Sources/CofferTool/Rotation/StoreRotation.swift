@@ -9,7 +9,7 @@ struct StoreRotation {
     let keys: RotationKeys.OfStore
     let manner: Rotation.Manner
     let willChange: @Sendable (StoreBeginning) throws -> Void
-    /// Is told how far the copy is; nil where nobody asks.
+    /// Is told how far the copy is; nil if nobody asks.
     let meter: CopyMeter?
 
     /// Does it, and says what came of it, and the UUID of the database.

@@ -32,7 +32,7 @@ struct StoreSelection: ParsableArguments {
 
     /// Leaves out of `list` what the rotation is not for.
     ///
-    /// - Parameter rotation: the one that is resumed; nil where none is.
+    /// - Parameter rotation: the one that is resumed; nil if none is.
     func apply(to list: inout StoreList, resuming rotation: ResumedRotation?) -> LeftOut {
         var leftOut = LeftOut()
         _ = list.keep(list.paths.filter { !isExcluded($0) })

@@ -1,7 +1,7 @@
 internal import ArgumentParser
 internal import Coffer
 
-/// What the commands that encrypt a store anew have in common: how they tell how far they are, and what was done.
+/// What the commands that re-encrypt a store have in common: how they tell how far they are, and what was done.
 struct KeyChangeArguments: ParsableArguments {
     @Flag(help: "Report progress on standard error, even if it is not a terminal.")
     var progress = false

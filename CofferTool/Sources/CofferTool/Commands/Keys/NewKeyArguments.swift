@@ -10,7 +10,7 @@ struct NewKeyArguments: ParsableArguments {
             valueName: "source"))
     var newKey: String?
 
-    /// Where the arguments say that it comes from, for the store of that path; nil where somebody is asked.
+    /// Where the arguments say that it comes from, for the store of that path; nil if somebody is asked.
     func namedSource(of store: String? = nil) throws(Failure) -> KeySource? {
         try newKey.map { (text) throws(Failure) in try KeySource(text, of: "--new-key") }?
             .asked(for: .new, of: store.flatMap { try? StorePath($0) })

@@ -213,7 +213,7 @@ struct RotateCommand: ParsableCommand {
             showsProgress: showsProgress, limits: limits, manner: manner)
     }
 
-    /// The rotation that this run goes on with; nil where it begins one. A rehearsal only reads of it.
+    /// The rotation that this run goes on with; nil if it begins one. A rehearsal only reads of it.
     private func resumedRotation(_ log: ReceiptLog?) throws(Failure) -> ResumedRotation? {
         if let log { return resume ? ResumedRotation(log.history) : nil }
         // A file that isn't there yet would be made.

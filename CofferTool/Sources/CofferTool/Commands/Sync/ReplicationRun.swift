@@ -11,7 +11,7 @@ struct ReplicationRun {
     /// What came of it.
     private struct Outcome: Sendable {
         var status: ReplicationStatus
-        /// Contents that were left out before; nil where they were not asked for.
+        /// Contents that were left out before; nil if they were not asked for.
         var contents: MissingContentResult?
     }
 
