@@ -8,16 +8,16 @@ struct AuditCommand: ParsableCommand {
         abstract: "Inspect many stores without their keys, and report which violate the rules.",
         usage: "coffer audit <stores> [<options>]",
         discussion: """
-            No store is opened or changed. Of each it says whether it is encrypted and with what, its UUID and generation, when \
-            its data key was made, each key's kind, cost and date, how large it is, what a key change that was cut short has \
-            left, whether this user may write to it, and who has it open, where the system tells.
+            The command opens and changes no store. For each it reports whether and how it is encrypted, its UUID and \
+            generation, when its data key was made, each key's kind, cost and date, its size, what an interrupted key \
+            change has left, whether this user may write to it, and, if the system tells, who has it open.
 
-            A data key is at least as old as it is said to be: it was made with the store's files and its first key, and \
-            only a copy whose first key was replaced hides that. coffer rekey and coffer rotate make a new one; coffer key \
+            A data key is at least as old as reported: it was made with the store's files and its first key, and only \
+            a copy whose first key was replaced hides that. coffer rekey and coffer rotate make a new one; coffer key \
             does not.
 
-            It ends with 3 when a store is not as the options ask, or can't be read, and names it, or when a folder below can't \
-            be read; with 10 when the folder or the list isn't there. A folder without stores is 0.
+            The command ends with 3 when a store violates the rules of the options, or when a store or a folder can't \
+            be read, and names each; with 10 if the folder or the list doesn't exist. A folder without stores is 0.
             """
     )
 
@@ -35,7 +35,7 @@ struct AuditCommand: ParsableCommand {
     @Option(
         help: ArgumentHelp(
             """
-            Nor is one that a password opens whose derivation costs less: scrypt:N:r:p, such as scrypt:131072:8:1, or \
+            Report stores that a password with a cheaper derivation opens: scrypt:N:r:p, such as scrypt:131072:8:1, or \
             pbkdf2:ITERATIONS. Repeatable. PBKDF2 costs less than any scrypt.
             """, valueName: "cost"))
     var weakerThan: [DerivationCost] = []

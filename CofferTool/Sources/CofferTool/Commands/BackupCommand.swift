@@ -8,9 +8,9 @@ struct BackupCommand: StoreCommand {
         abstract: "Copy a consistent snapshot of a store, under its own key.",
         usage: "coffer backup <store> <copy> [<options>]",
         discussion: """
-            The copy is a store that stands for itself, attachments included, without what compact would drop. It has its name \
-            when it is whole; ^C leaves nothing. An encrypted store's copy needs a key; one that is to be readable needs \
-            --unencrypted.
+            The copy is an independent store with all attachments, without the data that compact would drop. It gets \
+            its name when it is whole; ^C leaves nothing. The copy of an encrypted store needs a key, or --unencrypted \
+            if it should be readable.
             """
     )
 

@@ -6,8 +6,8 @@ struct CatCommand: StoreCommand {
         commandName: "cat",
         abstract: "Write an attachment's content to standard output.",
         discussion: """
-            Every byte is checked before it is written. Where damage is found the output ends before it, with exit status 26. \
-            With --json the content is written as it is, too, and only errors are JSON.
+            Every byte is checked before it is written. At damage the output ends, with exit status 26. With --json \
+            the content is written as it is, too, and only errors are JSON.
             """
     )
 

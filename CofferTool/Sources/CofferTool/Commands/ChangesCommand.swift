@@ -7,8 +7,8 @@ struct ChangesCommand: StoreCommand {
         abstract: "List changed documents, in the order of their last changes.",
         usage: "coffer changes <store> [<options>]",
         discussion: """
-            Each line has the sequence, the current revision, whether the document is deleted, and its id. Another run with \
-            --since and the last sequence lists what came after.
+            Each line has the sequence, the current revision, whether the document is deleted, and its id. Another run \
+            with --since and the last sequence lists later changes.
             """
     )
 

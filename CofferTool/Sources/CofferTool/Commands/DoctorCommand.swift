@@ -7,9 +7,9 @@ struct DoctorCommand: ParsableCommand {
         commandName: "doctor",
         abstract: "Check whether this system can keep encrypted stores.",
         discussion: """
-            It tells the versions of libraries, makes stores in a folder of its own, which it removes, looks for their \
-            content on the disk, and measures how long a password and an fsync take. It ends with 14 where encryption does \
-            not work, and with what else is wrong.
+            It reports the versions of libraries, makes stores in its own folder, which it removes, searches the disk \
+            for their content, and measures how long a password and an fsync take. It ends with 14 if encryption does \
+            not work, and names every problem.
             """
     )
 

@@ -14,15 +14,16 @@ struct ExportCommand: StoreCommand {
         abstract: "Write all documents as lines of unencrypted JSON.",
         usage: "coffer export <store> [<file>] [<options>]",
         discussion: """
-            Each document is one line, its _id first, in the order of the ids' bytes; deleted ones, earlier revisions and \
-            those that lost a conflict are left out. All of it is of one moment: nobody writes meanwhile. coffer import makes \
-            the same documents of it.
+            Each document is one line, its _id first, in the order of the ids' bytes. Deleted documents, earlier \
+            revisions and conflicting ones that are not the winning revision are left out. The export is a snapshot: \
+            nobody writes meanwhile. coffer import makes the same documents from it.
 
-            With --attachments the content of each attachment and blob becomes a file, named by its SHA-1, once for all that \
-            have it. Without, the lines say what is known of them, and how many were left out is said on standard error.
+            With --attachments the content of each attachment and blob becomes a file, named by its SHA-1, once for \
+            all documents that use it. Without it, the lines describe the contents, and standard error says how many \
+            were left out.
 
-            What is written is not encrypted. It is in files that only you can read, and none is overwritten. Anything that \
-            goes wrong, damage that is found too, takes all of them away again.
+            The output is not encrypted. It goes to files that only you can read, and overwrites none. Any failure, \
+            also damage, removes all of them again.
             """
     )
 

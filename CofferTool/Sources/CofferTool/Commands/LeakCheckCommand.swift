@@ -9,14 +9,14 @@ struct LeakCheckCommand: ParsableCommand {
         abstract: "Search a store's files for text that should not be readable, and report where it is.",
         usage: "coffer leakcheck <store> [<options>]",
         discussion: """
-            Put a text into a store that stands nowhere else, and look for it: as UTF-8, as UTF-16 in both byte orders, as \
-            hex, and as base64, in all files and in their names. No key is needed, and nothing is locked or changed. It ends \
-            with 26 when something was found. A marker has at least 8 bytes, since chance brings shorter ones about; it is \
-            not repeated, but named by its number.
+            Put a text into a store that stands nowhere else, and look for it: as UTF-8, as UTF-16 in both byte \
+            orders, as hex, and as base64, in all files and in their names. No key is needed, and nothing is locked or \
+            changed. The command ends with 26 when it finds a marker. A marker has at least 8 bytes, since shorter \
+            ones occur by chance; the output names it by its number and doesn't repeat it.
 
-            Any other folder or file can be searched, too, such as what an app logs. Links, FIFOs, sockets and devices are \
-            named and not looked into, and of a sparse file only its data are read. It ends with 3 when nothing was found, \
-            but folders are nested too deep to be searched.
+            Any other folder or file can be searched, too, such as an app's logs. Links, FIFOs, sockets and devices \
+            are named and skipped, and of a sparse file only its data are read. The command ends with 3 when it finds \
+            no marker, but folders are nested too deeply to be searched.
             """
     )
 

@@ -6,8 +6,8 @@ struct RemoveCommand: StoreCommand {
         commandName: "rm",
         abstract: "Delete a document, or one of its attachments.",
         discussion: """
-            Either makes a revision of its own, whose id is the result. What was there before goes when space is reclaimed. \
-            Where a document has no attachment of that name, nothing happens.
+            Either makes a new revision, whose id is the result. The old content goes when space is reclaimed. If a \
+            document has no attachment of that name, nothing happens.
             """
     )
 

@@ -8,15 +8,16 @@ struct RestoreCommand: StoreCommand {
         abstract: "Check a whole backup, and make a store from it.",
         usage: "coffer restore <store> <target> [<options>]",
         discussion: """
-            The store is the backup, and the target what is made of it. The backup is only read, and the keys that open it open the store. Every page, document and attachment of the copy is \
-            checked; damage ends the command with 26. The store gets its name when it is whole and on the disk: killed at any \
-            time, there is nothing under the name, or with --replace the old store, or the whole new one. Once begun, ^C does not \
-            stop it. What a killed one leaves is a hidden folder, .coffer- and 16 digits, which the next one removes.
+            The store is the backup, and the target the store to make from it. The backup is only read, and its keys \
+            open the new store. Every page, document and attachment of the copy is checked; damage ends the command \
+            with 26. The store gets its name when it is whole and on the disk: killed at any time, the name is free \
+            or, with --replace, has the old store, or the whole new one. Once begun, ^C does not stop it. A killed run \
+            leaves a hidden folder, .coffer- and 16 digits, which the next one removes.
 
-            A restored store has the store UUID and the master key of its backup, as all copies have, and a database UUID of \
-            its own. So receipts of coffer rotate tell it from others by databaseUUID, and pull and push begin at the beginning, \
-            as with a new database: revisions that it lacks come back by a pull. Keys that were removed since the backup was \
-            made open it again. coffer rekey gives it keys that no copy has.
+            A restored store has the store UUID and the master key of its backup, as all copies have, and its own \
+            database UUID. So receipts of coffer rotate distinguish it by databaseUUID, and pull and push start from \
+            the beginning, as with a new database: a pull brings the revisions that it lacks. Keys that were removed \
+            after the backup was made open it again. coffer rekey gives it keys that no copy has.
             """
     )
 

@@ -8,10 +8,10 @@ struct SalvageCommand: StoreCommand {
         abstract: "Copy everything readable of a damaged store into a new one.",
         usage: "coffer salvage <store> <target> [<options>]",
         discussion: """
-            The damaged store is only read. What is lost goes to standard output, a line for each page, document and \
-            attachment; the command ends with 3 then, and with 0 when all was salvaged. The new store opens with the same \
-            key, unless --new-key names another. It has its name when it is whole; ^C leaves nothing. A store whose MANIFEST \
-            is damaged needs a backup of its keys first: see coffer key restore.
+            The damaged store is only read. Losses go to standard output, one line for each page, document and \
+            attachment; the command ends with 3 then, and with 0 when everything was salvaged. The new store opens \
+            with the same key, unless --new-key names another. It gets its name when it is whole; ^C leaves nothing. A \
+            store whose MANIFEST is damaged needs a backup of its keys first: see coffer key restore.
             """
     )
 

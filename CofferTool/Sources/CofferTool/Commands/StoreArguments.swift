@@ -17,10 +17,10 @@ struct StoreArguments: ParsableArguments {
         help: ArgumentHelp(
             "Where the key comes from: prompt, file:PATH, env:NAME, fd:N, stdin, cmd:COMMAND, credential:NAME or keyring:NAME.",
             discussion: """
-                What is read there is a password, up to one line end. With hex+, base64+ or raw+ before it, it is 32 bytes. \
-                Without --key the environment's COFFER_KEY_SOURCE names the source, or a line for the store in the file \
-                COFFER_PROFILE (otherwise ~/.config/coffer/profile); or you are asked for the key of an encrypted store if \
-                there is a terminal.
+                The source holds a password, read up to one line end. With hex+, base64+ or raw+ before it, the source \
+                holds 32 bytes. Without --key, the environment's COFFER_KEY_SOURCE names the source, or a line for the \
+                store in the file COFFER_PROFILE (otherwise ~/.config/coffer/profile); otherwise coffer asks for the \
+                key of an encrypted store, if there is a terminal.
                 """,
             valueName: "source"))
     var key: String?

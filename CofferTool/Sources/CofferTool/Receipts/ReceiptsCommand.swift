@@ -14,12 +14,12 @@ struct ReceiptsVerifyCommand: ParsableCommand {
         commandName: "verify",
         abstract: "Check that nobody changed a file of receipts.",
         discussion: """
-            Each line has the SHA-256 of the one before. What was changed, put in or cut out between two lines ends this with \
-            26, and the first line that does not follow is named. The last line has none after it: what it says, and that \
-            nothing was cut off behind it, is proven only where --last says what its SHA-256 was. coffer rotate prints that, and so \
-            does this, which also says whether the last line is proven. A line that was not written to its \
-            end, by a process that was killed, ends it with 3; the next run removes it. Stores that were begun, and of \
-            which nothing was written since, are named; the next run that meets them says what became of them.
+            Each line has the SHA-256 of the one before. If anything was changed, inserted or removed between two \
+            lines, the command ends with 26 and names the first line that does not follow. No line follows the last \
+            one: only --last, its SHA-256, proves its content, and that nothing was cut off behind it. coffer rotate \
+            prints that SHA-256, and so does this command, which also says whether the last line is proven. If a \
+            killed process left the last line incomplete, the command ends with 3; the next run removes that line. \
+            Stores whose rotation began without a result are named; the next run that meets them records the result.
             """
     )
 

@@ -7,8 +7,8 @@ struct EncryptCommand: StoreCommand {
         abstract: "Encrypt an unencrypted store in one step.",
         usage: "coffer encrypt <store> [<options>]",
         discussion: """
-            As coffer rekey. Old copies and backups stay readable, and so may be what the disk keeps of the files that were \
-            removed.
+            Works like coffer rekey. Old copies and backups stay readable, and so may the disk's remains of the \
+            removed files.
             """
     )
 

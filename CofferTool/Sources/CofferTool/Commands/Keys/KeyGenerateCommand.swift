@@ -6,8 +6,8 @@ struct KeyGenerateCommand: ParsableCommand {
         commandName: "generate",
         abstract: "Make a new key: 32 random bytes in hex.",
         discussion: """
-            They are written to standard output, or into a new file that only its owner can read. A store is made with it, or \
-            opened, by --key hex+file:FILE.
+            The key is written to standard output, or into a new file that only its owner can read. --key \
+            hex+file:FILE makes or opens a store with it.
             """
     )
 

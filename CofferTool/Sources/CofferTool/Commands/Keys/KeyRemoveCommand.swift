@@ -6,7 +6,7 @@ struct KeyRemoveCommand: StoreCommand {
         commandName: "remove",
         abstract: "Remove a key, so that it no longer opens the store.",
         discussion: """
-            The last one stays; coffer decrypt removes the encryption. Nothing is encrypted again: see coffer key --help.
+            The last key stays; coffer decrypt removes the encryption. Nothing is re-encrypted: see coffer key --help.
             """
     )
 

@@ -7,8 +7,8 @@ struct KeyReplaceCommand: StoreCommand {
         abstract: "Replace a key with a new one, in one step.",
         usage: "coffer key replace <store> [<id>] [<options>]",
         discussion: """
-            Without an id that is the key that the store is opened with. The new key keeps the label, unless --label gives \
-            another. Its id is the result. Nothing is encrypted again: see coffer key --help.
+            Without an id, the command replaces the key that opened the store. The new key keeps the label, unless \
+            --label gives another. The result is its id. Nothing is re-encrypted: see coffer key --help.
             """
     )
 

@@ -8,27 +8,29 @@ struct RotateCommand: ParsableCommand {
         abstract: "Re-encrypt many stores under another key, as coffer rekey does, with a receipt for each.",
         usage: "coffer rotate <stores> [<options>]",
         discussion: """
-            A store that the old key does not open and the new one does was rotated before; so a run that was cut short, by \
-            ^C or in any other way, can be run again and does the rest. At no time is a store without exactly one of the two \
-            keys. The first failure ends it, when the stores under way are done, unless --keep-going is given. Stores of \
-            several users are rotated by a process for each of them, which has no other rights, one after the other.
+            A store that the new key opens and the old one doesn't was rotated before, so a run that was interrupted, \
+            by ^C or in any other way, can be repeated and does the rest. At any time exactly one of the two keys \
+            opens a store. The first failure ends the run, after the stores under way, unless --keep-going is given. A \
+            process for each user, with no other rights, rotates that user's stores, one user after the other.
 
-            A store that the new key opens is not as asked when it was not re-encrypted since that key was added, or when \
-            other keys open it too. Its receipt says so, and the command ends with 3.
+            If a store was not re-encrypted since the new key was added, or other keys open it too, its receipt says \
+            so, and the command ends with 3.
 
-            A receipt says which store it was and its generation, what was encrypted anew and how long it took, which keys \
-            open it now and which ended, and that the old key was tried and refused. It ends with 3 when some stores are \
-            under the new key and some failed, and with what was wrong with the first where none is. It also ends with 3 \
-            when a store has the new key, but what was there under the old one could not be removed, and says where that is.
+            A receipt names the store and its generation, how much was re-encrypted and how long it took, which keys \
+            open it now and which ended, and says that the old key was tried and refused. The command ends with 3 when \
+            some stores are under the new key and some failed, and with the first failure's status if none is. It also \
+            ends with 3 when a store has the new key, but data under the old one could not be removed, and says where \
+            that is.
 
-            With --receipts a file keeps them: a line for each run, one before a store is changed, on the disk by then, and \
-            one with what became of it; each has the SHA-256 of the one before, and the last line's is printed. A run that \
-            was killed between a change and its receipt is completed by the next one with that file. --resume goes on with \
-            the last rotation there: only stores that it has not dealt with, or that were changed since, are asked. Nothing in \
-            the file says which key the new one was, so it is tried on one that has it, wherever that is; where it is \
-            another, or none can be found, nothing is changed. coffer receipts verify checks the file.
+            With --receipts a file keeps them: a line for each run, one on the disk before each store is changed, and \
+            one with the result. Each line has the SHA-256 of the one before, and the command prints the last line's. \
+            If a run was killed between a change and its receipt, the next one with that file completes it. --resume \
+            continues the last rotation in the file, only with stores that it has not finished, or that were changed \
+            since. The file doesn't say which key the new one was, so coffer tries it on a store that has it, wherever \
+            that is; if it is a different key, or no such store can be found, nothing is changed. coffer receipts \
+            verify checks the file.
 
-            A folder without stores is 0, and so is a list without lines; one that isn't there is 10. A folder below that \
+            A folder without stores, or a list without lines, is 0; one that doesn't exist is 10. A subfolder that \
             can't be read is a failure, and the others are done.
             """
     )
@@ -58,10 +60,10 @@ struct RotateCommand: ParsableCommand {
 
     @Flag(
         help: """
-            Change nothing, and say what would be done: whether the keys open each store, no other process has it open, it can be \
-            written, and a second copy of it fits on the disk. Receipts are read, for --resume, and neither they nor metrics \
-            are written. A command for the new key, which may make one, is run only where a store needs it to be told apart, \
-            and with --verify.
+            Change nothing, and report what would be done: whether the keys open each store, no other process has it \
+            open, it can be written, and a second copy of it fits on the disk. Receipts are read, for --resume, and \
+            neither they nor metrics are written. A command for the new key, which may make one, is run only where a \
+            store needs it to be told apart, and with --verify.
             """)
     var dryRun = false
 
@@ -77,8 +79,8 @@ struct RotateCommand: ParsableCommand {
 
     @Flag(
         help: """
-            Run the command of a key from cmd: for each store, told of it in COFFER_STORE_PATH, COFFER_STORE_UUID and \
-            COFFER_KEY_PURPOSE (old, new or kept), and not once for all.
+            Run the command of a key from cmd: for each store, with COFFER_STORE_PATH, COFFER_STORE_UUID and \
+            COFFER_KEY_PURPOSE (old, new or kept) in its environment, and not once for all.
             """)
     var keyForEachStore = false
 
@@ -113,8 +115,8 @@ struct RotateCommand: ParsableCommand {
 
     @Flag(
         help: """
-            Say how far it is also where there is no terminal, in at most a line each second: how many stores are done, about how \
-            long the others take, and which are under way.
+            Report progress even without a terminal, in at most a line each second: how many stores are done, about \
+            how long the others take, and which are under way.
             """)
     var progress = false
 

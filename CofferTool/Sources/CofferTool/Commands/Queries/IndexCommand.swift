@@ -7,9 +7,9 @@ struct IndexCommand: ParsableCommand {
         commandName: "index",
         abstract: "Add, list, update or remove indexes over properties.",
         discussion: """
-            An index finds documents by its properties, from the first on: what they are equal to, and between which values the \
-            next one is. With tags[] it has an entry for each element of that list, and finds documents by any of them. It is \
-            kept in the store, encrypted as it is.
+            An index finds documents by its properties, from the first on: by equal values, and by a range of the next \
+            property. With tags[] it has an entry for each element of that list, and finds documents by any of them. \
+            The store keeps it, encrypted like everything else.
             """,
         subcommands: [
             IndexAddCommand.self, IndexListCommand.self, IndexUpdateCommand.self, IndexRemoveCommand.self,

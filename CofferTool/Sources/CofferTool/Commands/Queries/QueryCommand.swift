@@ -30,8 +30,8 @@ struct QueryCommand: StoreCommand {
     @Option(
         help: ArgumentHelp(
             """
-            What to sort by: a property, with ,desc behind it for the last first. Given again, what tells those apart that \
-            are equal in the ones before.
+            The property to sort by, with ,desc behind it for descending order. Repeat the option to sort documents \
+            that are equal in the properties before.
             """,
             valueName: "path"))
     var order: [String] = []

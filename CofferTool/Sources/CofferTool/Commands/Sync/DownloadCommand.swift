@@ -9,10 +9,10 @@ struct DownloadCommand: StoreCommand {
         abstract: "Fetch contents of attachments that a pull left on the server.",
         usage: "coffer download <store> [<id> [<name>]] <url> [<options>]",
         discussion: """
-            All that documents of the store have and that are not in it, those of one document, or one attachment. What is here \
-            is not asked for. A content counts once its digest was checked and it is on the disk. One that the server doesn't \
-            have keeps no other from coming: a line on standard output names it, and the command ends with 3, or with 1 where \
-            nothing came. ^C ends it with 130; what has come stays.
+            This fetches all contents that documents of the store name and the store lacks, those of one document, or \
+            one attachment. A content counts once its digest was checked and it is on the disk. A content that the \
+            server doesn't have doesn't stop the others: a line on standard output names it, and the command ends with \
+            3, or with 1 if nothing came. ^C ends it with 130, and downloaded contents stay.
             """
     )
 
@@ -21,8 +21,8 @@ struct DownloadCommand: StoreCommand {
     @Argument(
         help: ArgumentHelp(
             """
-            The id of a document, and the name of one of its attachments, if only that is wanted; and last the database on the \
-            server, such as https://example.com/people.
+            The id of a document, and the name of one of its attachments, to fetch only that; and last the database on \
+            the server, such as https://example.com/people.
             """, valueName: "id name url"))
     var place: [String]
 

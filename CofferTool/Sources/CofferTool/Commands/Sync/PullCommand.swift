@@ -8,11 +8,11 @@ struct PullCommand: StoreCommand {
         commandName: "pull",
         abstract: "Pull a database from a server: CouchDB, Sync Gateway or coffer serve.",
         discussion: """
-            Revisions come with their ids and histories, conflicts too, and whatever the store has stays. Another pull goes on \
-            where the last one stopped, whatever stopped it. A document that can't be taken keeps no other from coming: a \
-            line on standard output names it, and the command ends with 3, as the next ones do until it is settled. Contents that \
-            an earlier pull left on the server come too, as far as this one may fetch them. ^C ends it with 130; what has \
-            come stays.
+            Revisions come with their ids and histories, also conflicts, and everything in the store stays. Another \
+            pull continues where the last one stopped, for whatever reason. A document that is refused doesn't stop \
+            the others: a line on standard output names it, and the command ends with 3, as later ones do until it is \
+            settled. Contents that an earlier pull left on the server come too, as far as this one may fetch them. ^C \
+            ends it with 130, and fetched revisions stay.
             """
     )
 

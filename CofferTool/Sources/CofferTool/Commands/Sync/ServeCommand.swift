@@ -11,15 +11,16 @@ struct ServeCommand: ParsableCommand {
         abstract:
             "Serve the stores of a folder over HTTP, in CouchDB's protocol: to coffer pull and push, CouchDB, and curl.",
         discussion: """
-            It prints its URL when it listens; a store's name follows after a slash. Whoever says the name and the password may \
-            read, change, make and delete every store of the folder, which stay as encrypted as they are. A store is opened \
-            when it is first asked for, and nobody else can have it from then on. One that the key does not open is answered \
-            with an error (500), and the others are served. ^C, and an orderly end of the process, \
-            let requests under way end, up to eight seconds, close the stores, and end with 0, after ten seconds at the \
-            latest. What was answered is saved; what was under way is saved whole or not at all.
+            It prints its URL when it listens; a store's name follows after a slash. Anyone who sends the name and the \
+            password may read, change, make and delete every store of the folder, which stay as encrypted as they are. \
+            A store is opened at the first request for it, and nobody else can have it from then on. One that the key \
+            does not open is answered with an error (500), and the others are served. ^C, and an orderly end of the \
+            process, let requests under way end, for up to eight seconds, close the stores, and end with 0, after ten \
+            seconds at the latest. Requests that were answered are saved; those under way are saved whole or not at \
+            all.
 
-            Without --host only this machine reaches it. From elsewhere it is reached with --tls-certificate and --tls-key; \
-            with --allow-plain-http everybody on the way reads everything, the password too.
+            Without --host only this machine reaches it. Other machines reach it with --tls-certificate and --tls-key; \
+            with --allow-plain-http everybody on the way can read everything, also the password.
             """
     )
 
