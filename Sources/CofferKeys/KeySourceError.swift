@@ -19,7 +19,7 @@ public struct KeySourceError: Error, Hashable, Sendable, CustomStringConvertible
     /// What happened, in English, without a full stop.
     public let message: String
 
-    /// What can be done about it; nil where that is plain.
+    /// What can be done about it; nil if that is plain.
     public let hint: String?
 
     /// The HTTP status that says the same, as every error of Coffer's has one: 400.
@@ -36,9 +36,9 @@ public struct KeySourceError: Error, Hashable, Sendable, CustomStringConvertible
     public var description: String { "\(message) (\(status))" + (hint.map { "; \($0)" } ?? "") }
 
     static let invalidSource = KeySourceError(
-        .invalidSource, "this is not a source of a key",
+        .invalidSource, "this is not a key source",
         hint: "a key is given as file:PATH, env:NAME, fd:N, stdin, cmd:COMMAND, credential:NAME or keyring:NAME, "
-            + "never by itself; hex+, base64+ or raw+ before it say that it is 32 bytes")
+            + "never as the key itself; the prefix hex+, base64+ or raw+ says that it is 32 bytes")
 
     static func unavailable(_ message: String, hint: String? = nil) -> KeySourceError {
         KeySourceError(.unavailable, message, hint: hint)

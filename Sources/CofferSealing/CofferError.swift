@@ -94,7 +94,7 @@ extension CofferError {
 
         private init(_ kind: Kind) { self.kind = kind }
 
-        /// The code of that name; nil where there is none.
+        /// The code of that name; nil if there isn't one.
         fileprivate init?(named name: String) {
             guard let kind = Kind(rawValue: name) else { return nil }
             self.kind = kind

@@ -6,8 +6,8 @@ internal import Foundation
 /// passwords or tokens.
 public struct SyncError: Error, Sendable, Equatable {
     /// What the other side answered, as HTTP has it, or what comes closest: 400 what can't be asked for, 495 a server whose
-    /// certificate is not trusted, 499 cancelled, 502 an answer that is none of the protocol's, 503 nobody there, 504 nobody
-    /// answered in time.
+    /// certificate is not trusted, 499 cancelled, 502 an answer that doesn't follow the protocol, 503 nobody there, 504
+    /// nobody answered in time.
     public let status: Int
 
     /// What it happened to, such as `document invoice-17`.
@@ -26,7 +26,7 @@ public struct SyncError: Error, Sendable, Equatable {
     /// What a message says of a thing, and what happened to it, is cut to about that many bytes.
     private static let textByteCount = 400
 
-    /// An answer that is none of the protocol's.
+    /// An answer that doesn't follow the protocol.
     package static func garbage(_ detail: String, of subject: String? = nil) -> SyncError {
         SyncError(502, of: subject, detail)
     }

@@ -63,7 +63,7 @@ public struct LeakScan: Sendable {
 
     /// A search for any of `markers`.
     ///
-    /// - Throws: `invalidArgument` (400) when there is none, or one has fewer than 8 bytes.
+    /// - Throws: `invalidArgument` (400) when there isn't one, or one has fewer than 8 bytes.
     public init(for markers: [String]) throws(CofferError) {
         guard !markers.isEmpty, markers.allSatisfy({ $0.utf8.count >= Self.minimumMarkerByteCount }) else {
             throw CofferError(

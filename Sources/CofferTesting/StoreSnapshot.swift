@@ -39,7 +39,7 @@ public struct StoreSnapshot: Equatable, Sendable {
             case (_, nil): return "\(shown) is gone"
             case (let before?, let after?):
                 if before == after { return nil }
-                if before.kind != after.kind { return "\(shown) is of another kind" }
+                if before.kind != after.kind { return "\(shown) has another type" }
                 if before.byteCount != after.byteCount {
                     return "\(shown) has \(after.byteCount) bytes and had \(before.byteCount)"
                 }

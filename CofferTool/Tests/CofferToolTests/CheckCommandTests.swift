@@ -108,7 +108,7 @@ struct CheckCommandTests {
         let short = try run("check", "people.coffer")
         let lines = short.lines
         #expect(try #require(lines.firstIndex(of: "damaged")) < 15, "\(short.output)")
-        #expect(lines.first?.hasSuffix("its code is not that of its bytes") == true)
+        #expect(lines.first?.hasSuffix("its MAC doesn't match its bytes") == true)
         let lost = findings.count { $0["detail"] as? String == "its current revision can't be read" }
         #expect(lost > 3)
         #expect(lines.contains { $0.hasSuffix(" and \(lost - 3) more: its current revision can't be read") })

@@ -127,7 +127,7 @@ struct SyncCommandTests {
                 #expect(outcome.status == 1)
                 let failure = try outcome.failure
                 #expect(failure["code"] as? String == "serverUnauthorized" && failure["status"] as? Int == 401)
-                #expect((failure["hint"] as? String)?.contains("not the store's key") == true)
+                #expect((failure["hint"] as? String)?.contains("not about the store's key") == true)
                 #expect(!outcome.errors.contains("wrong-password"))
             }
             let wrongKey = try run(
@@ -252,7 +252,7 @@ struct SyncCommandTests {
             }
             #expect(outcome.status == 130, "\(outcome.errors)")
             #expect(try outcome.failure["code"] as? String == "cancelled")
-            #expect((try outcome.failure["message"] as? String)?.contains("what was exchanged stays") == true)
+            #expect((try outcome.failure["message"] as? String)?.contains("everything exchanged stays") == true)
             let again = try run(["pull", "new.coffer", "\(url)/people"] + key + who)
             #expect(again.output == "0 documents\n", "\(again.errors)")
         }

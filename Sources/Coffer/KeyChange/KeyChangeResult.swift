@@ -12,7 +12,7 @@ public struct KeyChangeResult: Sendable, Codable {
     public let endedKeys: [StoreInfo.KeySlot]
     /// How many documents there are, not counting deleted ones.
     public let documentCount: Int
-    /// How many contents of attachments and blobs were encrypted anew; each counts once, however many revisions use it.
+    /// How many contents of attachments and blobs were re-encrypted; each counts once, however many revisions use it.
     public let attachmentCount: Int
     /// The bytes of these contents.
     public let attachmentByteCount: Int

@@ -47,7 +47,7 @@ public struct AllDocumentsOptions: Sendable {
     /// all documents. With it, order, bounds and prefix mean nothing.
     public var ids: [String]?
 
-    /// How many documents are passed over before the first. Default: 0. Passing over them takes as long as listing them.
+    /// How many documents are skipped before the first. Default: 0. Skipping them takes as long as listing them.
     public var skip = 0
 
     /// How many documents are listed at most. Default: nil, all. As with ``skip``, a count below zero is `invalidArgument` (400)

@@ -13,7 +13,7 @@ public import CofferSealing
 ///
 /// Each batch of some dozen rows is what was committed when it is read, and has been checked before its first row is
 /// handed out; while the rows are looked at nothing is kept open or locked, so that they may be changed meanwhile. Whoever
-/// needs all rows of one moment asks inside a transaction. Every iteration reads anew.
+/// needs all rows of one moment asks inside a transaction. Every iteration reads again.
 public struct Rows<Element: Sendable>: AsyncSequence, Sendable {
     /// What reading may throw.
     public typealias Failure = CofferError

@@ -6,7 +6,7 @@ public struct LoadedLibraries: Sendable {
     /// SQLite's version, such as `3.40.1`: that of the SQLite within SQLCipher.
     public let sqliteVersion: String
 
-    /// SQLCipher's version, such as `4.5.3`; nil where the library is not SQLCipher, and encrypted stores are a 501.
+    /// SQLCipher's version, such as `4.5.3`; nil if the library is not SQLCipher, and encrypted stores are a 501.
     public let cipherVersion: String?
 
     /// Whether temporary data stays in memory. Where it goes to files, encrypted stores are a 501.

@@ -18,7 +18,7 @@ public struct PropertyRow: Sendable {
         self.aggregates = aggregates
     }
 
-    /// The value of a property; nil where it isn't there, or was not asked for.
+    /// The value of a property; nil if it isn't there, or was not asked for.
     public subscript(path: PropertyPath) -> JSONValue? { paths.firstIndex(of: path).flatMap { values[$0] } }
 }
 
@@ -84,7 +84,7 @@ extension Database {
         return rows(paths, all, counting: query)
     }
 
-    /// - Parameter counted: what counts different rows; nil where every document has its row.
+    /// - Parameter counted: what counts different rows; nil if every document has its row.
     private func rows(
         _ paths: [PropertyPath], _ query: DocumentQuery, counting counted: DocumentQuery?
     ) -> Rows<PropertyRow> {

@@ -31,7 +31,7 @@ public struct DocumentQuery: Sendable {
     /// they come in any order then.
     public var order: [Order] = []
 
-    /// How many documents are passed over before the first. Default: 0.
+    /// How many documents are skipped before the first. Default: 0.
     public var skip = 0
 
     /// How many documents are given at most. Default: nil, all. As with ``skip``, a count below zero is `invalidArgument` (400)
@@ -71,7 +71,7 @@ public struct PropertyIndex: Sendable, Equatable {
 
 /// How ``Database/documents(_:)`` finds documents: what ``Database/explain(_:)`` tells.
 public struct QueryPlan: Sendable, CustomStringConvertible {
-    /// The index that is read; nil where all documents are.
+    /// The index that is read; nil if all documents are.
     public let index: PropertyIndex?
 
     /// How many of the index's properties narrow what is read of it, from the first on.

@@ -30,7 +30,7 @@ final class ProgressMonitor<Progress: Sendable>: Sendable {
         if !goesOn { throw CofferError(.cancelled) }
     }
 
-    /// Notes how far the work is. Costs nothing where nobody is told.
+    /// Notes how far the work is. Costs nothing if nobody listens.
     func update(_ change: (inout Progress) -> Void) {
         guard let report else { return }
         let due = state.withLock { state -> Progress? in

@@ -40,7 +40,7 @@ public struct ViewRow: Sendable {
         self.revision = revision
     }
 
-    /// The value as a value of yours.
+    /// The value as your own type.
     ///
     /// - Throws: `DecodingError` when it does not fit.
     public func decodeValue<Value: Decodable>(_ type: Value.Type = Value.self) throws -> Value {

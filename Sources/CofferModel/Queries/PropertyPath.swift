@@ -115,7 +115,7 @@ public struct PropertyPath: Sendable, Hashable, ExpressibleByStringInterpolation
     /// Whether it is the document's id.
     package var isDocumentID: Bool { steps == [.member("_id")] }
 
-    /// The value there; nil where there is none.
+    /// The value there; nil if there isn't one.
     ///
     /// - Parameter id: the document's.
     package func value(in properties: JSONObject, id: String) -> JSONValue? {

@@ -22,8 +22,8 @@ extension DatabaseHandle {
         }
         switch Int(primary) {
         case SQLCIPHER_NOTADB, SQLCIPHER_CORRUPT, SQLCIPHER_CONSTRAINT, SQLCIPHER_MISMATCH:
-            // Nothing here breaks a constraint on purpose, or counts with what is no number: two tables that should agree
-            // do not.
+            // Nothing here breaks a constraint on purpose, or counts with something that is not a number: two tables
+            // that should agree do not.
             return CofferError(.damaged, of: subject, reason)
         case SQLCIPHER_ERROR:
             // Statements here are literals that were tested, so this is a schema that is not ours, or a page whose check

@@ -82,7 +82,7 @@ extension Service {
         var byteCount: Int
     }
 
-    /// Counted anew only where something was saved since.
+    /// Counted again only where something was saved since.
     func sums(of database: Database) throws -> DatabaseSums {
         let sequence = try database.lastSequenceNumber
         if let known = sums.withLock({ $0[database.name] }), known.sequence == sequence { return known }

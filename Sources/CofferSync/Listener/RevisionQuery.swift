@@ -107,7 +107,8 @@ extension DatabaseService {
 
     /// The same with `ok` around it, or why it isn't there.
     ///
-    /// - Parameter id: of the document, where the reason is told in detail as `_bulk_get` does; nil as `open_revs` does.
+    /// - Parameter id: of the document, where the answer has the reason in detail as `_bulk_get` does; nil as
+    ///   `open_revs` does.
     func json(_ answer: RevisionOrMissing, _ query: RevisionQuery, errorsInDetail id: String?) throws -> JSONValue {
         switch answer {
         case .found(let revision):
@@ -161,9 +162,10 @@ extension DatabaseService {
 
     /// The revision as a part of a message: JSON, or where contents follow a message of its own.
     ///
-    /// - Parameter id: of the document, where what is missing is told in detail as `_bulk_get` does; nil as `open_revs` does.
-    /// - Returns: nil for a revision of `open_revs` whose contents are not here: CouchDB's replicator passes over what has no
-    ///   part beside others. It is told of none that has no content here: see ``ChangesFeed``.
+    /// - Parameter id: of the document, where the answer says in detail what is missing, as `_bulk_get` does; nil as
+    ///   `open_revs` does.
+    /// - Returns: nil for a revision of `open_revs` whose contents are not here: CouchDB's replicator skips what has no
+    ///   part beside others. It is notified of none that has no content here: see ``ChangesFeed``.
     func part(_ answer: RevisionOrMissing, _ query: RevisionQuery, errorsInDetail id: String?) throws
         -> MultipartBody.Part?
     {
@@ -191,7 +193,7 @@ extension DatabaseService {
         }
     }
 
-    /// The revision and the contents that follow it, in the order in which the JSON names them; nil where none does.
+    /// The revision and the contents that follow it, in the order in which the JSON names them; nil if none does.
     ///
     /// A content without bytes stands in the JSON. Nobody reads such a part in CouchDB's replicator, which waits five minutes for
     /// it to be read (its `attachment_writer_timeout`) where the revision has no other part.

@@ -50,7 +50,7 @@ struct JSONOutline: Sendable {
         return elements
     }
 
-    /// The members in their order, those whose names occur more than once too. Nil where it is no object, or a name is none.
+    /// The members in their order, those whose names occur more than once too. Nil if this is not an object, or a name is not text.
     ///
     /// - Throws: ``SyncError`` 413 for more than `limit` members.
     func members(upTo limit: Int) throws(SyncError) -> [(name: String, value: JSONOutline)]? {
@@ -67,7 +67,7 @@ struct JSONOutline: Sendable {
         return members
     }
 
-    /// The value of the first member with that name, or nil if there is none or this is not an object.
+    /// The value of the first member with that name, or nil if there isn't one or this is not an object.
     subscript(name: String) -> JSONOutline? {
         guard text[range.lowerBound] == UInt8(ascii: "{") else { return nil }
         var scanner = JSONScanner(text, at: range.lowerBound + 1)
@@ -91,7 +91,7 @@ struct UnholdableJSON: Error {
 extension CheckedJSON {
     /// The same as ``init(_:valueLimit:)`` for what another database sends.
     ///
-    /// - Throws: ``UnholdableJSON`` for what is JSON all the same; `invalidJSON` (400) for what is none.
+    /// - Throws: ``UnholdableJSON`` for what is JSON all the same; `invalidJSON` (400) for anything else.
     init?(received text: [UInt8], valueLimit: Int) throws {
         do throws(CofferError) {
             guard let checked = try CheckedJSON(text, valueLimit: valueLimit) else { return nil }
@@ -146,7 +146,7 @@ private struct JSONScanner {
         return start..<at
     }
 
-    /// Skips one value; false where there is none.
+    /// Skips one value; false where there isn't one.
     mutating func skipValue() -> Bool {
         // What ends each of the containers around.
         var ends: [UInt8] = []

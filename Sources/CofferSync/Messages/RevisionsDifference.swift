@@ -96,7 +96,7 @@ package struct RevisionsDifference: Sendable, Equatable {
     package static func answer(
         _ json: JSONValue, to question: RevisionsQuestion
     ) throws(SyncError) -> [(id: String, RevisionsDifference)] {
-        guard let object = json.objectValue else { throw .garbage("an answer of _revs_diff that is no object") }
+        guard let object = json.objectValue else { throw .garbage("an answer of _revs_diff that is not an object") }
         let asked = Dictionary(
             question.documents.map { (ByteKey($0.id), $0.revisions) }, uniquingKeysWith: { $0 + $1 })
         var all: [(String, RevisionsDifference)] = []

@@ -13,7 +13,7 @@ internal import Darwin
 struct LockHolders {
     struct Holder: Equatable {
         let process: Int32
-        /// What the system calls it; nil where it doesn't say.
+        /// What the system calls it; nil if it doesn't say.
         let command: String?
     }
 
