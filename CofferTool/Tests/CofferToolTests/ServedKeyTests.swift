@@ -44,7 +44,7 @@ struct ServedKeyTests {
     }
 
     private func status(_ arguments: String) throws -> String {
-        try work.shell("curl -s --max-time 60 -o answer -w '%{http_code}' \(arguments)").output
+        try work.shell("curl -s --max-time 300 -o answer -w '%{http_code}' \(arguments)").output
     }
 
     @Test("The command is asked for the key of each store when a client first asks for the store, and told which it is")

@@ -151,7 +151,7 @@ struct StoresInUseTests {
             use.work, ["--key", "raw+file:old", "--user", "robin", "--password", "file:password"],
             surroundings: use.surroundings, folder: "stores"
         ) { url in
-            let curl = "curl -s --max-time 20 -u robin:$(cat password)"
+            let curl = "curl -s --max-time 300 -u robin:$(cat password)"
             // A store is opened when it is asked for.
             #expect(try use.work.shell("\(curl) \(url)/people").output.contains("doc_count"))
             #expect(try use.run(["put", "stores/people.coffer", "x", "--key", "raw+file:old"]).status == 11)
