@@ -11,7 +11,7 @@ internal import Synchronization
 /// Each database is one directory, `NAME.coffer`. Managers are cheap and hold nothing open; two for the same directory,
 /// or one that reaches it on another way, hand out the same open databases. Safe from any thread.
 public final class Manager: Sendable {
-    /// Where this manager's databases are. Made when the first one is created, for its owner alone.
+    /// The directory of this manager's databases. It is made when the first one is created, for its owner alone.
     public let directory: URL
 
     /// The manager of the app's usual place for data, ``defaultDirectory``.

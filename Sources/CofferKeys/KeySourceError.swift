@@ -3,7 +3,7 @@
 /// It is never the `wrongKey` (401) of a store: no store was asked. Neither the message nor the hint
 /// holds anything of what was read, nor a name or path that leads nowhere, since that may be a secret in the wrong place.
 public struct KeySourceError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What kind of error it is.
+    /// The kind of error.
     public enum Code: Hashable, Sendable {
         /// A text names no source.
         case invalidSource
@@ -13,13 +13,13 @@ public struct KeySourceError: Error, Hashable, Sendable, CustomStringConvertible
         case unusable
     }
 
-    /// What kind of error it is.
+    /// The kind of error.
     public let code: Code
 
-    /// What happened, in English, without a full stop.
+    /// A description of what happened, in English, without a full stop.
     public let message: String
 
-    /// What can be done about it; nil if that is plain.
+    /// A remedy; nil if it is obvious.
     public let hint: String?
 
     /// The HTTP status that says the same, as every error of Coffer's has one: 400.

@@ -11,7 +11,7 @@ public final class Attachment: Sendable {
     /// The attachment's name, unique in its document. Any text but an empty one, slashes included.
     public let name: String
 
-    /// What kind of content it is, by convention a MIME type; nil if nobody said so.
+    /// The content's type, by convention a MIME type; nil if it is unknown.
     public let contentType: String?
 
     /// The document that it belongs to.

@@ -2,7 +2,7 @@ internal import CofferModel
 internal import CofferSealing
 public import Foundation
 
-/// What a document's JSON says of the content of an attachment or blob.
+/// A document's reference to the content of an attachment or blob, as its JSON states it.
 public struct ContentReference: Sendable, Hashable {
     /// The SHA-1 of the content, as `sha1-` and base64.
     public let digest: String

@@ -2,7 +2,7 @@ public import CofferSealing
 internal import CofferVault
 public import Foundation
 
-/// What a backup holds.
+/// The contents of a backup, as counts.
 public struct BackupResult: Sendable, Equatable, Codable {
     /// How many documents there are, not counting deleted ones.
     public let documentCount: Int

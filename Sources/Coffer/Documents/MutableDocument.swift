@@ -89,7 +89,7 @@ public final class MutableDocument {
     }
 }
 
-/// What happens when a document to be saved has been saved by somebody else meanwhile.
+/// How to proceed when somebody else has saved the document in the meantime.
 public enum ConcurrencyControl: Sendable {
     /// The save is refused with `conflict` (409).
     case failOnConflict

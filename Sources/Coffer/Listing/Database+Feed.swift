@@ -23,7 +23,7 @@ public struct ChangedDocument: Sendable {
     public var isDeletion: Bool { revision.isDeletion }
 }
 
-/// What ``Database/changes(since:options:)`` lists.
+/// Options that say what ``Database/changes(since:options:)`` lists.
 public struct FeedOptions: Sendable {
     /// How many documents are listed at most. Default: nil, all. One below zero is `invalidArgument` (400) when rows are taken.
     public var limit: Int?
@@ -37,7 +37,7 @@ public struct FeedOptions: Sendable {
     /// The name of the filter that revisions must pass: see ``Database/setFilter(named:_:)``. Default: nil, all do.
     public var filter: String?
 
-    /// What the filter is given. Default: nothing.
+    /// The parameters for the filter. Default: empty.
     public var filterParameters: JSONObject = [:]
 
     /// The options that are their defaults.

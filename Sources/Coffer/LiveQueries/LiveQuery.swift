@@ -25,7 +25,7 @@ public struct LiveQuery<Row: Sendable>: AsyncSequence, Sendable {
     /// The rows at one time.
     public typealias Element = Result
 
-    /// What reading may throw.
+    /// The error that reading may throw.
     public typealias Failure = CofferError
 
     private let source: LiveSource<Row>

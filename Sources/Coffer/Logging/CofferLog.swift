@@ -2,7 +2,7 @@ internal import CofferSealing
 internal import Dispatch
 internal import Synchronization
 
-/// What Coffer tells of its work, to a handler of the app's: into a file, the system's log, or swift-log.
+/// Coffer's log messages, for a handler of the app that writes them to a file, the system's log, or swift-log.
 ///
 /// ```swift
 /// CofferLog.setHandler { message in file.write(Data("\(message.level) \(message)\n".utf8)) }

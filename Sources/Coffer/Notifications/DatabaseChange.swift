@@ -58,7 +58,7 @@ extension DatabaseChange: Equatable {
     }
 }
 
-/// What observers of a database receive: a commit, or that they missed some.
+/// A notification to observers of a database: a commit, or the fact that they missed some.
 public enum DatabaseChanges: Sendable, Equatable {
     /// What one commit of an outermost transaction changed, in the order in which it did. Never empty.
     case committed([DatabaseChange])

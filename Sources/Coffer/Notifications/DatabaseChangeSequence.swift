@@ -6,7 +6,7 @@ internal import Synchronization
 /// Begins where it was asked for, and keeps what was not taken yet. For one consumer: a second iteration
 /// goes on where the first has stopped. A consumer that wants all changes asks the database for its own sequence.
 public struct DatabaseChangeSequence: AsyncSequence, Sendable {
-    /// What one commit changed, or that commits were missed.
+    /// The changes of one commit, or the fact that commits were missed.
     public typealias Element = DatabaseChanges
 
     /// A change of a database never fails to be told.

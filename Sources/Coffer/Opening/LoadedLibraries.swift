@@ -12,10 +12,10 @@ public struct LoadedLibraries: Sendable {
     /// Whether temporary data stays in memory. Where it goes to files, encrypted stores are a 501.
     public let keepsTemporaryDataInMemory: Bool
 
-    /// What OpenSSL says of its version, such as `OpenSSL 3.0.15 3 Sep 2024`.
+    /// The version that OpenSSL reports, such as `OpenSSL 3.0.15 3 Sep 2024`.
     public let openSSLVersion: String
 
-    /// Those of this process. Loads SQLCipher, if nothing has been opened yet.
+    /// The libraries of this process. Loads SQLCipher if nothing has been opened yet.
     ///
     /// - Throws: `encryptionUnavailable` (501) where there is no SQLCipher to load.
     public init() throws(CofferError) {

@@ -9,7 +9,7 @@ public struct PropertyRow: Sendable {
     /// Their values, in the order of ``paths``; nil for one that isn't there.
     public let values: [JSONValue?]
 
-    /// What was made of a group's documents, in the order in which it was asked for. Empty in the row of one document.
+    /// The aggregates of a group's documents, in the order of the request. Empty in the row of one document.
     public let aggregates: [JSONValue]
 
     init(_ paths: [PropertyPath], _ values: [JSONValue?], aggregates: [JSONValue] = []) {
@@ -22,7 +22,7 @@ public struct PropertyRow: Sendable {
     public subscript(path: PropertyPath) -> JSONValue? { paths.firstIndex(of: path).flatMap { values[$0] } }
 }
 
-/// What is made of a property of a group's documents: see ``Database/groups(by:of:_:)``.
+/// A value computed from a property of a group's documents: see ``Database/groups(by:of:_:)``.
 ///
 /// Documents without the property count nothing, and neither do those in which it is `null`.
 public struct Aggregate: Sendable {
@@ -111,7 +111,7 @@ extension Database {
         }
     }
 
-    /// What comes of the documents that a query asks for, a row for each group of them that have the same properties.
+    /// Groups of the documents that a query asks for, one row for each set of equal properties.
     ///
     /// ```swift
     /// let report = database.groups(by: ["address.city"], of: query, .count, .average("age"))

@@ -314,7 +314,7 @@ extension EntryPosition {
 }
 
 extension IndexEntry {
-    /// Where it stands.
+    /// Its path.
     var place: EntryPosition { EntryPosition(key: key, id: id) }
 }
 

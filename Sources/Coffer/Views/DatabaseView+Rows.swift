@@ -24,7 +24,7 @@ extension DatabaseView {
         }
     }
 
-    /// What the view's reduction makes of its rows, a row for each group of ``ViewOptions/groupLevel``, by key.
+    /// The reduced rows of the view, one for each group of ``ViewOptions/groupLevel``, by key.
     ///
     /// Groups are counted by ``ViewOptions/skip`` and ``ViewOptions/limit``. ``ViewOptions/loadsDocuments`` and
     /// ``ViewOptions/sort`` mean nothing here. Where there are no rows there are no groups.
@@ -42,7 +42,7 @@ extension DatabaseView {
         }
     }
 
-    /// What the view's reduction makes of all rows that `options` ask for; nil if there aren't any.
+    /// The reduced value of all rows that `options` ask for; nil if there aren't any.
     ///
     /// - Throws: as ``reducedRows(_:)``.
     public func reduce(_ options: ViewOptions = ViewOptions()) throws(CofferError) -> JSONValue? {

@@ -30,7 +30,8 @@ public final class DatabaseView: Sendable {
         self.name = name
     }
 
-    /// What makes a view's entries: is given the current revision of a document, and calls `emit` for each entry.
+    /// A function that makes a view's entries: it gets the current revision of a document and calls `emit` for each
+    /// entry.
     ///
     /// It must make the same of the same revision whenever it is called, on whatever thread, and can't write. Deleted
     /// documents and those whose id starts with `_design/` are not given to it.

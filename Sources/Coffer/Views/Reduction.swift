@@ -1,7 +1,7 @@
 internal import CofferModel
 internal import CofferSealing
 
-/// What makes one value of a view's rows.
+/// A function that makes one value of a view's rows.
 public struct Reduction: Sendable {
     enum Kind: Sendable {
         case count, sum, stats

@@ -19,10 +19,10 @@ public struct ViewOptions: Sendable {
     /// The key at which the rows end, in their direction. Default: nil, at the last row. For null: `.some(.null)`.
     public var endKey: JSONValue?
 
-    /// Where the rows start among those with ``startKey``. Default: nil, at the first of them.
+    /// The document at which the rows with ``startKey`` start. Default: nil, at the first of them.
     public var startDocumentID: String?
 
-    /// Where the rows end among those with ``endKey``. Default: nil, at the last of them.
+    /// The document at which the rows with ``endKey`` end. Default: nil, at the last of them.
     public var endDocumentID: String?
 
     /// Whether rows right at the start are among them. Default: true.

@@ -1,4 +1,4 @@
-/// Where a property stands in a document: names of members, and places in lists.
+/// The path of a property in a document: names of members, and places in lists.
 ///
 /// `address.city` is the member `city` of the object `address`, `tags[0]` the first element of the list `tags`. A backslash
 /// takes the character after it as part of a name: `a\.b` is one member. `_id` is the document's id. Every text is a path.

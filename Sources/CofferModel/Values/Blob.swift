@@ -13,7 +13,7 @@ internal import CofferSealing
 /// saved, and read when it is asked for. Two blobs are equal when their contents are, as far as that is known, or when
 /// they are one. Safe from any thread.
 public final class Blob: Sendable {
-    /// What kind of content it is, by convention a MIME type; nil if nobody said so.
+    /// The content's type, by convention a MIME type; nil if it is unknown.
     public let contentType: String?
 
     /// Where the content is.

@@ -6,7 +6,7 @@ public struct AttachmentInfo: Sendable, Equatable {
     /// The attachment's name; `blob_1` and so on for the blobs in a document's properties.
     public let name: String
 
-    /// What kind of content it is, by convention a MIME type; nil if nobody said so.
+    /// The content's type, by convention a MIME type; nil if it is unknown.
     public let contentType: String?
 
     /// The length of the content in bytes; nil if the server does not say it.

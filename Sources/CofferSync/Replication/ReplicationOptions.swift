@@ -41,7 +41,7 @@ public struct ReplicationOptions: Sendable {
     /// `setFilter` has given the database. Default: nil, all do.
     public var filter: String?
 
-    /// What the filter is given. Default: nothing.
+    /// The parameters for the filter. Default: empty.
     public var filterParameters: JSONObject = [:]
 
     /// Only these documents. Not together with a filter. Default: nil, all.
