@@ -52,8 +52,8 @@ struct ServeCommand: ParsableCommand {
 
     @Flag(
         help: """
-            Run the command of --key for each store, when somebody first asks for the store, and when one is made: the command \
-            is told which store it is. Without this it runs once, and its key is for all.
+            Run the command of --key for each store, when a client first asks for it, and when one is made, and tell the \
+            command which store it is. Otherwise it runs once, and its key is for all stores.
             """)
     var keyForEachStore = false
 
