@@ -73,8 +73,8 @@ import Testing
         try database.write("empty", [:], attachment: ("none.txt", Data()))
         try database.write("both", [:], attachment: ("some.txt", Data("some".utf8)))
         let draft = try database.document(withID: "both").newRevision()
-        try draft.setAttachment(named: "none.txt", contentType: "text/plain", content: Data())
-        try draft.save()
+        draft.setAttachment(named: "none.txt", contentType: "text/plain", content: Data())
+        try await draft.save()
         for (id, partCount) in [("empty", 1), ("both", 2)] {
             let answer = try await server.call(
                 "GET", "/db/\(id)?open_revs=all&revs=true", fields: ["Accept": "multipart/mixed"])
@@ -97,9 +97,8 @@ import Testing
                 "POST", "/db/\(call)",
                 body: .bytes(Array(#"{"a":["1-x","2-y"],"b":["1-z"],"a":["2-y","3-u"]}"#.utf8))))
         #expect(answer.status == 200, "\(answer.text)")
-        let rows = call == "_revs_diff" ? answer.json : answer.json["missing_revs"]
-        let missing = call == "_revs_diff" ? rows["a"]["missing"] : rows["a"]
-        #expect(missing.arrayValue?.compactMap(\.stringValue).sorted() == ["1-x", "2-y", "3-u"])
+        let missing = call == "_revs_diff" ? answer.json["a"]?["missing"] : answer.json["missing_revs"]?["a"]
+        #expect(missing?.arrayValue?.compactMap(\.stringValue).sorted() == ["1-x", "2-y", "3-u"])
         #expect(answer.text.components(separatedBy: #""a""#).count == 2, "It is answered once: \(answer.text)")
         for text in [#"{"a":["1-x"],"a":5}"#, #"{"a":["x"],"a":["1-x"]}"#] {
             let refused = try await server.call(HTTPRequest("POST", "/db/\(call)", body: .bytes(Array(text.utf8))))
