@@ -82,7 +82,7 @@ extension HTTPRequest {
 
     /// A body that is an object whose members have any names, one of them perhaps more than once.
     ///
-    /// - Throws: as for ``json(upTo:default:)``; ``SyncError`` 400 where it is no object.
+    /// - Throws: as for ``json(upTo:default:)``; ``SyncError`` 400 if it is not an object.
     func members(upTo limit: Int) async throws -> [(name: String, value: JSONValue)] {
         let bytes = try await bytes(of: try unpackedBody(), upTo: limit)
         do {
