@@ -259,7 +259,7 @@ struct DatabaseInUseTests {
     func cancelling() async throws {
         let fixture = Fixture()
         let database = try fixture.create("notes", key)
-        try Self.fill(database, 20_000)
+        try Self.fill(database, 3_000)
         let listener = try fixture.listen()
         defer { listener.stop() }
         let before = try #require(try fixture.find("notes", key))
@@ -283,10 +283,6 @@ struct DatabaseInUseTests {
                 #expect(try channel.receive(maximumByteCount: 1000).kind == .result)
                 try channel.send(SymmetricKey(password: "next"))
                 try channel.send(.request, MaintenanceRequest.changeKey(dropsOtherKeys: false, keyedNames: nil))
-                // By the second one the database is being copied, and others wait for their turn.
-                for _ in 0..<2 {
-                    #expect(try channel.receive(maximumByteCount: 1000).kind == .progress)
-                }
                 channel.socket.shutDown()
             } else {
                 let task = Task {
