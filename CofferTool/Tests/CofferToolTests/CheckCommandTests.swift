@@ -83,7 +83,7 @@ struct CheckCommandTests {
         #expect(first.contains("page 2 of db.sqlite3, page 3 of db.sqlite3: it is all zeros, which an encrypted "))
         let verbose = try run("check", "people.coffer", "--level", "pages", "--verbose")
         #expect(verbose.lines.count(where: { $0.contains("it is all zeros, which an encrypted page never is") }) == 2)
-        #expect(result.errors.contains("hint: coffer salvage copies what can still be read to a new store"))
+        #expect(result.errors.contains("hint: coffer salvage copies all that can still be read to a new store"))
         let json = try run("check", "people.coffer", "--level", "pages", "--json").objects
         #expect(json.map { $0["page"] as? Int } == [2, 3, nil])
         #expect((json.first?["detail"] as? String)?.contains("it was never written, or was lost") == true)
