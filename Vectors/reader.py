@@ -567,7 +567,7 @@ class Store:
         if not revision.is_foreign and (is_first or parent is not None):
             text = b"" if is_first else parent.revision_id.encode()
             data = struct.pack(">H", len(text)) + text + bytes([revision.is_deletion]) + revision.body
-            need(hashlib.sha256(data).hexdigest()[:32] == revision.suffix, f"{what}: its id is another content's")
+            need(hashlib.sha256(data).hexdigest()[:32] == revision.suffix, f"{what}: its id doesn't match its content")
             need(not is_first or revision.generation == 1, f"{what}: its generation")
         body = parse_body(revision.body, what)
         need(bool(body.get("_attachments")) == revision.has_attachments, f"{what}: its flags")

@@ -53,8 +53,8 @@ public final class Database: Sendable {
     /// Whether the database was opened for reading only.
     public var isReadOnly: Bool { storage.isReadOnly }
 
-    /// Who the database is to others that it exchanges revisions with. Another one than its copies have; it stays the same
-    /// when the key is changed.
+    /// The identifier that replication uses for the database. Copies of the store have different ones; it stays the
+    /// same when the key is changed.
     ///
     /// - Returns: nil for a backup that is open for reading only and was never opened for writing.
     public var uuid: UUID? {
@@ -75,7 +75,7 @@ public final class Database: Sendable {
     /// A new document with an id that nobody else has: 136 random bits. Touches no disk.
     public func createDocument() -> Document { Document(database: self, documentID: DocumentID.random().text) }
 
-    /// The document with that id; nil when there is none or it is deleted.
+    /// The document with that id; nil if it doesn't exist or is deleted.
     ///
     /// - Throws: `invalidDocumentID` (400), `damaged` (500), `closed` (500).
     public subscript(id: String) -> Document? {

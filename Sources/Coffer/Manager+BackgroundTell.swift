@@ -13,9 +13,9 @@ extension Manager {
     /// ```
     ///
     /// The database is opened for it if it is not open: as `database(named:encryptionKey:)` does, created and unencrypted
-    /// where there is none. An encrypted one that is not open is `keyRequired` (401), since nobody gives a key here. What is
-    /// told to one manager is done one after another. A database may be used from any thread in Coffer, so that this is no
-    /// more than a way not to wait.
+    /// where there isn't one. An encrypted one that is not open is `keyRequired` (401), since nobody gives a key here.
+    /// One manager does these one after another. A database may be used from any thread in Coffer, so that
+    /// this is no more than a way not to wait.
     ///
     /// - Parameters:
     ///   - name: the database's name.

@@ -11,7 +11,7 @@ internal import Synchronization
 /// Each database is one directory, `NAME.coffer`. Managers are cheap and hold nothing open; two for the same directory,
 /// or one that reaches it on another way, hand out the same open databases. Safe from any thread.
 public final class Manager: Sendable {
-    /// Where this manager's databases are. Made when the first one is created, for its owner alone.
+    /// The directory of this manager's databases. It is made when the first one is created, for its owner alone.
     public let directory: URL
 
     /// The manager of the app's usual place for data, ``defaultDirectory``.
@@ -40,7 +40,7 @@ public final class Manager: Sendable {
 
     private let storage = Lock(StorageType.sqlite)
     private let trust = Lock(OtherOwners.refused)
-    /// Where ``backgroundTell(databaseNamed:_:onFailure:)`` does what it is told.
+    /// Where ``backgroundTell(databaseNamed:_:onFailure:)`` calls its functions.
     let background = DispatchQueue(label: "coffer.background", qos: .utility)
     let fileSystem: any FileSystem
     var otherOwners: OtherOwners { trust.withLock { $0 } }
@@ -55,7 +55,7 @@ public final class Manager: Sendable {
     /// - Throws: `invalidArgument` (400) for a URL that is no file URL.
     public convenience init(directory: URL) throws(CofferError) {
         guard directory.isFileURL else {
-            throw CofferError(.invalidArgument, "databases are kept in files, and the URL names none")
+            throw CofferError(.invalidArgument, "databases are files, and the URL is not a file URL")
         }
         self.init(unchecked: directory)
     }
@@ -152,7 +152,7 @@ public final class Manager: Sendable {
     ///   - name: see `openDatabase(named:options:)`, which also lists the errors.
     ///   - encryptionKey: the key that it opens with. One that is open already is returned without asking for it; a key
     ///     that is given all the same must open it.
-    /// - Returns: the database, or nil when there is none.
+    /// - Returns: the database, or nil if there isn't one.
     public func existingDatabase(named name: String, encryptionKey: SymmetricKey? = nil) throws(CofferError)
         -> Database?
     {
@@ -169,7 +169,8 @@ public final class Manager: Sendable {
         if let key = options.encryptionKey {
             try key.checkUsable()
         } else if options.requiresEncryption {
-            throw CofferError(.keyRequired, of: Self.subject(name), "only an encrypted database will do")
+            throw CofferError(
+                .keyRequired, of: Self.subject(name), "the database is not encrypted, and encryption is required")
         }
         let creates = options.create && !options.readOnly
         if creates && !Manifest.exists(inStoreAt: storePath(name)) {

@@ -3,7 +3,7 @@ public import CofferSealing
 internal import CofferVault
 public import Foundation
 
-/// What a store says of itself to anyone who can read its directory: no key is needed, and no secret is in it.
+/// The readable facts about a store: anyone who can read its directory can get them without a key. They hold no secret.
 public struct StoreInfo: Sendable {
     /// Whether the store is encrypted.
     public let isEncrypted: Bool
@@ -26,12 +26,12 @@ public struct StoreInfo: Sendable {
     public struct KeySlot: Sendable, Codable {
         /// The slot's id: 16 hex digits.
         public let id: String
-        /// What kind of key opens it.
+        /// The kind of key that opens it.
         public let kind: Kind
         /// When it was made.
         public let created: Date
 
-        /// What kind of key opens a slot, and what that costs.
+        /// The kind of key that opens a slot, and its cost.
         public enum Kind: Sendable, Equatable, Codable {
             /// A password, through scrypt with these parameters (RFC 7914).
             case scryptPassword(n: Int, r: Int, p: Int)
@@ -44,7 +44,7 @@ public struct StoreInfo: Sendable {
 }
 
 extension Manager {
-    /// What the store of that name says of itself. Takes no lock and needs no key; nobody has vouched for it either.
+    /// The readable facts about the store of that name. Takes no lock and needs no key, so they are not authenticated.
     ///
     /// - Throws: `invalidDatabaseName` (400), `databaseNotFound` and `notAStore` (404), `damaged` (500),
     ///   `unsupportedFormat` (501).

@@ -18,12 +18,12 @@ internal import Coffer
         guard let password else {
             throw KeySourceError.unusable(
                 "a password is text in UTF-8, and this is not",
-                hint: "32 bytes that are no text: raw+ before the source")
+                hint: "32 bytes that are not text: raw+ before the source")
         }
         return KeyReading(key: SymmetricKey(password: password), password: password)
     }
 
-    /// What 32 bytes look like that `password` probably is; nil where it looks like a password.
+    /// What 32 bytes look like that `password` probably is; nil if it looks like a password.
     static func probable(ofPassword password: String) -> Self? {
         let characters = Array(password.utf8)
         if characters.count == 64, characters.allSatisfy({ hexValue($0) != nil }) { return .hex }

@@ -1,8 +1,8 @@
 public import Foundation
 
-/// What a key is asked for, so that a command can answer for each store: it is in the environment of the command.
+/// The purpose of a key, passed to a command in its environment so that it can answer for each store.
 public struct KeyRequest: Hashable, Sendable {
-    /// What the key is to do.
+    /// The purpose of the key.
     public enum Purpose: String, Hashable, Sendable {
         /// To open the store as it is.
         case old

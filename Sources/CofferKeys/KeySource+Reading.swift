@@ -77,8 +77,8 @@ internal import Darwin
                 && name.allSatisfy { $0.isASCII && ($0.isUppercase || $0.isNumber || $0 == "_") }
             throw .unavailable(
                 isName
-                    ? "there is no environment variable \(name)"
-                    : "there is no environment variable of the name that env: was given",
+                    ? "the environment variable \(name) is not set"
+                    : "no environment variable has the name that was given to env:",
                 hint: isName ? nil : "env: takes the name of a variable, as in env:COFFER_KEY, and not its value")
         }
         return try unsafe SecretBytes(UnsafeRawBufferPointer(start: value, count: strlen(value)))
@@ -100,7 +100,7 @@ internal import Darwin
 
     /// What `line`, run by the shell, writes to its standard output.
     private static func output(of line: String, _ request: KeyRequest, _ wait: Wait) throws -> SecretBytes {
-        // One that was told of a store is told of no other than is meant now.
+        // One that was notified of a store is notified of no other than is meant now.
         let environment = ProcessInfo.processInfo.environment.filter { !KeyRequest.variables.contains($0.key) }
             .merging(request.environment) { $1 }
         var command = try KeyCommand(line, environment: environment)

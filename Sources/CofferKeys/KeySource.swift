@@ -1,4 +1,4 @@
-/// Where a key comes from: a file, a variable of the environment, a descriptor, a command, a credential of systemd's or a
+/// The source of a key: a file, a variable of the environment, a descriptor, a command, a credential of systemd's or a
 /// keyring of the kernel's.
 ///
 /// ```swift
@@ -9,7 +9,7 @@
 /// or 32 bytes, in the ``Encoding`` that is said. Nothing is read before a key is asked for. A source holds no secret itself,
 /// but a path or a command may say more than a log should hold, so it describes itself by its kind alone.
 public struct KeySource: Hashable, Sendable, CustomStringConvertible {
-    /// What the source holds.
+    /// The encoding of the key in the source.
     public enum Encoding: Hashable, CaseIterable, Sendable {
         /// A password as it stands; one line end after it does not count.
         case password
@@ -31,7 +31,7 @@ public struct KeySource: Hashable, Sendable, CustomStringConvertible {
         case keyring(String)
     }
 
-    /// What the source holds.
+    /// The encoding of the key in the source.
     public let encoding: Encoding
 
     let origin: Origin
@@ -57,7 +57,7 @@ public struct KeySource: Hashable, Sendable, CustomStringConvertible {
         KeySource(origin: .standardInput, encoding: encoding)
     }
 
-    /// What a command, run by `/bin/sh -c`, writes to its standard output. It has to end with 0.
+    /// The standard output of a command, run by `/bin/sh -c`. The command must exit with 0.
     ///
     /// Its input is empty, and its errors go where this process's go. What a ``KeyRequest`` says is in its environment.
     public static func command(_ line: String, as encoding: Encoding = .password) -> KeySource {
@@ -109,7 +109,7 @@ public struct KeySource: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// What kind of source it is.
+    /// The kind of source.
     public var description: String {
         switch origin {
         case .file: "a file"

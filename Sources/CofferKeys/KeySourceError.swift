@@ -3,7 +3,7 @@
 /// It is never the `wrongKey` (401) of a store: no store was asked. Neither the message nor the hint
 /// holds anything of what was read, nor a name or path that leads nowhere, since that may be a secret in the wrong place.
 public struct KeySourceError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What kind of error it is.
+    /// The kind of error.
     public enum Code: Hashable, Sendable {
         /// A text names no source.
         case invalidSource
@@ -13,13 +13,13 @@ public struct KeySourceError: Error, Hashable, Sendable, CustomStringConvertible
         case unusable
     }
 
-    /// What kind of error it is.
+    /// The kind of error.
     public let code: Code
 
-    /// What happened, in English, without a full stop.
+    /// A description of what happened, in English, without a full stop.
     public let message: String
 
-    /// What can be done about it; nil where that is plain.
+    /// A remedy; nil if it is obvious.
     public let hint: String?
 
     /// The HTTP status that says the same, as every error of Coffer's has one: 400.
@@ -36,9 +36,9 @@ public struct KeySourceError: Error, Hashable, Sendable, CustomStringConvertible
     public var description: String { "\(message) (\(status))" + (hint.map { "; \($0)" } ?? "") }
 
     static let invalidSource = KeySourceError(
-        .invalidSource, "this is not a source of a key",
+        .invalidSource, "this is not a key source",
         hint: "a key is given as file:PATH, env:NAME, fd:N, stdin, cmd:COMMAND, credential:NAME or keyring:NAME, "
-            + "never by itself; hex+, base64+ or raw+ before it say that it is 32 bytes")
+            + "never as the key itself; the prefix hex+, base64+ or raw+ says that it is 32 bytes")
 
     static func unavailable(_ message: String, hint: String? = nil) -> KeySourceError {
         KeySourceError(.unavailable, message, hint: hint)

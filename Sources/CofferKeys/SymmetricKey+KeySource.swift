@@ -11,7 +11,7 @@ extension SymmetricKey {
     ///
     /// - Parameters:
     ///   - source: where the key is.
-    ///   - request: what a command is told. Default: that a store is to be opened.
+    ///   - request: what a command learns. Default: that a store is to be opened.
     /// - Throws: ``KeySourceError``, which is never a wrong key.
     public convenience init(from source: KeySource, for request: KeyRequest = KeyRequest()) throws(KeySourceError) {
         self.init(copying: try source.key(for: request))

@@ -1,4 +1,4 @@
-/// What went wrong in Coffer, to what, and why.
+/// An error of Coffer's: what went wrong, its subject, and its cause.
 ///
 /// Every error that Coffer throws is of this type, but for those that your own closures throw. Tell errors apart by
 /// ``code``, or by ``status`` where an HTTP-like number is enough: a wrong key has status 401, always, and nothing else
@@ -7,13 +7,13 @@
 /// Descriptions hold names, ids, sizes and offsets. They never hold the content of documents or attachments, passwords
 /// or key bytes.
 public struct CofferError: Error, Sendable {
-    /// What kind of error this is.
+    /// The kind of error.
     public let code: Code
 
-    /// What it happened to, such as `database people` or `document invoice-17`.
+    /// The subject of the error, such as `database people` or `document invoice-17`.
     public let subject: String?
 
-    /// What happened, in a few words, where the code alone does not say it.
+    /// A few words about what happened, if the code alone does not say it.
     public let detail: String?
 
     /// The error that led to this one.
@@ -94,7 +94,7 @@ extension CofferError {
 
         private init(_ kind: Kind) { self.kind = kind }
 
-        /// The code of that name; nil where there is none.
+        /// The code of that name; nil if there isn't one.
         fileprivate init?(named name: String) {
             guard let kind = Kind(rawValue: name) else { return nil }
             self.kind = kind

@@ -8,7 +8,7 @@ extension ReplicationOptions: CustomStringConvertible, CustomReflectable {
 }
 
 extension ReplicationOptions.Credentials: CustomStringConvertible, CustomReflectable {
-    /// How the server is told, and not what.
+    /// How the server authenticates the user, without the secret.
     public var description: String {
         switch self {
         case .basic: "a name and a password"

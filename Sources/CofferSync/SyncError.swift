@@ -6,8 +6,8 @@ internal import Foundation
 /// passwords or tokens.
 public struct SyncError: Error, Sendable, Equatable {
     /// What the other side answered, as HTTP has it, or what comes closest: 400 what can't be asked for, 495 a server whose
-    /// certificate is not trusted, 499 cancelled, 502 an answer that is none of the protocol's, 503 nobody there, 504 nobody
-    /// answered in time.
+    /// certificate is not trusted, 499 cancelled, 502 an answer that doesn't follow the protocol, 503 nobody there, 504
+    /// nobody answered in time.
     public let status: Int
 
     /// What it happened to, such as `document invoice-17`.
@@ -26,7 +26,7 @@ public struct SyncError: Error, Sendable, Equatable {
     /// What a message says of a thing, and what happened to it, is cut to about that many bytes.
     private static let textByteCount = 400
 
-    /// An answer that is none of the protocol's.
+    /// An answer that doesn't follow the protocol.
     package static func garbage(_ detail: String, of subject: String? = nil) -> SyncError {
         SyncError(502, of: subject, detail)
     }
@@ -40,7 +40,9 @@ public struct SyncError: Error, Sendable, Equatable {
     static let proxyRefusal = SyncError(
         407, "the proxy asks for a name and a password, or refuses those that it was given")
 
-    /// A server that sends one elsewhere. What is asked goes nowhere else: credentials are for the server that was named.
+    /// A redirect. No request follows it: credentials are for the server that was named. One that is permanent (RFC 9110,
+    /// sections 15.4.2 and 15.4.9) keeps its status and is final; others may pass, like that of a network which wants a login
+    /// first.
     ///
     /// - Parameter location: where to, as the server says it. Neither a user nor a query of it is repeated.
     static func redirection(_ status: Int, to location: String?) -> SyncError {
@@ -51,11 +53,17 @@ public struct SyncError: Error, Sendable, Equatable {
             shown.percentEncodedPath = parts.percentEncodedPath
             if let text = shown.string, !text.isEmpty { place = "to \(HTTPFields.safe(text))" }
         }
-        return SyncError(502, "the server sends one \(place), by a \(status), which is not followed")
+        return SyncError(
+            isPermanent(redirect: status) ? status : 502,
+            "the server redirects \(place), and no redirect is followed")
     }
 
+    private static func isPermanent(redirect status: Int) -> Bool { status == 301 || status == 308 }
+
     /// Whether it is about the server or the way there, and not about one document.
-    package var isAboutServer: Bool { subject == nil && [401, 407, 495, 503, 504].contains(status) }
+    package var isAboutServer: Bool {
+        subject == nil && ([401, 407, 495, 503, 504].contains(status) || Self.isPermanent(redirect: status))
+    }
 
     /// Whether the same may go well later: nobody was there, or who was there had no time.
     package var mayPass: Bool {

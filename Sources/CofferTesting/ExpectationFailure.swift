@@ -1,12 +1,12 @@
-/// What a test expected of a store and did not find.
+/// An expectation of a test that a store did not meet.
 ///
 /// It is thrown, so that it fails a test of any framework. Its description names files, offsets and kinds of keys, and
 /// holds no key and no marker.
 public struct ExpectationFailure: Error, Sendable, CustomStringConvertible {
-    /// What was expected, in a few words.
+    /// The expectation, in a few words.
     public let expectation: String
 
-    /// What was found instead, a line for each thing.
+    /// The findings that contradict it, one per line.
     public let complaints: [String]
 
     /// All of it, a line each.

@@ -51,7 +51,8 @@ public func expectUnauthorized(
                     complaints.append("\(attempt.name)\(access.words) was \(error.code), not \(attempt.code)")
                 }
             } catch {
-                complaints.append("\(attempt.name)\(access.words) was another error than Coffer's, \(type(of: error))")
+                complaints.append(
+                    "\(attempt.name)\(access.words) threw \(type(of: error)), which is not an error of Coffer's")
             }
         }
     }

@@ -20,7 +20,7 @@ public struct LeakScan: Sendable {
         case hex, base64
     }
 
-    /// Where a marker can be read.
+    /// A place where a marker can be read.
     public struct Leak: Hashable, Sendable, CustomStringConvertible {
         /// The file or directory, from where the search began; its own name when that is a file.
         public let path: String
@@ -40,9 +40,9 @@ public struct LeakScan: Sendable {
         }
     }
 
-    /// What a search has found, and in how much.
+    /// The result of a search, and how much was searched.
     public struct Report: Sendable {
-        /// Where markers can be read: one for each file, marker and encoding, in the order of paths.
+        /// The places where markers can be read: one for each file, marker and encoding, in the order of paths.
         public internal(set) var leaks: [Leak] = []
         /// How many files were read.
         public internal(set) var fileCount = 0
@@ -50,7 +50,7 @@ public struct LeakScan: Sendable {
         public internal(set) var byteCount = 0
         /// How many bytes their holes have, which read as zeros and were not read.
         public internal(set) var holeByteCount = 0
-        /// What was not looked into: links, which aren't followed, FIFOs, sockets and devices.
+        /// Entries that were skipped: links, which aren't followed, FIFOs, sockets and devices.
         public internal(set) var skipped: [SkippedEntry] = []
         /// Whether all files there were read. False where folders are nested too deep: ``skipped`` has them.
         public internal(set) var isComplete = true
@@ -63,7 +63,7 @@ public struct LeakScan: Sendable {
 
     /// A search for any of `markers`.
     ///
-    /// - Throws: `invalidArgument` (400) when there is none, or one has fewer than 8 bytes.
+    /// - Throws: `invalidArgument` (400) when there isn't one, or one has fewer than 8 bytes.
     public init(for markers: [String]) throws(CofferError) {
         guard !markers.isEmpty, markers.allSatisfy({ $0.utf8.count >= Self.minimumMarkerByteCount }) else {
             throw CofferError(

@@ -30,7 +30,7 @@ public struct StoreSnapshot: Equatable, Sendable {
     /// How many files and directories there are, the directory itself included.
     public var count: Int { entries.count }
 
-    /// What `later` has otherwise, a line for each file.
+    /// The differences of `later`, one line per file.
     public func changes(in later: StoreSnapshot) -> [String] {
         Set(entries.keys).union(later.entries.keys).sorted().compactMap { name in
             let shown = name.isEmpty ? "the directory itself" : name
@@ -39,7 +39,7 @@ public struct StoreSnapshot: Equatable, Sendable {
             case (_, nil): return "\(shown) is gone"
             case (let before?, let after?):
                 if before == after { return nil }
-                if before.kind != after.kind { return "\(shown) is of another kind" }
+                if before.kind != after.kind { return "\(shown) has another type" }
                 if before.byteCount != after.byteCount {
                     return "\(shown) has \(after.byteCount) bytes and had \(before.byteCount)"
                 }

@@ -8,7 +8,7 @@ public import Foundation
 /// password is stretched a hundred times less than usual (scrypt with N = 2^10, p = 1), so that tests with many passwords
 /// take no time. Such stores are for tests alone. Safe from any thread.
 public final class TemporaryStores: Sendable {
-    /// Where the stores are: a new directory for temporary files, for its owner alone.
+    /// The directory of the stores: a new one for temporary files, for its owner alone.
     public let directory: URL
 
     /// The manager of that directory, to be given to the code under test.

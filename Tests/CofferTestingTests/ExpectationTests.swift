@@ -71,7 +71,7 @@ struct ExpectationTests {
         let wrongError = failure {
             try expectUnauthorized(at: url, key: Self.password) { if $0 != Self.password { throw CancellationError() } }
         }
-        #expect(wrongError?.complaints.allSatisfy { $0.contains("another error") } == true)
+        #expect(wrongError?.complaints.allSatisfy { $0.contains("not an error of Coffer") } == true)
         #expect(wrongError?.description.contains("password123456") == false)
     }
 

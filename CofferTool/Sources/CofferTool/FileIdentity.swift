@@ -11,14 +11,14 @@ struct FileIdentity: Equatable {
 
     init(_ status: stat) { (device, number) = (status.st_dev, status.st_ino) }
 
-    /// What is at `path`, behind symbolic links; nil where nothing is.
+    /// What is at `path`, behind symbolic links; nil if nothing is.
     init?(path: String) {
         var status = stat()
         guard unsafe stat(path, &status) == 0 else { return nil }
         self.init(status)
     }
 
-    /// What is open; nil where nothing is.
+    /// What is open; nil if nothing is.
     init?(descriptor: Int32) {
         var status = stat()
         guard unsafe fstat(descriptor, &status) == 0 else { return nil }

@@ -111,7 +111,7 @@ struct AuditCommandTests {
         let flat = try audit("--encrypted")
         #expect(try flat.objects.last?["stores"] as? Int == 3)
         #expect(try flat.objects.last?["passedOver"] as? [String] == ["stores/inner"])
-        #expect(flat.errors.contains("stores/inner: passed over: a folder, which --recursive looks into"))
+        #expect(flat.errors.contains("stores/inner: skipped: a folder; --recursive looks into it"))
         let nested = try audit("--encrypted", "--recursive")
         #expect(try nested.objects.last?["stores"] as? Int == 4)
         #expect(try nested.objects.last?["passedOver"] as? [String] == [])

@@ -83,7 +83,7 @@ struct CheckCommandTests {
         #expect(first.contains("page 2 of db.sqlite3, page 3 of db.sqlite3: it is all zeros, which an encrypted "))
         let verbose = try run("check", "people.coffer", "--level", "pages", "--verbose")
         #expect(verbose.lines.count(where: { $0.contains("it is all zeros, which an encrypted page never is") }) == 2)
-        #expect(result.errors.contains("hint: coffer salvage copies what can still be read to a new store"))
+        #expect(result.errors.contains("hint: coffer salvage copies all that can still be read to a new store"))
         let json = try run("check", "people.coffer", "--level", "pages", "--json").objects
         #expect(json.map { $0["page"] as? Int } == [2, 3, nil])
         #expect((json.first?["detail"] as? String)?.contains("it was never written, or was lost") == true)
@@ -108,7 +108,7 @@ struct CheckCommandTests {
         let short = try run("check", "people.coffer")
         let lines = short.lines
         #expect(try #require(lines.firstIndex(of: "damaged")) < 15, "\(short.output)")
-        #expect(lines.first?.hasSuffix("its code is not that of its bytes") == true)
+        #expect(lines.first?.hasSuffix("its MAC doesn't match its bytes") == true)
         let lost = findings.count { $0["detail"] as? String == "its current revision can't be read" }
         #expect(lost > 3)
         #expect(lines.contains { $0.hasSuffix(" and \(lost - 3) more: its current revision can't be read") })

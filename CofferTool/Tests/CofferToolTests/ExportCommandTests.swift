@@ -197,7 +197,7 @@ struct ExportCommandTests {
         }
         let outcome = try run("export", "people.coffer")
         #expect(outcome.lines.count == 1)
-        #expect(outcome.errors == "coffer: note: 1 document has a conflict, and what counts of it was exported\n")
+        #expect(outcome.errors == "coffer: note: 1 document has a conflict, and its winning revision was exported\n")
     }
 
     @Test("contents that were never downloaded end it with 3, and everything else is there")
@@ -356,7 +356,7 @@ struct FailingExportTests {
         #expect(try !names.contains("out"))
         let again = try run("export", "people.coffer", "out")
         #expect(again.status == 1)
-        #expect(again.errors.contains("out.partial: there is one already\ncoffer: hint: "))
+        #expect(again.errors.contains("out.partial: it exists already\ncoffer: hint: "))
         #expect(unlink(work.folder.appending(path: "out.partial").path) == 0)
         #expect(try run("export", "people.coffer", "out").status == 0)
     }

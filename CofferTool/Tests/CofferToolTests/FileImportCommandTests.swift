@@ -145,7 +145,7 @@ struct FileImportCommandTests {
         // It can be opened: only that it is another one keeps it out.
         #expect(try OpenFile(file.path, .regular).byteCount == 6)
         let refused = #expect(throws: Failure.self) { try OpenFile(file.path, .regular, identity: file.identity) }
-        #expect(refused?.message.contains("another file has come into its place") == true)
+        #expect(refused?.message.contains("another file took its place") == true)
     }
 
     @Test("a name that is not UTF-8 is a failure, and nothing is saved")

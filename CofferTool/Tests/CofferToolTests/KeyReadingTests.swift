@@ -140,7 +140,7 @@ struct KeyReadingTests {
         #expect(try run("ls", "people.coffer", source: "").status == 12)
         let secret = try run("ls", "people.coffer", source: "hunter2")
         #expect(secret.status == 64 && !secret.errors.contains("hunter2"))
-        #expect(try secret.failure["message"] as? String == "COFFER_KEY_SOURCE: this is not a source of a key")
+        #expect(try secret.failure["message"] as? String == "COFFER_KEY_SOURCE: this is not a key source")
         #expect(try run("create", "made.coffer", source: "hex+file:hex").status == 0)
         #expect(try list("hex+file:hex", .init()).status == 0)
         // It asks for encryption, as --key does, but where none is asked for or there can't be any yet.

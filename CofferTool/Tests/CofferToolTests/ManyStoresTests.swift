@@ -35,7 +35,7 @@ struct ManyStoresTests {
         #expect(without.lines.count == 2)
         #expect(without.lines.first?.hasPrefix("encrypted      stores/a.coffer  uuid ") == true)
         #expect(without.lines.allSatisfy { $0.hasSuffix(", generation 1, 1 key") })
-        #expect(without.errors.contains("stores/notes.txt: passed over"))
+        #expect(without.errors.contains("stores/notes.txt: skipped"))
         let with = try work.coffer("info", "stores", "--key", "raw+file:key", "--json", "--recursive")
         #expect(with.status == 0)
         #expect(try paths(with) == ["stores/a.coffer", "stores/b.coffer", "stores/below/c.coffer"])
@@ -106,11 +106,12 @@ struct ManyStoresTests {
         #expect(
             try missing.failure["status"] as? Int == 404 && missing.failure["code"] as? String == "databaseNotFound")
         let empty = try run("empty/below")
-        #expect(empty.status == 0 && empty.errors == "coffer: note: empty/below: it has no store\n", "\(empty.errors)")
+        #expect(
+            empty.status == 0 && empty.errors == "coffer: note: empty/below: it holds no store\n", "\(empty.errors)")
         #expect(try run("empty", "--recursive").status == 0)
         // Stores below would be forgotten in silence.
         let flat = try run("empty")
-        #expect(flat.status == 64 && flat.errors.contains("--recursive looks into the folders in it"))
+        #expect(flat.status == 64 && flat.errors.contains("--recursive also looks into its folders"))
     }
 
     static let commands = [
@@ -147,7 +148,7 @@ struct ManyStoresTests {
         #expect(failed.errors.contains("error: 1 store failed\n"))
         #expect(try work.coffer("info", "one", "--key", "raw+file:key").errors.contains("1 store could not be read"))
         #expect(
-            try work.coffer("audit", "one", "--encrypted").errors.contains("1 store is not as it should be"))
+            try work.coffer("audit", "one", "--encrypted").errors.contains("1 store violates a rule"))
         try work.coffer("create", "one/b.coffer", "--key", "raw+file:key")
         let two = try CofferProcess.run(["rotate", "one"] + keys, in: work.folder)
         #expect(two.errors.contains("error: 1 of 2 stores failed, and 1 was not tried\n"))

@@ -95,7 +95,7 @@ struct OtherOwnerTests {
         try close("secret")
         let named = try coffer(["attach", "people.coffer", "a", "x", "secret"] + key)
         #expect(named.status == 1)
-        #expect(named.errors.contains("coffer: hint: it is done as user \(user)"))
+        #expect(named.errors.contains("coffer: hint: coffer works as user \(user)"))
         #expect(try coffer(["ls", "people.coffer"] + key).output.isEmpty)
         #expect(try coffer(["attach", "people.coffer", "a", "x", "-"] + key, input: "root's own").status == 0)
         #expect(try coffer(["cat", "people.coffer", "a", "x"] + key).output == "root's own")

@@ -7,7 +7,7 @@ import Glibc
 import Darwin
 #endif
 
-@Suite("Encrypting a store anew: rekey, encrypt and decrypt")
+@Suite("Re-encrypting a store: rekey, encrypt and decrypt")
 struct RekeyCommandTests {
     let work: Workspace
     private let marker = "marker-3f1e-in-the-store"

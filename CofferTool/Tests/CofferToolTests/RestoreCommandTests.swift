@@ -80,7 +80,7 @@ struct RestoreCommandTests {
         let refused = try restore("backup.coffer", "people.coffer", "--json")
         #expect(refused.status == 1)
         #expect(try refused.failure["status"] as? Int == 412)
-        #expect(try refused.failure["hint"] as? String == "--replace puts the backup in the place of a store")
+        #expect(try refused.failure["hint"] as? String == "--replace replaces a store with the backup")
         #expect(try work.contents(of: "people.coffer") == before)
         let result = try object(restore("backup.coffer", "people.coffer", "--replace", "--json"))
         #expect(result["replaced"] as? Bool == true)

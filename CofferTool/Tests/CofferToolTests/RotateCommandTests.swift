@@ -157,11 +157,11 @@ struct RotateCommandTests {
         #expect(try first.paths("due").count == 6)
         let outcome = try stores.rotate("stores")
         #expect(outcome.status == 10)
-        #expect(outcome.errors.contains("stores/README: passed over"))
+        #expect(outcome.errors.contains("stores/README: skipped"))
         #expect(!outcome.errors.contains("hidden"))
         #expect(outcome.errors.contains("coffer: error: stores/file.coffer: "))
         #expect(outcome.errors.contains("1 of 10 stores failed, and 9 were not tried\ncoffer: hint: --keep-going"))
-        #expect(outcome.lines.last == "10 stores: 1 failed, 9 not tried, 1 passed over")
+        #expect(outcome.lines.last == "10 stores: 1 failed, 9 not tried, 1 skipped")
         #expect(unlink(stores.folder.appending(path: "file.coffer").path(percentEncoded: false)) == 0)
         let second = try stores.rotate("stores", "--json")
         #expect(second.status == 3)
@@ -270,8 +270,8 @@ struct RotateCommandTests {
         #expect(
             try flat.objects.last?["passedOver"] as? [String] == ["stores/inner", "stores/link", "stores/notes.txt"])
         let text = try stores.rotate("stores", "--dry-run")
-        #expect(text.lines.last == "4 stores: 4 to be rotated, 3 passed over")
-        #expect(text.errors.contains("stores/inner: passed over: a folder, which --recursive looks into"))
+        #expect(text.lines.last == "4 stores: 4 to be rotated, 3 skipped")
+        #expect(text.errors.contains("stores/inner: skipped: a folder; --recursive looks into it"))
         let nested = try stores.rotate("stores", "--recursive", "--json")
         #expect(nested.status == 0, "\(nested.errors)")
         #expect(try nested.paths("rotated").contains("stores/inner/deep/store4.coffer"))
@@ -280,7 +280,7 @@ struct RotateCommandTests {
         try FileManager.default.createDirectory(
             at: stores.folder.appending(path: "outer/inner"), withIntermediateDirectories: true)
         let none = try stores.rotate("stores/outer", "--dry-run")
-        #expect(none.status == 64 && none.errors.contains("--recursive looks into the folders in it"))
+        #expect(none.status == 64 && none.errors.contains("--recursive also looks into its folders"))
     }
 
     @Test("other keys are kept or dropped only as it is said, and a new key that was added before is no other")
@@ -349,7 +349,7 @@ struct RotateCommandTests {
         #expect(symlink("nothing", stores.folder.appending(path: "b.coffer").path(percentEncoded: false)) == 0)
         let outcome = try stores.rotate("stores", "--json")
         #expect(outcome.status == 0)
-        #expect(outcome.errors.contains("stores/b.coffer: passed over: a link to a store"))
+        #expect(outcome.errors.contains("stores/b.coffer: skipped: a link to a store"))
         #expect(try outcome.objects.last?["passedOver"] as? [String] == ["stores/a.coffer", "stores/b.coffer"])
         #expect(try outcome.paths("rotated") == Stores.names.map { "stores/\($0).coffer" })
         try stores.work.write("stores/a.coffer\nstores/store3.coffer\n", to: "list")
@@ -371,7 +371,7 @@ struct RotateCommandTests {
         for text in ["", "\n\n"] {
             try stores.work.write(text, to: "list")
             let empty = try stores.rotate("list", "--receipts", "receipts")
-            #expect(empty.status == 0 && empty.errors == "coffer: note: list: it has no store\n", "\(empty.errors)")
+            #expect(empty.status == 0 && empty.errors == "coffer: note: list: it holds no store\n", "\(empty.errors)")
             #expect(empty.lines.first == "0 stores")
         }
         try stores.work.write(Data([0xFF, 0x0A]), to: "list")

@@ -9,7 +9,7 @@ import Darwin
 
 extension SyncCommandTests {
     private func curl(_ arguments: String) throws -> String {
-        try work.shell("curl -s --max-time 20 -u robin:$(cat password) \(arguments)").output
+        try work.shell("curl -s --max-time 300 -u robin:$(cat password) \(arguments)").output
     }
 
     @Test("serve answers for a store that its key does not open with an error, and serves the others")

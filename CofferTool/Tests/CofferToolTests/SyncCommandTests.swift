@@ -10,10 +10,10 @@ import Darwin
 /// `coffer serve` with what `body` does meanwhile. The process has to end well when it is told to.
 ///
 /// - Parameter body: is given the URL.
-func serving(
+@discardableResult func serving(
     _ work: Workspace, _ arguments: [String], surroundings: CofferProcess.Surroundings = .init(),
     folder: String = "served", sourceLocation: SourceLocation = #_sourceLocation, _ body: (String) throws -> Void
-) throws {
+) throws -> CofferProcess.Outcome {
     var surroundings = surroundings
     let output = work.folder.appending(path: ".served-\(UUID())").path
     surroundings.outputPath = output
@@ -24,6 +24,7 @@ func serving(
     }
     #expect(outcome.status == 0, "\(outcome.errors)", sourceLocation: sourceLocation)
     try FileManager.default.removeItem(atPath: output)
+    return outcome
 }
 
 @Suite("Exchanging revisions: pull, push and serve", .timeLimit(.minutes(30)))
@@ -126,7 +127,7 @@ struct SyncCommandTests {
                 #expect(outcome.status == 1)
                 let failure = try outcome.failure
                 #expect(failure["code"] as? String == "serverUnauthorized" && failure["status"] as? Int == 401)
-                #expect((failure["hint"] as? String)?.contains("not the store's key") == true)
+                #expect((failure["hint"] as? String)?.contains("not about the store's key") == true)
                 #expect(!outcome.errors.contains("wrong-password"))
             }
             let wrongKey = try run(
@@ -251,7 +252,7 @@ struct SyncCommandTests {
             }
             #expect(outcome.status == 130, "\(outcome.errors)")
             #expect(try outcome.failure["code"] as? String == "cancelled")
-            #expect((try outcome.failure["message"] as? String)?.contains("what was exchanged stays") == true)
+            #expect((try outcome.failure["message"] as? String)?.contains("everything exchanged stays") == true)
             let again = try run(["pull", "new.coffer", "\(url)/people"] + key + who)
             #expect(again.output == "0 documents\n", "\(again.errors)")
         }

@@ -5,13 +5,13 @@ public import Foundation
 /// An attachment of a revision: a name, what is known of its content, and the way to it.
 ///
 /// The content is read when it is asked for, whole, in part or as a stream, and checked as it is read: every byte that
-/// comes out is one that was put in. It is nil where it was never downloaded from where the document came from; content
+/// comes out is one that was put in. It is nil if it was never downloaded from where the document came from; content
 /// that should be here and is missing or was changed is an error. Safe from any thread.
 public final class Attachment: Sendable {
     /// The attachment's name, unique in its document. Any text but an empty one, slashes included.
     public let name: String
 
-    /// What kind of content it is, by convention a MIME type; nil where nobody said so.
+    /// The content's type, by convention a MIME type; nil if it is unknown.
     public let contentType: String?
 
     /// The document that it belongs to.
@@ -42,29 +42,29 @@ public final class Attachment: Sendable {
     /// Whether the content is here. Neither opens nor reads it, so it may still turn out to be damaged.
     public var contentAvailable: Bool { stored.isAvailable }
 
-    /// The whole content; nil where it was never downloaded. All of it is in memory then: see ``chunks`` for more.
+    /// The whole content; nil if it was never downloaded. All of it is in memory then: see ``chunks`` for more.
     ///
-    /// - Throws: `attachmentNotFound` (404) when the database was compacted and no revision has it any more; `damaged` (500)
+    /// - Throws: `attachmentNotFound` (404) when no revision used it at the last compaction; `damaged` (500)
     ///   with its name when it is missing or was changed; `closed` (500).
     public var content: Data? {
         get throws(CofferError) { try stored.data(subject: subject) }
     }
 
-    /// Bytes of the content; nil where it was never downloaded. Reads little more than what is asked for.
+    /// Bytes of the content; nil if it was never downloaded. Reads little more than what is asked for.
     ///
     /// - Throws: `invalidArgument` (400) for a range beyond ``length``; as ``content``.
     public func content(in range: Range<Int>) throws(CofferError) -> Data? {
         try stored.data(in: range, subject: subject)
     }
 
-    /// The content in pieces of 1 MiB, the last one shorter; nil where it was never downloaded. Needs memory for one.
+    /// The content in pieces of 1 MiB, the last one shorter; nil if it was never downloaded. Needs memory for one.
     ///
     /// Each iteration reads from the beginning. What is being read stays readable even if the database is compacted.
     public var chunks: AttachmentChunks? {
         get throws(CofferError) { try AttachmentChunks(stored, subject: subject) }
     }
 
-    /// A stream of the content, to be opened; nil where it was never downloaded.
+    /// A stream of the content, to be opened; nil if it was never downloaded.
     ///
     /// Damage is an error of the stream, never its end.
     public func openContentStream() throws(CofferError) -> InputStream? {

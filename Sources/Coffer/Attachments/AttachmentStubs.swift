@@ -18,10 +18,10 @@ struct AttachmentStub: Sendable, Equatable {
             let generation, generation > 0, object["stub"] == true, type == nil || type?.stringValue != nil,
             // Content in the JSON itself, and what else there may be, is not kept: so it is not taken.
             object.count == (type == nil ? 4 : 5)
-        else { throw CofferError(.invalidJSON, "_attachments holds what is no attachment") }
+        else { throw CofferError(.invalidJSON, "_attachments holds a value that is not an attachment") }
         // Its row would be taken for damage.
         guard BlobReference.lengths.contains(length) else {
-            throw CofferError(.invalidAttachment, "_attachments holds one that is longer than any can be")
+            throw CofferError(.invalidAttachment, "_attachments holds an attachment beyond the limit of length")
         }
         self.init(contentType: type?.stringValue, digest: digest, byteCount: length, changedInGeneration: generation)
     }
@@ -55,7 +55,7 @@ extension JSONObject {
     func attachmentStubs() throws(CofferError) -> [(name: String, stub: AttachmentStub)] {
         guard let value = self["_attachments"] else { return [] }
         guard let object = value.objectValue else {
-            throw CofferError(.invalidJSON, "_attachments is no object")
+            throw CofferError(.invalidJSON, "_attachments is not an object")
         }
         var stubs: [(name: String, stub: AttachmentStub)] = []
         for (name, value) in object {

@@ -25,7 +25,7 @@ extension Blob {
         self.init(contentType: contentType, backing: Content(StreamSource(stream)))
     }
 
-    /// The whole content; nil where it was never downloaded, and of a stream that was not saved yet.
+    /// The whole content; nil if it was never downloaded, and of a stream that was not saved yet.
     ///
     /// - Throws: as ``Attachment/content``.
     public var content: Data? {

@@ -78,7 +78,7 @@ final class Content: BlobContent {
 
     /// Makes sure that `storage` has the content, saved or in its `incoming/`, and says what is there.
     ///
-    /// - Returns: what a save has to install; nil where it is saved there already.
+    /// - Returns: what a save has to install; nil if it is saved there already.
     /// - Throws: what reading a source throws, as the cause of `invalidAttachment` (400); `noSpace` (507).
     func stage(in storage: Storage) throws(CofferError) -> StagedAttachment? {
         switch place {
@@ -93,7 +93,7 @@ final class Content: BlobContent {
         case .staged, .saved:
             // Of another database: copied, and this stays where it is.
             guard let reader = try reader(subject: "an attachment") else {
-                throw CofferError(.attachmentNotFound, "its content is not here, so it can't be copied")
+                throw CofferError(.attachmentNotFound, "its content is not in this database, so it can't be copied")
             }
             return try storage.stage(ReaderSource(reader))
         }
@@ -111,7 +111,7 @@ final class Content: BlobContent {
 
     // MARK: Reading
 
-    /// A reader of the content, or nil where it was never downloaded.
+    /// A reader of the content, or nil if it was never downloaded.
     ///
     /// - Throws: `damaged` (500) when it should be here and is missing or was changed; `closed` (500).
     func reader(subject: String, onlyForReadingWhole: Bool = false) throws(CofferError) -> AttachmentReader? {
@@ -124,7 +124,8 @@ final class Content: BlobContent {
             let reader = try storage.openAttachment(
                 AttachmentKey(digest), subject: subject, onlyForReadingWhole: onlyForReadingWhole)
             guard reader.map({ $0.byteCount == byteCount }) ?? true else {
-                throw CofferError(.damaged, of: subject, "its content has another length than its document says")
+                throw CofferError(
+                    .damaged, of: subject, "the length of its content differs from what its document says")
             }
             return reader
         }
@@ -139,7 +140,7 @@ final class Content: BlobContent {
         }
     }
 
-    /// The whole content, or nil where it was never downloaded, or is a stream that was not saved.
+    /// The whole content, or nil if it was never downloaded, or is a stream that was not saved.
     func data(subject: String) throws(CofferError) -> Data? {
         switch place {
         case .memory(let data): return data

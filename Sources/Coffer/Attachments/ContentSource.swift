@@ -40,7 +40,7 @@ struct FileSource: ContentSource {
 
     /// - Throws: `invalidAttachment` (400) where there is no such file, so that it is known when it is named.
     init(_ url: URL) throws(CofferError) {
-        guard url.isFileURL else { throw CofferError(.invalidAttachment, "the URL names no file") }
+        guard url.isFileURL else { throw CofferError(.invalidAttachment, "the URL is not a file URL") }
         self.url = url
         do {
             try FileHandle(forReadingFrom: url).close()

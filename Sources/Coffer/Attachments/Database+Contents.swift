@@ -2,7 +2,7 @@ internal import CofferModel
 internal import CofferSealing
 public import Foundation
 
-/// What a document's JSON says of the content of an attachment or blob.
+/// A document's reference to the content of an attachment or blob, as its JSON states it.
 public struct ContentReference: Sendable, Hashable {
     /// The SHA-1 of the content, as `sha1-` and base64.
     public let digest: String
@@ -25,7 +25,8 @@ extension Database {
     ///   - revisionID: the revision that this one replaces. Default: the JSON's `_rev`; with neither, there must be no such
     ///     document.
     ///   - content: asked once for each content that the JSON names and that is not in this database, and given back as a
-    ///     blob, which is read then. Nil where there is none. It is called before the database is locked, on this thread.
+    ///     blob, which is read then. Nil where there isn't one. It is called before the database is locked, on this
+    ///     thread.
     /// - Returns: the revision that it became.
     /// - Throws: what `content` throws; `invalidAttachment` (400) for a content that has another digest or length than the
     ///   JSON says; `attachmentNotFound` (404) for one that is nowhere; and as `save(json:withID:replacing:)`. Nothing is
@@ -51,12 +52,13 @@ extension Database {
             if let file = try StagedContent(content, in: storage) { staged.append(file) }
             guard let digest = content.digest, digest.utf8.elementsEqual(reference.digest.utf8) else {
                 throw CofferError(
-                    .invalidAttachment, of: subject, "what is given as content \(reference.digest) has another digest")
+                    .invalidAttachment, of: subject,
+                    "the bytes given as content \(reference.digest) have another digest")
             }
             guard content.length == reference.length else {
                 throw CofferError(
                     .invalidAttachment, of: subject,
-                    "content \(reference.digest) has \(content.length ?? 0) bytes, and not \(reference.length)")
+                    "content \(reference.digest) has \(content.length ?? 0) bytes, not \(reference.length)")
             }
         }
         return draft.bringing(staged)

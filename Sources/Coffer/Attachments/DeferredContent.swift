@@ -81,7 +81,7 @@ extension Database {
     /// is notified, and no revision gets another id or sequence.
     ///
     /// - Parameter digest: of the content as the revisions have it. The caller has checked that it is this one's.
-    /// - Throws: `attachmentNotFound` (404) where no revision has it any more; `invalidAttachment` (400) for another length;
+    /// - Throws: `attachmentNotFound` (404) if no revision uses it any more; `invalidAttachment` (400) for another length;
     ///   `digestCollision` (409); `readOnly` (403), `busy` (503), `closed` (500), `noSpace` (507). Nothing is changed then.
     package func install(_ content: Blob, as digest: String) async throws {
         guard let stored = content.stored else { throw CofferError(.invalidAttachment, "a blob without content") }
@@ -110,7 +110,7 @@ extension Database {
                     else { return [UInt8]?.none }
                     guard try Set(writer.tables.uses(ofAttachment: row.number)) == Set(uses) else {
                         throw CofferError(
-                            .conflict, of: "content \(digest)", "other revisions have it than a moment ago")
+                            .conflict, of: "content \(digest)", "the revisions that use it have changed meanwhile")
                     }
                     try writer.change { () throws(CofferError) in try writer.forgetContent(row.number) }
                     return content.sha1
@@ -164,18 +164,18 @@ extension Writer {
             if let sha1 = names.sha1(of: digest), try tables.attachments.attachment(.sha1(sha1))?.proof != nil {
                 return nil
             }
-            throw CofferError(.attachmentNotFound, of: subject, "no revision has it any more")
+            throw CofferError(.attachmentNotFound, of: subject, "no revision uses it any more")
         }
         let uses = try tables.uses(ofAttachment: awaited.number)
         guard !uses.isEmpty else {
-            throw CofferError(.attachmentNotFound, of: subject, "no revision has it any more")
+            throw CofferError(.attachmentNotFound, of: subject, "no revision uses it any more")
         }
         guard file.digest.byteCount == awaited.byteCount else {
-            throw CofferError(.invalidAttachment, of: subject, "its revisions give it another length than it has")
+            throw CofferError(.invalidAttachment, of: subject, "its revisions state a wrong length for it")
         }
         let sha1 = file.digest.sha1
         if case .sha1(let known) = key, known != sha1 {
-            throw CofferError(.invalidAttachment, of: subject, "what was brought has another digest")
+            throw CofferError(.invalidAttachment, of: subject, "the downloaded bytes have another digest")
         }
         let present = try tables.attachments.attachment(.sha1(sha1))
         if let known = present?.content, known != file.digest {

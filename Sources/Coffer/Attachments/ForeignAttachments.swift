@@ -3,7 +3,7 @@ internal import CofferSealing
 internal import Foundation
 
 extension Content {
-    /// The content's MD5; nil where the content is not here, or can be read only once.
+    /// The content's MD5; nil if the content is not here, or can be read only once.
     fileprivate func md5(subject: String) throws(CofferError) -> Data? {
         guard let chunks = try AttachmentChunks(self, subject: subject) else { return nil }
         var digest = try StreamingDigest(.md5)
@@ -48,11 +48,12 @@ struct ForeignAttachments {
             }
         }
         guard unused == 0 else {
-            throw CofferError(.invalidAttachment, "a content is given for an attachment that it does not have")
+            throw CofferError(
+                .invalidAttachment, "a content was given for an attachment that the revision doesn't have")
         }
     }
 
-    /// The `_attachments` of the revision's body; nil where it has none.
+    /// The `_attachments` of the revision's body; nil if it has none.
     var json: JSONObject? {
         stubs.isEmpty ? nil : JSONObject(uniqueKeysWithValues: stubs.map { ($0.name, $0.stub.json) })
     }
@@ -62,13 +63,15 @@ struct ForeignAttachments {
     ) throws(CofferError) -> AttachmentStub {
         if let file = try StagedContent(content, in: storage) { staged.append(file) }
         guard let digest = content.digest, let byteCount = content.length else {
-            throw CofferError(.invalidAttachment, of: entry.subject, "its content is not known")
+            throw CofferError(.invalidAttachment, of: entry.subject, "its content is unknown")
         }
         if let stated = entry.digest, SHA1Digest.bytes(of: stated) != nil, stated != digest {
-            throw CofferError(.invalidAttachment, of: entry.subject, "its content has another digest than it says")
+            throw CofferError(
+                .invalidAttachment, of: entry.subject, "the digest of its content differs from what it says")
         }
         guard entry.byteCount == nil || entry.byteCount == byteCount else {
-            throw CofferError(.invalidAttachment, of: entry.subject, "its content has another length than it says")
+            throw CofferError(
+                .invalidAttachment, of: entry.subject, "the length of its content differs from what it says")
         }
         return AttachmentStub(
             contentType: entry.contentType, digest: digest, byteCount: byteCount,
@@ -91,12 +94,12 @@ struct ForeignAttachments {
             let subject = "attachment \(name)"
             self.subject = subject
             guard let object = value.objectValue else {
-                throw CofferError(.invalidAttachment, of: subject, "it is no attachment")
+                throw CofferError(.invalidAttachment, of: subject, "it is not an attachment")
             }
             func string(_ key: String) throws(CofferError) -> String? {
                 guard let value = object[key], value != .null else { return nil }
                 guard let text = value.stringValue else {
-                    throw CofferError(.invalidAttachment, of: subject, "its \(key) is no text")
+                    throw CofferError(.invalidAttachment, of: subject, "its \(key) is not a string")
                 }
                 return text
             }
@@ -104,7 +107,7 @@ struct ForeignAttachments {
                 guard let value = object[key], value != .null else { return nil }
                 let number: Int? = object[key]
                 guard let number, BlobReference.lengths.contains(number) else {
-                    throw CofferError(.invalidAttachment, of: subject, "its \(key) is no such number")
+                    throw CofferError(.invalidAttachment, of: subject, "its \(key) is not a valid number")
                 }
                 return number
             }
@@ -118,21 +121,22 @@ struct ForeignAttachments {
             let generation = try number("revpos") ?? 0
             self.generation = generation == 0 ? revisionGeneration : generation
             guard self.generation <= revisionGeneration else {
-                throw CofferError(.invalidAttachment, of: subject, "its revpos is still to come")
+                throw CofferError(.invalidAttachment, of: subject, "its revpos is beyond the revision's generation")
             }
             guard digest?.isEmpty != true, (digest?.utf8.count ?? 0) <= ForeignAttachments.digestByteLimit else {
-                throw CofferError(.invalidAttachment, of: subject, "its digest is none")
+                throw CofferError(.invalidAttachment, of: subject, "its digest is invalid")
             }
         }
 
-        /// The content that stands in the JSON; nil where there is none.
+        /// The content that stands in the JSON; nil if there isn't one.
         func inlineContent() throws(CofferError) -> Content? {
             guard let inline else { return nil }
             guard encoding == nil else {
-                throw CofferError(.invalidAttachment, of: subject, "its data is packed; it has to be unpacked first")
+                throw CofferError(
+                    .invalidAttachment, of: subject, "its data is compressed, and must be decompressed first")
             }
             guard let data = Data(base64Encoded: inline) else {
-                throw CofferError(.invalidAttachment, of: subject, "its data is no base64")
+                throw CofferError(.invalidAttachment, of: subject, "its data is not base64")
             }
             return Content(data)
         }
@@ -143,7 +147,8 @@ struct ForeignAttachments {
         func checkMD5(of content: Content) throws(CofferError) {
             guard let digest, digest.hasPrefix("md5-"), encoding == nil else { return }
             guard let found = try content.md5(subject: subject), digest == "md5-" + found.base64EncodedString() else {
-                throw CofferError(.invalidAttachment, of: subject, "its content has another digest than it says")
+                throw CofferError(
+                    .invalidAttachment, of: subject, "the digest of its content differs from what it says")
             }
         }
 

@@ -93,7 +93,7 @@ extension Database {
     /// Whether the content of that digest is here. Neither opens nor reads it.
     package func hasContent(withDigest digest: String) -> Bool { storage.hasContent(AttachmentKey(digest)) }
 
-    /// The digest that an attachment's or a blob's content has in this database; nil where it is not saved here.
+    /// The digest that an attachment's or a blob's content has in this database; nil if it is not saved here.
     package func digest(of attachment: Attachment) -> String? { attachment.stored.digest(savedIn: storage) }
 
     /// The same of a blob's content.

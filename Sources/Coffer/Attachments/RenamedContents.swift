@@ -28,7 +28,7 @@ final class RenamedContents: Sendable {
 }
 
 extension Storage {
-    /// The row of a content, by its digest or by the one that it had before it came; nil where there is none.
+    /// The row of a content, by its digest or by the one that it had before it came; nil if there isn't one.
     func attachment(_ key: AttachmentKey, _ tables: borrowing DocumentTables) throws(CofferError) -> AttachmentRow? {
         if let row = try tables.attachments.attachment(key) { return row }
         guard case .foreign(let digest) = key, let sha1 = renamedContents.sha1(of: digest) else { return nil }
@@ -58,7 +58,7 @@ extension Writer {
 }
 
 extension CanonicalBody {
-    /// The body with other digests in its attachments; nil where none changes.
+    /// The body with other digests in its attachments; nil if none changes.
     ///
     /// - Parameter name: the digest that an attachment is to have; nil leaves it.
     func renamingContents(

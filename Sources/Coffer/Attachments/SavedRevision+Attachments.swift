@@ -14,12 +14,12 @@ extension SavedRevision {
         get throws(CofferError) { try attachmentStubs.map { attachment($0.name, $0.stub) } }
     }
 
-    /// The revision's attachment of that name; nil when there is none.
+    /// The revision's attachment of that name; nil if there isn't one.
     public func attachment(named name: String) throws(CofferError) -> Attachment? {
         try attachmentStubs.first { $0.name.utf8.elementsEqual(name.utf8) }.map { attachment($0.name, $0.stub) }
     }
 
-    /// The blob that is the value of that property; nil when there is none, or a value of another type.
+    /// The blob that is the value of that property; nil if there isn't one, or a value of another type.
     public func blob(forKey key: String) throws(CofferError) -> Blob? { try properties[key]?.blobValue }
 
     private func attachment(_ name: String, _ stub: AttachmentStub) -> Attachment {
@@ -30,7 +30,7 @@ extension SavedRevision {
 }
 
 extension MutableDocument {
-    /// The blob that is the value of that property; nil when there is none, or a value of another type.
+    /// The blob that is the value of that property; nil if there isn't one, or a value of another type.
     public func blob(forKey key: String) -> Blob? { properties[key]?.blobValue }
 
     /// Makes a blob the value of that property; nil removes it.
@@ -38,7 +38,7 @@ extension MutableDocument {
 }
 
 extension UnsavedRevision {
-    /// The blob that is the value of that property; nil when there is none, or a value of another type.
+    /// The blob that is the value of that property; nil if there isn't one, or a value of another type.
     public func blob(forKey key: String) -> Blob? { properties[key]?.blobValue }
 
     /// Makes a blob the value of that property; nil removes it.

@@ -33,7 +33,7 @@ extension Storage {
         }
     }
 
-    /// Opens an attachment's content; nil where it was never downloaded.
+    /// Opens an attachment's content; nil if it was never downloaded.
     ///
     /// - Throws: `damaged` (500) when it should be here and is missing or was changed; `attachmentNotFound` (404) when no
     ///   revision has it any more, since the database was compacted; `closed` (500).
@@ -49,8 +49,8 @@ extension Storage {
                 return try attachments.open(
                     content, header: proof.header, subject: subject, onlyForReadingWhole: onlyForReadingWhole)
             } catch  where error.code == .damaged {
-                // It may have been compacted away, or written anew, since the row was read. Only if it is still that row, whose
-                // number no other gets, and the key was not changed just then, is it damage.
+                // It may have been compacted away, or written again, since the row was read. Only if it is still that
+                // row, whose number no other gets, and the key was not changed just then, is it damage.
                 let now = try attachmentRow(key, subject)
                 if now.number == row.number && now.proof == proof && attachments === self.attachments { throw error }
                 row = now
@@ -61,7 +61,7 @@ extension Storage {
     /// Whether the content is here. Neither opens nor reads it.
     func hasContent(_ key: AttachmentKey) -> Bool { availableContent(key) != nil }
 
-    /// The SHA-1 of a content that is here; nil where it isn't. Neither opens nor reads it.
+    /// The SHA-1 of a content that is here; nil if it isn't. Neither opens nor reads it.
     func availableContent(_ key: AttachmentKey) -> [UInt8]? {
         guard let row = try? read({ (tables) throws(CofferError) in try attachment(key, tables) }),
             let content = row.content
@@ -77,7 +77,7 @@ extension Storage {
     private func attachmentRow(_ key: AttachmentKey, _ subject: String) throws(CofferError) -> AttachmentRow {
         let row = try read { (tables) throws(CofferError) in try attachment(key, tables) }
         guard let row else {
-            throw CofferError(.attachmentNotFound, of: subject, "no revision has it any more")
+            throw CofferError(.attachmentNotFound, of: subject, "no revision uses it any more")
         }
         return row
     }

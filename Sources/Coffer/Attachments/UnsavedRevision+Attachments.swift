@@ -64,7 +64,7 @@ struct DraftAttachments {
             }
             staged += try StagedContent(entry.content, in: storage).map { [$0] } ?? []
             guard let digest = entry.content.digest, let byteCount = entry.content.length else {
-                throw CofferError(.invalidAttachment, of: "attachment \(entry.name)", "its content is not known")
+                throw CofferError(.invalidAttachment, of: "attachment \(entry.name)", "its content is unknown")
             }
             let stub = AttachmentStub(
                 contentType: entry.contentType, digest: digest, byteCount: byteCount, changedInGeneration: generation)
@@ -93,7 +93,7 @@ extension UnsavedRevision {
     /// The draft's attachments.
     public var attachments: [Attachment] { draftAttachments.entries.map { attachment($0) } }
 
-    /// The draft's attachment of that name; nil when there is none.
+    /// The draft's attachment of that name; nil if there isn't one.
     public func attachment(named name: String) -> Attachment? { draftAttachments[name].map { attachment($0) } }
 
     private func attachment(_ entry: DraftAttachments.Entry) -> Attachment {
@@ -154,7 +154,7 @@ extension UnsavedRevision {
         setAttachment(named: name, contentType, try writer.finish())
     }
 
-    /// Removes the attachment of that name. Where there is none, nothing happens.
+    /// Removes the attachment of that name. Where there isn't one, nothing happens.
     public func removeAttachment(named name: String) { draftAttachments[name] = nil }
 
     /// Attaches what a blob holds.

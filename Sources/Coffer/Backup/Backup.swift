@@ -13,7 +13,7 @@ struct Backup {
     /// - Throws: `invalidArgument` and `invalidKey` (400).
     init(_ storage: Storage, to url: URL, _ key: SymmetricKey?, _ monitor: CopyMonitor) throws(CofferError) {
         guard url.isFileURL else {
-            throw CofferError(.invalidArgument, "a backup is made in files, and the URL names none")
+            throw CofferError(.invalidArgument, "a backup is a directory, and the URL is not a file URL")
         }
         try key?.checkUsable()
         self.storage = storage
@@ -34,7 +34,7 @@ struct Backup {
             try monitor.checkCancelled()
         }
         store.close()
-        guard let result else { preconditionFailure("a store that was made without its database") }
+        guard let result else { preconditionFailure("a store was made without its database") }
         return result
     }
 
@@ -49,7 +49,7 @@ struct Backup {
         let late = ContentCopying(storage, new.builder, monitor)
         let sum = try copy.finish([]) { (row) throws(CofferError) in try late.header(for: row) }
         guard sum.count == contents.count else {
-            throw CofferError(.damaged, of: storage.subject, "its contents are numbered as none are")
+            throw CofferError(.damaged, of: storage.subject, "its contents have impossible numbers")
         }
         return BackupResult(
             documentCount: try copy.verify(rowCounts: nil), attachmentCount: sum.count,

@@ -2,7 +2,7 @@ public import CofferSealing
 internal import CofferVault
 public import Foundation
 
-/// What a backup holds.
+/// The contents of a backup, as counts.
 public struct BackupResult: Sendable, Equatable, Codable {
     /// How many documents there are, not counting deleted ones.
     public let documentCount: Int
@@ -25,7 +25,7 @@ extension Database {
     /// app is bundled with: see `replaceDatabase(named:withDatabaseAt:encryptionKey:)`.
     ///
     /// - Parameters:
-    ///   - url: where the copy shall be; its directory must exist. A manager finds it if its name ends in `.coffer`.
+    ///   - url: where the copy should be; its directory must exist. A manager finds it if its name ends in `.coffer`.
     ///   - encryptionKey: the key that opens the copy. It has no default: nil makes a copy that is **not encrypted**.
     /// - Throws: `invalidKey` (400) for an empty password; `invalidArgument` (400) inside a transaction and for what is no
     ///   file URL; `readOnly` (403); `notOwner` (403) for root in another user's directory, see

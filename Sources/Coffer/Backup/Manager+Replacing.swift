@@ -11,8 +11,8 @@ extension Manager {
     /// The copy is made beside its place, opened, checked whole, and only then exchanged with what was there, in one step:
     /// killed at any time, there is the old database or the new one. The store at `url` is only read. It may be where
     /// nothing can be written, with any modes, and without empty directories. The copy keeps its keys, and gets a
-    /// ``Database/uuid`` of its own. All installed copies of one store have the same master key: who has the key of one can
-    /// open the others, until their key is changed.
+    /// ``Database/uuid`` of its own. All installed copies of one store have the same master key: somebody who has the
+    /// key of one can open the others, until their key is changed.
     ///
     /// - Parameters:
     ///   - name: see `openDatabase(named:options:)`. The database must not be open.
@@ -29,7 +29,7 @@ extension Manager {
     ) throws(CofferError) {
         let name = try DatabaseName(name)
         guard url.isFileURL else {
-            throw CofferError(.invalidArgument, "databases are in files, and the URL names none")
+            throw CofferError(.invalidArgument, "databases are files, and the URL is not a file URL")
         }
         try encryptionKey?.checkUsable()
         try replace(name, withStoreAt: url.path(percentEncoded: false), encryptionKey)

@@ -20,7 +20,7 @@ extension Manager {
         _ name: String, withDatabaseFile path: String, withAttachments attachments: String?
     ) throws(CofferError) {
         guard attachments == nil else {
-            throw CofferError(.invalidArgument, "a store's attachments are in its own directory")
+            throw CofferError(.invalidArgument, "a store keeps its attachments in its own directory")
         }
         try replaceDatabase(named: name, withDatabaseAt: URL(filePath: path, directoryHint: .isDirectory))
     }

@@ -3,7 +3,7 @@ internal import CofferSealing
 internal import Synchronization
 
 extension Database {
-    // MARK: Values of yours
+    // MARK: Your own types
 
     /// Saves a value as a document's next revision.
     ///
@@ -26,8 +26,8 @@ extension Database {
         try draft(of: value, id, revisionID).save()
     }
 
-    /// Reads a document as a value of yours, lets `change` change it, and saves it, all in one transaction: nobody can save
-    /// it in between.
+    /// Reads a document as your own type, lets `change` change it, and saves it, all in one transaction: nobody can
+    /// save it in between.
     ///
     /// - Returns: the revision that it became.
     /// - Throws: `documentNotFound` (404), `DecodingError` when it does not fit, what `change` throws, and as
@@ -49,9 +49,9 @@ extension Database {
 }
 
 extension Document {
-    /// The current revision's properties as a value of yours.
+    /// The current revision's properties as your own type.
     ///
-    /// - Throws: `documentNotFound` (404) when there is none or it is deleted; `DecodingError` when it does not fit.
+    /// - Throws: `documentNotFound` (404) if it doesn't exist or is deleted; `DecodingError` when it does not fit.
     public func decode<Value: Decodable>(_ type: Value.Type = Value.self) throws -> Value {
         guard let revision = try currentRevision else { throw CofferError(.documentNotFound, of: subject) }
         return try revision.decode(type)
@@ -59,7 +59,7 @@ extension Document {
 }
 
 extension SavedRevision {
-    /// The properties as a value of yours.
+    /// The properties as your own type.
     ///
     /// - Throws: `DecodingError` when they do not fit; as ``json``.
     public func decode<Value: Decodable>(_ type: Value.Type = Value.self) throws -> Value {

@@ -132,10 +132,10 @@ extension Document {
     ) throws(CofferError) -> RevisionDraft.Parent {
         guard let text else { return revisionID.map { .revision($0) } ?? .none }
         guard let stated = RevisionID(text) else {
-            throw CofferError(.invalidJSON, of: subject, "_rev is no revision id")
+            throw CofferError(.invalidJSON, of: subject, "_rev is not a revision id")
         }
         guard revisionID == nil || revisionID == stated else {
-            throw CofferError(.invalidArgument, of: subject, "_rev is another revision than the one to be replaced")
+            throw CofferError(.invalidArgument, of: subject, "_rev is not the revision to be replaced")
         }
         return .revision(stated)
     }
@@ -148,10 +148,10 @@ extension Document {
     func parent(of properties: JSONObject, madeFrom revisionID: RevisionID?) throws(CofferError) -> RevisionID? {
         guard let value = properties["_rev"] else { return revisionID }
         guard let stated = value.stringValue.flatMap(RevisionID.init) else {
-            throw CofferError(.invalidJSON, of: subject, "_rev is no revision id")
+            throw CofferError(.invalidJSON, of: subject, "_rev is not a revision id")
         }
         guard revisionID == nil || revisionID == stated else {
-            throw CofferError(.conflict, of: subject, "_rev is another revision than the one that this was made from")
+            throw CofferError(.conflict, of: subject, "_rev is not the revision that this was made from")
         }
         return stated
     }
@@ -167,7 +167,7 @@ extension Document {
     /// - Throws: `invalidJSON` (400) where a body says that it is another document's.
     func checkID(_ parsed: DocumentBody) throws(CofferError) {
         if let stated = parsed.id, !stated.utf8.elementsEqual(documentID.utf8) {
-            throw CofferError(.invalidJSON, of: subject, "_id is another document's")
+            throw CofferError(.invalidJSON, of: subject, "_id belongs to another document")
         }
     }
 
@@ -183,7 +183,7 @@ extension Document {
         }
         try check(parsed)
         guard hasAttachments || parsed.attachments == nil else {
-            throw CofferError(.invalidJSON, of: subject, "_attachments is no property")
+            throw CofferError(.invalidJSON, of: subject, "_attachments is reserved and can't be a property")
         }
         return parsed.body
     }

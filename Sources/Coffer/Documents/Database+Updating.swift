@@ -21,8 +21,8 @@ extension Database {
     ///   - change: changes the draft, which has the properties and attachments of the current revision. Setting
     ///     ``UnsavedRevision/isDeletion`` deletes the document.
     /// - Returns: the revision that it became.
-    /// - Throws: what `change` throws; `documentNotFound` (404) when there is none; `conflict` (409) when somebody was faster
-    ///   ten times; and as `save()`. Nothing is saved then.
+    /// - Throws: what `change` throws; `documentNotFound` (404) when there isn't one; `conflict` (409) when somebody
+    ///   was faster ten times; and as `save()`. Nothing is saved then.
     @discardableResult
     public func update(_ id: String, _ change: (UnsavedRevision) throws -> Void) throws -> SavedRevision {
         let document = document(withID: id)
@@ -62,11 +62,11 @@ extension Database {
     ///
     /// - Parameters:
     ///   - document: the document. A new one may turn out to have the id of another.
-    ///   - conflictHandler: called where the document can't follow what it was made from, with the current revision; nil where
-    ///     that deletes the document. It makes `mine` what is to be saved, and returns true: unchanged, to keep that; with
-    ///     `theirs.properties`, to keep those; or with what comes of both. Attachments are those of `theirs`. With false
-    ///     theirs stays, and the save is a 409. It is called again where somebody saves the document meanwhile, at most ten
-    ///     times; nothing is locked while it runs.
+    ///   - conflictHandler: called where the document can't follow what it was made from, with the current revision;
+    ///     nil if that deletes the document. It makes `mine` what is to be saved, and returns true: unchanged, to keep
+    ///     that; with `theirs.properties`, to keep those; or with what comes of both. Attachments are those of
+    ///     `theirs`. With false theirs stays, and the save is a 409. It is called again where somebody saves the
+    ///     document meanwhile, at most ten times; nothing is locked while it runs.
     /// - Returns: the revision that it became.
     /// - Throws: what `conflictHandler` throws, and as `saveDocument(_:concurrencyControl:)`. Nothing is saved then.
     @discardableResult

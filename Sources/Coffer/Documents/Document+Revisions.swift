@@ -4,7 +4,7 @@ public import CofferSealing
 extension Document {
     // MARK: Revisions
 
-    /// The revision that counts and those it was made from, the oldest first; empty when nothing was ever saved. Ends with
+    /// The winning revision and those it was made from, the oldest first; empty when nothing was ever saved. Ends with
     /// the deletion where the document is deleted.
     ///
     /// Goes back ``Database/maxRevTreeDepth`` revisions.
@@ -72,7 +72,7 @@ extension Document {
     /// - Parameter merge: changes the draft, which follows the current revision and has its properties and attachments, into
     ///   what is to stay. The others come with it, the best first. It is not called where there is no conflict. Leaving the
     ///   draft as it is keeps the current revision.
-    /// - Returns: the revision that counts then; nil where there is none.
+    /// - Returns: the winning revision then; nil if there isn't one.
     /// - Throws: what `merge` throws, and what saving throws. Nothing is changed then.
     @discardableResult
     public func resolveConflicts(
@@ -158,7 +158,7 @@ extension DocumentTables {
             throw missing("revision \(sequence)")
         }
         guard rank == nil || rank == LeafRank(leaf.id, isDeletion: leaf.isDeletion) else {
-            throw CofferError(.damaged, of: "revision \(sequence)", "it is not the leaf that it should be")
+            throw CofferError(.damaged, of: "revision \(sequence)", "it is no longer the leaf that was expected")
         }
         return leaf
     }

@@ -4,7 +4,7 @@ internal import CofferSQLite
 
 /// A document: an id, and the revisions saved under it.
 ///
-/// A handle that holds nothing: each property reads the database anew. Safe from any thread.
+/// A handle that holds nothing: each property reads the database again. Safe from any thread.
 public final class Document: Sendable {
     /// The database that the document is or will be in.
     public let database: Database
@@ -17,7 +17,7 @@ public final class Document: Sendable {
         self.documentID = documentID
     }
 
-    /// The revision that counts, with its properties; nil when there is none, or when the document is deleted.
+    /// The winning revision, with its properties; nil if there isn't one, or when the document is deleted.
     ///
     /// Where revisions conflict, it is the one that every other copy of the database would choose too.
     ///
@@ -29,7 +29,7 @@ public final class Document: Sendable {
         }
     }
 
-    /// The id of the revision that counts, even if it is a deletion; nil when nothing was ever saved.
+    /// The id of the winning revision, even if it is a deletion; nil when nothing was ever saved.
     public var currentRevisionID: RevisionID? {
         get throws(CofferError) { try winner?.revisionID }
     }
@@ -39,7 +39,7 @@ public final class Document: Sendable {
         get throws(CofferError) { try winner?.isDeletion ?? false }
     }
 
-    /// The properties of the current revision; nil when there is none.
+    /// The properties of the current revision; nil if there isn't one.
     public var properties: JSONObject? {
         get throws(CofferError) { try currentRevision?.properties }
     }
@@ -52,8 +52,8 @@ public final class Document: Sendable {
         get throws(CofferError) { try properties?[key] }
     }
 
-    /// One property of the current revision as a value of yours; nil when there is none of that name, or when it does not
-    /// fit, or when there is no current revision.
+    /// One property of the current revision as a value of your own type; nil if no property has that name, or if it
+    /// does not fit, or when there is no current revision.
     @_disfavoredOverload
     public subscript<Value: JSONConvertible>(key: String) -> Value? {
         get throws(CofferError) { try properties?[key] }
@@ -73,7 +73,7 @@ public final class Document: Sendable {
 
     // MARK: Changing
 
-    /// A draft of the next revision, with the properties of the current one; empty when there is none.
+    /// A draft of the next revision, with the properties of the current one; empty when there isn't one.
     public func newRevision() throws(CofferError) -> UnsavedRevision {
         guard let winner = try winner else { return UnsavedRevision(document: self, parent: nil, properties: [:]) }
         return try UnsavedRevision(following: winner)
@@ -84,7 +84,7 @@ public final class Document: Sendable {
     /// The earlier revisions stay until the database is compacted. The id may be used again.
     ///
     /// - Returns: the revision that says so.
-    /// - Throws: `documentNotFound` (404) when there is none, and what saving throws.
+    /// - Throws: `documentNotFound` (404) when there isn't one, and what saving throws.
     @discardableResult
     public func delete() throws(CofferError) -> SavedRevision {
         try database.storage.write { (writer) throws(CofferError) in
@@ -103,7 +103,9 @@ public final class Document: Sendable {
         get throws(CofferError) {
             let id = try DocumentID(documentID)
             guard !id.isLocal else {
-                throw CofferError(.invalidDocumentID, of: subject, "ids that start with _local/ are no documents'")
+                throw CofferError(
+                    .invalidDocumentID, of: subject,
+                    "an id that starts with _local/ names a local document, not a document")
             }
             return id
         }
@@ -115,7 +117,7 @@ public final class Document: Sendable {
             return try checkedID
         } catch {
             throw CofferError(
-                .damaged, of: tables.connection.subject, "an index names what is no document", cause: error)
+                .damaged, of: tables.connection.subject, "an index names a document that doesn't exist", cause: error)
         }
     }
 

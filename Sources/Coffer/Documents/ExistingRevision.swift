@@ -32,8 +32,8 @@ struct ExistingRevision: Sendable {
 
     /// - Parameters:
     ///   - parsed: what the other database says.
-    ///   - id: the document's id; nil where `parsed` says it.
-    ///   - history: the revision's id and its ancestors' ids, the newest first; nil where `parsed` says it.
+    ///   - id: the document's id; nil if `parsed` says it.
+    ///   - history: the revision's id and its ancestors' ids, the newest first; nil if `parsed` says it.
     ///   - contents: of attachments, by name.
     ///   - areContentsChecked: whether `contents` are known to have the digests that `parsed` says.
     ///   - staged: of blobs.
@@ -45,7 +45,7 @@ struct ExistingRevision: Sendable {
         staged blobs: [StagedContent] = [], source: String? = nil
     ) throws(CofferError) {
         guard let id = id ?? parsed.id else {
-            throw CofferError(.invalidArgument, "a revision that does not say which document it is of")
+            throw CofferError(.invalidArgument, "a revision must say which document it belongs to")
         }
         document = database.document(withID: id)
         documentID = try document.checkedID
@@ -55,7 +55,7 @@ struct ExistingRevision: Sendable {
             try document.checkID(parsed)
             history = try Self.history(parsed, ids)
             guard !isDeletion || parsed.statedDeletion != false else {
-                throw CofferError(.invalidArgument, "_deleted is false in what is said to be a deletion")
+                throw CofferError(.invalidArgument, "the revision is a deletion, and its _deleted is false")
             }
             self.isDeletion = isDeletion || parsed.isDeletion
             guard parsed.attachments != nil || !contents.isEmpty else {
@@ -81,7 +81,7 @@ struct ExistingRevision: Sendable {
         if let json = parsed.revisions {
             let stated = try RevisionHistory(json: json)
             guard history == nil || history == stated else {
-                throw CofferError(.invalidArgument, "_revisions is another history than the one given")
+                throw CofferError(.invalidArgument, "_revisions differs from the history that was given")
             }
             history = stated
         }
@@ -89,10 +89,10 @@ struct ExistingRevision: Sendable {
             if let history { return history }
             throw CofferError(.invalidArgument, "a revision without an id")
         }
-        guard let revision = RevisionID(text) else { throw CofferError(.invalidJSON, "_rev is no revision id") }
+        guard let revision = RevisionID(text) else { throw CofferError(.invalidJSON, "_rev is not a revision id") }
         guard let history else { return try RevisionHistory(newestFirst: [revision]) }
         guard history.newest == revision else {
-            throw CofferError(.invalidArgument, "_rev is another revision than the history's newest")
+            throw CofferError(.invalidArgument, "_rev is not the newest revision of the history")
         }
         return history
     }

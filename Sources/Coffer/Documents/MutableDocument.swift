@@ -61,7 +61,7 @@ public final class MutableDocument {
         set { properties[key] = newValue }
     }
 
-    /// One property as a value of yours; nil when there is none of that name, or when it does not fit.
+    /// One property as your own type; nil if no property has that name, or if it does not fit.
     @_disfavoredOverload
     public subscript<Value: JSONConvertible>(key: String) -> Value? {
         get { properties[key] }
@@ -89,7 +89,7 @@ public final class MutableDocument {
     }
 }
 
-/// What happens when a document to be saved has been saved by somebody else meanwhile.
+/// How to proceed when somebody else has saved the document in the meantime.
 public enum ConcurrencyControl: Sendable {
     /// The save is refused with `conflict` (409).
     case failOnConflict
@@ -98,7 +98,7 @@ public enum ConcurrencyControl: Sendable {
 }
 
 extension Document {
-    /// The current revision as a document to be changed; a new one with this id when there is none.
+    /// The current revision as a document to be changed; a new one with this id when there isn't one.
     public func toMutable() throws(CofferError) -> MutableDocument {
         guard let revision = try currentRevision else { return MutableDocument(id: documentID) }
         return try MutableDocument(revision)

@@ -80,7 +80,7 @@ extension Writer {
             return try add(draft, to: row, parent: winner(of: row))
         case .none:
             guard draft.allowsConflict, !draft.isDeletion else {
-                throw CofferError(.conflict, of: draft.document.subject, "there is such a document already")
+                throw CofferError(.conflict, of: draft.document.subject, "the document exists already")
             }
             return try add(draft, to: row, parent: nil)
         case .revision(let parent):
@@ -146,7 +146,7 @@ extension Writer {
             if draft.allowsConflict { return parent }
             if try tables.trees.isLeaf(parent, ofDocument: row.number) { return parent }
         } else if draft.allowsConflict {
-            throw CofferError(.revisionNotFound, of: subject, "there is no revision \(id) to follow")
+            throw CofferError(.revisionNotFound, of: subject, "revision \(id) doesn't exist, so none can follow it")
         }
         throw CofferError(.conflict, of: subject, "revision \(id) has been replaced")
     }

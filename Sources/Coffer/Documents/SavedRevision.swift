@@ -74,12 +74,12 @@ public final class SavedRevision: Sendable {
         }
     }
 
-    /// One property; nil when there is none of that name.
+    /// One property; nil if none has that name.
     public subscript(key: String) -> JSONValue? {
         get throws(CofferError) { try properties[key] }
     }
 
-    /// One property as a value of yours; nil when there is none of that name, or when it does not fit.
+    /// One property as your own type; nil if no property has that name, or if it does not fit.
     @_disfavoredOverload
     public subscript<Value: JSONConvertible>(key: String) -> Value? {
         get throws(CofferError) { try properties[key] }
@@ -154,7 +154,7 @@ public final class SavedRevision: Sendable {
             guard try tables.hasRevision(sequence: stored.sequence) else {
                 throw CofferError(
                     .revisionNotFound, of: document.subject,
-                    "revision \(revisionID) was forgotten, or the transaction that saved it was rolled back")
+                    "revision \(revisionID) was pruned, or the transaction that saved it was rolled back")
             }
             return try body(tables)
         }
@@ -192,7 +192,8 @@ public final class SavedRevision: Sendable {
         get throws(CofferError) {
             guard let body = try loadedBody else {
                 throw CofferError(
-                    .revisionNotFound, of: document.subject, "its properties were compacted away, or never here")
+                    .revisionNotFound, of: document.subject,
+                    "its properties were compacted away, or never reached this database")
             }
             return body
         }

@@ -52,7 +52,7 @@ public final class UnsavedRevision {
         set { properties[key] = newValue }
     }
 
-    /// One property as a value of yours; nil when there is none of that name, or when it does not fit.
+    /// One property as your own type; nil if no property has that name, or if it does not fit.
     @_disfavoredOverload
     public subscript<Value: JSONConvertible>(key: String) -> Value? {
         get { properties[key] }
@@ -95,7 +95,8 @@ public final class UnsavedRevision {
         var attachments: [(name: String, stub: AttachmentStub)]?
         if !isDeletion, !draftAttachments.entries.isEmpty {
             guard content["_attachments"] == nil else {
-                throw CofferError(.invalidJSON, of: document.subject, "_attachments is no property")
+                throw CofferError(
+                    .invalidJSON, of: document.subject, "_attachments is reserved and can't be a property")
             }
             let (stubs, contents) = try draftAttachments.stage(in: storage, generation: generation)
             content["_attachments"] = .object(JSONObject(stubs))

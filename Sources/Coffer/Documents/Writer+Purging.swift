@@ -60,7 +60,7 @@ extension Writer {
     ///
     /// Takes time in proportion to its revisions.
     ///
-    /// - Returns: what was removed, the latest generation first; nil where there is no such document.
+    /// - Returns: what was removed, the latest generation first; nil if there is no such document.
     func purge(_ ids: [RevisionID], of document: DocumentID) throws(CofferError) -> [RevisionID]? {
         guard let row = try tables.document(document) else { return nil }
         var tree = try tree(row.number)

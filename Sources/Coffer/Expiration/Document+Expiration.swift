@@ -24,13 +24,13 @@ extension Document {
     /// The time holds for whatever revisions the document has by then, and does not travel to other copies of the database.
     ///
     /// - Parameter date: when, with a precision of a millisecond; one that has passed means at once. Nil: never.
-    /// - Throws: `invalidDocumentID` and, for a date that is no number, `invalidArgument` (400); `readOnly` (403),
+    /// - Throws: `invalidDocumentID` and, for a date that is not a number, `invalidArgument` (400); `readOnly` (403),
     ///   `documentNotFound` (404) when nothing was ever saved under this id, `closed` (500), `busy` (503), `noSpace` (507).
     public func setExpirationDate(_ date: Date?) throws(CofferError) {
         let id = try checkedID
         let time = try date.map { (date) throws(CofferError) in
             guard let time = ExpirationTimer.time(of: date) else {
-                throw CofferError(.invalidArgument, of: subject, "the date is no number")
+                throw CofferError(.invalidArgument, of: subject, "the date is not a number")
             }
             return time
         }

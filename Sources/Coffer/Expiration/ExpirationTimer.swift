@@ -19,7 +19,7 @@ final class ExpirationTimer: Sendable {
     /// How many milliseconds it waits after a purge that found the database busy or the disk full, or a read that failed.
     private let pauseMilliseconds: Int64
 
-    /// How long it sleeps at most: who sleeps longer may miss that the clock was set.
+    /// How long it sleeps at most: a longer sleep could miss that the clock was set.
     private static let longestSleep: Int64 = 30 * 24 * 3600 * 1_000
 
     /// Documents that are purged in one transaction, so that others who write need not wait long.
@@ -28,7 +28,7 @@ final class ExpirationTimer: Sendable {
     /// - Parameter pause: how long it waits after something failed that may pass. Default: 10 seconds.
     init(pause: Duration = .seconds(10)) { pauseMilliseconds = Int64(pause / .milliseconds(1)) }
 
-    /// Milliseconds since 1970; nil when that is no number. Dates that are too far away are as far as can be.
+    /// Milliseconds since 1970; nil when that is not a number. Dates that are too far away are as far as can be.
     static func time(of date: Date) -> Int64? {
         let time = (date.timeIntervalSince1970 * 1_000).rounded(.up)
         guard !time.isNaN else { return nil }

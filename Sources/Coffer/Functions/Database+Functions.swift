@@ -40,7 +40,7 @@ extension Database {
     ///   - filter: is given a revision, deletions too, and parameters. Nil removes the filter of that name.
     public func setFilter(named name: String, _ filter: RevisionFilter?) { storage.functions.setFilter(name, filter) }
 
-    /// The filter of that name; nil when there is none.
+    /// The filter of that name; nil if there isn't one.
     public func filter(named name: String) -> RevisionFilter? { storage.functions.filter(name) }
 }
 

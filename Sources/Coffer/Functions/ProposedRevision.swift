@@ -39,7 +39,7 @@ public struct ProposedRevision: Sendable {
         get throws(CofferError) { try properties[key] }
     }
 
-    /// One property as a value of yours; nil when there is none of that name, or when it does not fit.
+    /// One property as your own type; nil if no property has that name, or if it does not fit.
     @_disfavoredOverload
     public subscript<Value: JSONConvertible>(key: String) -> Value? {
         get throws(CofferError) { try properties[key] }

@@ -67,7 +67,7 @@ extension Writer {
         state.notedReclaimableByteCount = state.reclaimableByteCount
     }
 
-    /// Begins to count anew: everything was given back.
+    /// Begins to count again: everything was given back.
     func forgetReclaimable() throws(CofferError) {
         state.reclaimableByteCount = 0
         state.nextCompactionByteCount = 0

@@ -44,7 +44,7 @@ struct CompactionTables: ~Copyable {
     /// About how many bytes a compaction would give back, as far as it was noted.
     func reclaimable() throws(CofferError) -> Int { Int(try noted(findReclaimable)) }
 
-    /// What is no count was noted by nobody.
+    /// A value that is not a count was never written here.
     private func noted(_ statement: Statement) throws(CofferError) -> Int64 {
         let number = try statement.first { $0.integer(0) } ?? 0
         return Schema.counts.contains(number) ? number : 0
@@ -94,8 +94,8 @@ struct CompactionChanges: ~Copyable {
         countFreePages = Statement(connection, "PRAGMA freelist_count")
     }
 
-    /// The document of a revision with a body; nil where there is none, or its id does not find its document: then nothing
-    /// is known of it, and nothing is dropped.
+    /// The document of a revision with a body; nil if there isn't one, or its id does not find its document: then
+    /// nothing is known of it, and nothing is dropped.
     func document(of sequence: Int64) throws(CofferError) -> (number: Int64, row: DocumentRow)? {
         try findDocument.bind(1, sequence)
         let found = try findDocument.first { row in

@@ -1,6 +1,6 @@
 internal import CofferSealing
 
-/// What a compaction removed.
+/// The result of a compaction.
 public struct CompactionResult: Sendable, Equatable, Codable {
     /// Revisions whose properties were dropped.
     public var revisionCount = 0
@@ -18,7 +18,7 @@ public struct CompactionResult: Sendable, Equatable, Codable {
 
 /// How far a compaction has come.
 public struct CompactionProgress: Sendable, Equatable {
-    /// What is being done. The list is open: later versions may add phases, so a `switch` over it needs a `default`.
+    /// The current phase. The list is open: later versions may add phases, so a `switch` over it needs a `default`.
     public struct Phase: Sendable, Hashable, CustomStringConvertible {
         private let name: String
 
@@ -33,7 +33,7 @@ public struct CompactionProgress: Sendable, Equatable {
         public var description: String { name }
     }
 
-    /// What is being done now.
+    /// The current phase.
     public var phase: Phase
     /// How many revisions, contents or pages are done.
     public var completedItemCount: Int

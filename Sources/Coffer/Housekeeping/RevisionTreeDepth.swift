@@ -27,7 +27,9 @@ extension Database {
     /// - Throws: `invalidArgument` (400) for less, `readOnly` (403), `closed` (500), `busy` (503).
     public func setMaxRevTreeDepth(_ depth: Int) throws(CofferError) {
         guard depth >= 1 else {
-            throw CofferError(.invalidArgument, of: storage.subject, "at least the current revision is kept")
+            throw CofferError(
+                .invalidArgument, of: storage.subject, "the current revision is always kept, so the depth is at least 1"
+            )
         }
         try storage.write { (writer) throws(CofferError) in try writer.setRevisionTreeDepth(depth) }
     }

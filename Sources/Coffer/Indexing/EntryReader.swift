@@ -8,11 +8,11 @@ struct EntryReader {
     private let name: String
     private let isDescending: Bool
     private let loadsValues: Bool
-    /// Brings the index up to date, once it was found damaged and dropped; nil where nobody knows how.
+    /// Brings the index up to date, once it was found damaged and dropped; nil if nobody knows how.
     private let remake: (@Sendable () throws(CofferError) -> Void)?
     /// What the index was made for, once that is known.
     private var definition: String?
-    /// The sequence that it had when reading began: one that is made anew begins below it.
+    /// The sequence that it had when reading began: one that is rebuilt begins below it.
     private var sequence: Int64 = 0
     /// Those that aren't over yet.
     private var ranges: ArraySlice<EntryRange>
@@ -23,7 +23,7 @@ struct EntryReader {
 
     private static let limit = BatchLimit()
 
-    /// - Parameter definition: what the index is to be made for; nil where that doesn't matter.
+    /// - Parameter definition: what the index is to be made for; nil if that doesn't matter.
     init(
         _ storage: Storage, _ kind: IndexKind, _ name: String, madeFor definition: String?, _ ranges: [EntryRange],
         descending: Bool, loadsValues: Bool, remake: (@Sendable () throws(CofferError) -> Void)?
@@ -58,7 +58,7 @@ struct EntryReader {
                 }
             }
             guard isThere else {
-                // Somebody deleted it, or has it made anew.
+                // Somebody deleted it, or has it rebuilt.
                 guard let remake, remakeCount < 3 else {
                     hasLostIndex = true
                     throw CofferError(
@@ -96,7 +96,7 @@ struct EntryReader {
             if let last {
                 if isDescending { range.upper = last.place } else { range.lower = last.place }
             }
-            // Entries at the last one's place that are still to be passed over, and how many were seen at the one of now.
+            // Entries at the last one's place that are still to be skipped, and how many were seen at the one of now.
             var passingCount = last?.count ?? 0
             var here = (place: last?.place, count: passingCount)
             try tables.indexes.entries(of: index, in: range, descending: isDescending, loadsValues: loadsValues) {

@@ -6,7 +6,8 @@ internal import Synchronization
 struct IndexDefinition: Sendable {
     let kind: IndexKind
     let name: String
-    /// A view's version, or a declared index's paths as JSON. Entries that were made for another definition are made anew.
+    /// A view's version, or a declared index's paths as JSON. Entries that were made for another definition are
+    /// rebuilt.
     let definition: String
     /// Makes a document's entries. What it throws leaves the document without.
     let map: @Sendable (SavedRevision) throws -> [MappedEntry]
@@ -19,7 +20,7 @@ struct IndexDefinition: Sendable {
     func check() throws(CofferError) {
         guard (1...Self.nameByteLimit).contains(name.utf8.count) else {
             throw CofferError(
-                .invalidArgument, "the name of a view or an index has 1 to \(Self.nameByteLimit) bytes")
+                .invalidArgument, "the name of a view or an index must have 1 to \(Self.nameByteLimit) bytes")
         }
         guard definition.utf8.count <= Self.definitionByteLimit else {
             throw CofferError(

@@ -10,7 +10,7 @@ extension Storage {
     /// documents, between which others write; killed in the middle, it goes on there the next time.
     ///
     /// - Parameter making: whether it is made if it is not there, or was made for something else.
-    /// - Returns: the index as it is then, and how many documents were looked at; nil where it isn't there, or is not any
+    /// - Returns: the index as it is then, and how many documents were looked at; nil if it isn't there, or is not any
     ///   more, since somebody deleted it or gave its name to another one meanwhile.
     /// - Throws: `readOnly` (403) where something is to be done and the database is open for reading only; as a save does.
     func update(
@@ -83,8 +83,8 @@ extension Storage {
 
     /// Runs `body`; should it meet damage that is in the entries of indexes, drops those, and runs it once more.
     ///
-    /// - Parameter remake: makes those anew that `body` needs, where it doesn't do so itself; nil where nobody may, so that
-    ///   nothing is dropped.
+    /// - Parameter remake: makes those again that `body` needs, where it doesn't do so itself; nil if nobody may, so
+    ///   that nothing is dropped.
     func healingIndexes<Value>(
         afterDropping remake: (() throws(CofferError) -> Void)? = { () throws(CofferError) in },
         _ body: () throws(CofferError) -> Value
@@ -120,7 +120,7 @@ extension Storage {
         } catch  where error.code == .damaged {
             throw CofferError(
                 .damaged, of: subject,
-                "pages of indexes that are damaged are in the way of new ones until the key is changed", cause: error)
+                "damaged pages of indexes can't be replaced until the key is changed", cause: error)
         }
         return true
     }
@@ -211,7 +211,7 @@ extension Writer {
     /// - Parameters:
     ///   - number: the index's, where the update is under way.
     ///   - goesOn: whether to take another step in this transaction, after so many documents.
-    /// - Returns: nil where the index isn't there, or is another one by now.
+    /// - Returns: nil if the index isn't there, or is another one by now.
     fileprivate func update(
         _ index: IndexDefinition, _ number: Int64?, making: Bool, in database: Database, notesPlaces: Bool,
         goesOn: (Int) -> Bool

@@ -16,7 +16,7 @@ struct IndexStep {
 }
 
 extension Writer {
-    /// Whether the tables of views and declared indexes are there. Made anew, empty, when they are of another version.
+    /// Whether the tables of views and declared indexes are there. Made again, empty, when they are of another version.
     func indexTablesAreThere() throws(CofferError) -> Bool {
         if let hasIndexTables = state.hasIndexTables { return hasIndexTables }
         let areThere = try tables.indexes.areUsable()
@@ -49,7 +49,7 @@ extension Writer {
                 try indexing.insert(index.kind, index.name, definition: index.definition)
             }
             guard let row = try tables.indexes.index(index.kind, index.name) else {
-                throw CofferError(.damaged, of: connection.subject, "an index that was just made is not there")
+                throw CofferError(.damaged, of: connection.subject, "an index that was just made is missing")
             }
             return row
         }
@@ -100,7 +100,7 @@ private struct IndexUpdateStep {
         self.notesPlaces = notesPlaces
     }
 
-    /// A document whose entries are to be made anew.
+    /// A document whose entries are to be rebuilt.
     private struct Work {
         var number: Int64
         var id: DocumentID

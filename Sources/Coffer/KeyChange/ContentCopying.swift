@@ -55,8 +55,8 @@ struct ContentCopying {
         if let failure = work.withLock(\.failure) { throw failure }
     }
 
-    /// What the row of a content shall hold of its new file. For who keeps others from writing: what they added since is
-    /// copied now.
+    /// What the row of a content should hold of its new file. For who keeps others from writing: what they added since
+    /// is copied now.
     func header(for row: AttachmentRow) throws(CofferError) -> [UInt8] {
         guard let content = row.content else { throw missingRow() }
         if let header = try next.header(of: content) { return header }
@@ -88,8 +88,8 @@ struct ContentCopying {
             do throws(CofferError) {
                 return try copyOnce(row)
             } catch  where error.code == .damaged {
-                // It may have been removed, or written anew, since the row was read. Only if the row still says the same
-                // is it damage.
+                // It may have been removed, or written again, since the row was read. Only if the row still says the
+                // same is it damage.
                 let key = row.key
                 let now = try storage.readCommitted { (tables) throws(CofferError) in
                     try tables.attachments.attachment(key)

@@ -1,6 +1,6 @@
 /// How far a change of the encryption key, a backup or a salvage has come.
 public struct CopyProgress: Sendable, Equatable, Codable {
-    /// What is being done. The list is open: later versions may add phases, so a `switch` over it needs a `default`.
+    /// The current phase. The list is open: later versions may add phases, so a `switch` over it needs a `default`.
     public struct Phase: Sendable, Hashable, Codable, CustomStringConvertible {
         private let name: String
 
@@ -14,7 +14,7 @@ public struct CopyProgress: Sendable, Equatable, Codable {
         public var description: String { name }
     }
 
-    /// What is being done now.
+    /// The current phase.
     public var phase: Phase
     /// How many bytes of this phase are done.
     public var completedByteCount: Int

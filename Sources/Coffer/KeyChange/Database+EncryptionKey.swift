@@ -1,7 +1,7 @@
 public import CofferSealing
 
 extension Database {
-    /// Encrypts everything anew under another key, as one transaction: the database and every attachment, or nothing.
+    /// Re-encrypts everything under another key, as one transaction: the database and every attachment, or nothing.
     ///
     /// ```swift
     /// try database.changeEncryptionKey(to: SymmetricKey(password: "correct horse battery staple"))
@@ -24,7 +24,7 @@ extension Database {
     /// - Parameters:
     ///   - newKey: the key that opens the store from now on, or nil to remove encryption: everything is readable on the
     ///     disk then. Old copies, backups and what a drive keeps of removed files stay under the old key.
-    ///   - keptKeys: other keys of the store that shall still open it.
+    ///   - keptKeys: other keys of the store that should still open it.
     ///   - droppingOtherKeys: whether keys that are not given may end. Default: false, which refuses the change while there
     ///     are any but the one that this database was opened with.
     ///   - keyedNames: whether attachment files are named by a keyed digest. Default: nil, as before; where encryption
@@ -47,7 +47,7 @@ extension Database {
             CopyMonitor())
     }
 
-    /// Encrypts everything anew under another key: see the form without `async`.
+    /// Re-encrypts everything under another key: see the form without `async`.
     ///
     /// It calls `progress` at most ten times a second, on the actor that `progress` is isolated to.
     ///

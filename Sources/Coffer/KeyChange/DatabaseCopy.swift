@@ -111,7 +111,7 @@ struct DatabaseCopy: Sendable {
     ///
     /// - Parameters:
     ///   - labels: what the next generation's keys are called.
-    ///   - header: what a content's row shall hold of its file.
+    ///   - header: what a content's row should hold of its file.
     /// - Returns: how many contents there are.
     func finish(
         _ labels: [(slot: KeySlot.ID, label: String)], header: (AttachmentRow) throws(CofferError) -> [UInt8]
@@ -162,7 +162,7 @@ struct DatabaseCopy: Sendable {
         return try counts + indexRowCounts(in: connection)
     }
 
-    /// How many rows each table of ``IndexSchema`` has; 0 where there are none.
+    /// How many rows each table of ``IndexSchema`` has; 0 where there aren't any.
     private func indexRowCounts(in connection: borrowing Connection) throws(CofferError) -> [Int] {
         guard try IndexTables(connection).areUsable() else { return IndexSchema.counts.map { _ in 0 } }
         return try IndexSchema.counts.map { (count) throws(CofferError) in try rowCount(count, in: connection) }
@@ -176,7 +176,7 @@ struct DatabaseCopy: Sendable {
 
     /// Opens the copy as anybody will who has only its key, and reads all of it.
     ///
-    /// - Parameter rowCounts: of the original's tables; nil where the copy has others.
+    /// - Parameter rowCounts: of the original's tables; nil if the copy has others.
     /// - Returns: how many documents there are, not counting deleted ones.
     /// - Throws: `damaged` (500), naming a document whose body is not what its digest says.
     func verify(rowCounts: [Int]?, binding: Binding? = nil) throws(CofferError) -> Int {
@@ -222,7 +222,7 @@ struct DatabaseCopy: Sendable {
     private func checkContent(_ rowCounts: [Int]?, _ binding: Binding) throws(CofferError) -> Int {
         let tables = DocumentTables(try target.connect(.immutable, cacheByteCount: 8 << 20))
         guard try Binding.read(from: tables.connection) == binding else {
-            throw CofferError(.damaged, of: target.subject, "a copy of the database says another store's name")
+            throw CofferError(.damaged, of: target.subject, "a copy of the database names another store")
         }
         for (place, table) in Schema.tables.enumerated() {
             let count: Int

@@ -141,8 +141,8 @@ struct KeyChange {
             throw CofferError(
                 .otherKeysExist,
                 others.count == 1
-                    ? "another key opens it, which was neither kept nor dropped"
-                    : "\(others.count) other keys open it, which were neither kept nor dropped")
+                    ? "another key also opens it: keep it or drop it"
+                    : "\(others.count) other keys also open it: keep or drop them")
         }
         return kept
     }

@@ -1,6 +1,6 @@
 internal import CofferVault
 
-/// What a change of the encryption key did: what a log of rotations keeps. It holds no key and no content.
+/// The result of a change of the encryption key, fit for a log of rotations. It holds no key and no content.
 public struct KeyChangeResult: Sendable, Codable {
     /// The store's generation before.
     public let oldGeneration: Int
@@ -12,7 +12,7 @@ public struct KeyChangeResult: Sendable, Codable {
     public let endedKeys: [StoreInfo.KeySlot]
     /// How many documents there are, not counting deleted ones.
     public let documentCount: Int
-    /// How many contents of attachments and blobs were encrypted anew; each counts once, however many revisions use it.
+    /// How many contents of attachments and blobs were re-encrypted; each counts once, however many revisions use it.
     public let attachmentCount: Int
     /// The bytes of these contents.
     public let attachmentByteCount: Int
@@ -27,10 +27,10 @@ public struct KeyChangeResult: Sendable, Codable {
     /// What was still in the store's directory beside the new generation when the call returned: the old one, and those
     /// that couldn't be removed before. Empty when all is gone.
     public let oldGenerations: [OldGeneration]
-    /// What became of the key that the database had been opened with.
+    /// The fate of the key that the database had been opened with.
     public let formerKey: FormerKey
 
-    /// What became of a key. It is found out by trying, on the store's new MANIFEST as the disk has it.
+    /// The fate of a key, determined by trying it on the store's new MANIFEST as it is on the disk.
     public enum FormerKey: String, Sendable, Codable {
         /// It does not open the store any more; for a store that was not encrypted: without a key it does not open.
         case refused

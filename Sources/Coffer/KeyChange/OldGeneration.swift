@@ -2,7 +2,7 @@ internal import CofferModel
 public import CofferSealing
 internal import CofferVault
 
-/// What is left of a store as it was under an earlier key, or of a change of the key that was cut short: a folder in the
+/// The remains of a store under an earlier key, or of a change of the key that was cut short: a folder in the
 /// store's directory that is not part of the store any more.
 public struct OldGeneration: Sendable, Codable {
     /// The folder.
@@ -26,7 +26,7 @@ public struct OldGeneration: Sendable, Codable {
 }
 
 extension Database {
-    /// What is left in the store's directory of earlier generations of the store: normally nothing.
+    /// The remains of earlier generations in the store's directory: normally none exist.
     ///
     /// Each opening for writing removes what can be removed, and opens all the same where something can't be, unless that
     /// ``OldGeneration/mayBeReadable`` and the store is encrypted. For a database that was opened for reading it is what
@@ -39,8 +39,8 @@ extension Database {
 }
 
 extension Manager {
-    /// What is left in the directory of a store that need not be open: see ``Database/oldGenerations``. Needs no key, and
-    /// removes nothing.
+    /// The remains of earlier generations of a store that need not be open: see ``Database/oldGenerations``. Needs no
+    /// key, and removes nothing.
     ///
     /// Where something is there, the store is locked for reading while it is looked at, so that a change of the key that is
     /// under way is not mistaken for one that was cut short.

@@ -14,15 +14,16 @@ extension Database {
     ///
     /// Nothing is encrypted again: it takes as long as an opening with `key`, whatever the size of the database, and
     /// others read and write meanwhile. A password also costs one more derivation for each *other* password of the
-    /// database but the one that opened it, to see that it is none of them. On the disk when it returns: killed before, the
-    /// key opens nothing or the database, with its label.
+    /// database but the one that opened it, to see that it differs from all of them. On the disk when it returns:
+    /// killed before, the key opens nothing or the database, with its label.
     ///
     /// A key that leads to a database has led to everything in it since the last `changeEncryptionKey(to:)`: removing
     /// it later does not take back what its holder has seen, or copied.
     ///
     /// - Parameters:
     ///   - key: a password, or 32 bytes.
-    ///   - label: what ``keys`` shall call it, at most 200 bytes of UTF-8. Kept in the database, encrypted. Default: none.
+    ///   - label: what ``keys`` should call it, at most 200 bytes of UTF-8. Kept in the database, encrypted. Default:
+    ///     none.
     /// - Returns: the new key as ``keys`` lists it.
     /// - Throws: `invalidKey` for an empty password and `invalidArgument` for a long label or inside a transaction (400);
     ///   `notEncrypted` (401) when the database is not encrypted; `readOnly` (403); `conflict` (409) when `key` opens the
@@ -37,9 +38,9 @@ extension Database {
     ///
     /// The key that opened the database in this process can be removed too, if another is left: what is open stays open.
     ///
-    /// **What it does not do.** All keys lead to the same master key, which stays. Who had the removed key *and* kept a
-    /// copy of the file `MANIFEST` from before, in a backup for example, can still open what the database holds now and
-    /// later. Against them only `changeEncryptionKey(to:)` helps, which encrypts everything again.
+    /// **What it does not do.** All keys lead to the same master key, which stays. Somebody who had the removed key
+    /// *and* kept a copy of the file `MANIFEST` from before, in a backup for example, can still open what the database
+    /// holds now and later. Against them only `changeEncryptionKey(to:)` helps, which encrypts everything again.
     ///
     /// - Parameter id: the ``DatabaseKey/id`` of one of ``keys``.
     /// - Throws: `invalidArgument` (400) when there is no such key, or inside a transaction; `readOnly` (403); `conflict`

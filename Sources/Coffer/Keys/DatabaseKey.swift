@@ -5,10 +5,10 @@ public struct DatabaseKey: Sendable, Equatable, Identifiable, Codable {
     /// The key's name in its database: 16 lower-case hex digits.
     public let id: String
 
-    /// What kind of key it is, and what it costs to use it.
+    /// The kind of key, and the cost of using it.
     public let kind: StoreInfo.KeySlot.Kind
 
-    /// What it was called when it was added; nil when it wasn't.
+    /// The label that it got when it was added; nil without one.
     public let label: String?
 
     /// When it was added or took another's place, in whole seconds.

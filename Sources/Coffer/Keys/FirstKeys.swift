@@ -3,10 +3,10 @@ internal import CofferVault
 
 /// The keys that a generation was encrypted under as it was made: a row of `info`.
 ///
-/// A key that was added later, or took another's place, opens what others could read before: who asks whether something was
-/// encrypted anew must be able to tell these from the first.
+/// A key that was added later, or took another's place, opens what others could read before: a caller that asks whether
+/// something was re-encrypted must be able to tell these from the first.
 enum FirstKeys {
-    /// - Returns: the ids of their slots, of which some may be gone; nil where nobody noted them, as in stores of earlier
+    /// - Returns: the ids of their slots, of which some may be gone; nil if nobody noted them, as in stores of earlier
     ///   versions.
     static func read(from connection: borrowing Connection) throws(CofferError) -> Set<KeySlot.ID>? {
         let selection = Statement(connection, "SELECT value FROM info WHERE key = 'first_keys'")

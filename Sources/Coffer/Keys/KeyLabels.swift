@@ -34,7 +34,7 @@ enum KeyLabels {
         defer { selection.reset() }
         while try selection.step() {
             guard let number = UInt64(selection.text(0).dropFirst(prefix.count), radix: 16) else {
-                throw CofferError(.damaged, of: connection.subject, "a key's label names no key")
+                throw CofferError(.damaged, of: connection.subject, "a key's label belongs to no key")
             }
             labels[KeySlot.ID(number)] = selection.text(1)
         }

@@ -90,7 +90,7 @@ extension Manager {
         let database = DatabaseFile(path: files.databasePath, subject: subject, key: try backup.key(for: .database))
         let binding = try database.inspect().binding
         guard binding.storeUUID == backup.manifest.storeUUID, binding.generation == backup.manifest.generation else {
-            throw CofferError(.conflict, of: subject, "the backup is of another store than the database")
+            throw CofferError(.conflict, of: subject, "the backup belongs to another store")
         }
         return try store.restore(backup, above: max(sequence ?? 0, binding.sequence))
     }

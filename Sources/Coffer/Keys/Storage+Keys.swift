@@ -56,7 +56,7 @@ extension Storage {
         openedBy key: SymmetricKey, besides replaced: KeySlot.ID?, in manifest: UnlockedManifest
     ) throws(CofferError) -> KeySlot {
         if let slot = try manifest.slot(openedBy: key, skipping: replaced) {
-            throw CofferError(.conflict, "the key opens it already: it is the one with the id \(slot.id)")
+            throw CofferError(.conflict, "the key opens it already, as the key with the id \(slot.id)")
         }
         return try manifest.newSlot(openedBy: key, cost: settings.passwordCost)
     }
@@ -71,7 +71,7 @@ extension Storage {
         var label: String?
     }
 
-    /// Has `make` find out what shall be, which may take a derivation, while others read and write; then makes it so.
+    /// Has `make` find out what should be, which may take a derivation, while others read and write; then makes it so.
     private func changeSlots<Value>(
         logging event: String, _ make: (UnlockedManifest) throws(CofferError) -> (SlotChange, Value)
     ) throws(CofferError) -> Value {
@@ -112,7 +112,7 @@ extension Storage {
             }
             throw error
         }
-        // Before the rows change: who reads both sees that one of them has.
+        // Before the rows change, so that a reader of both sees that one of them has.
         didReplaceManifest(by: change.next)
         do throws(CofferError) {
             try write(in: writer) { (writer) throws(CofferError) in
@@ -145,7 +145,7 @@ extension UnlockedManifest {
             return slot
         }
         guard let slot = manifest.slots.first(where: { $0.id == openedSlot }) else {
-            throw CofferError(.invalidArgument, "the key that it was opened by is gone: say which one is meant")
+            throw CofferError(.invalidArgument, "the key that opened it is gone: name the key that is meant")
         }
         return slot
     }

@@ -4,7 +4,7 @@ internal import CofferSQLite
 
 /// Which documents ``Database/allDocuments(_:)`` lists, and in which order.
 public struct AllDocumentsOptions: Sendable {
-    /// What documents are sorted by.
+    /// The order of documents.
     public enum Order: Sendable {
         /// The bytes of their ids.
         case id
@@ -12,22 +12,22 @@ public struct AllDocumentsOptions: Sendable {
         case sequence
     }
 
-    /// What they are sorted by. Default: ``Order/id``.
+    /// The order of the documents. Default: ``Order/id``.
     public var order = Order.id
 
     /// Whether the last comes first. Default: false. Starts and ends are where the listing starts and ends, either way.
     public var isDescending = false
 
-    /// Where it starts, in the order of ids. Default: nil, at the first document.
+    /// The first id, in the order of ids. Default: nil, at the first document.
     public var startID: String?
 
-    /// Where it ends, in the order of ids. Default: nil, at the last document.
+    /// The last id, in the order of ids. Default: nil, at the last document.
     public var endID: String?
 
-    /// Where it starts, in the order of sequences. Default: nil, at the first document.
+    /// The first sequence, in the order of sequences. Default: nil, at the first document.
     public var startSequence: Int?
 
-    /// Where it ends, in the order of sequences. Default: nil, at the last document.
+    /// The last sequence, in the order of sequences. Default: nil, at the last document.
     public var endSequence: Int?
 
     /// Whether the document at the start is listed. Default: true.
@@ -36,7 +36,7 @@ public struct AllDocumentsOptions: Sendable {
     /// Whether the document at the end is listed. Default: true.
     public var includesEnd = true
 
-    /// What the ids of the documents to list begin with, byte for byte. Default: nil, anything.
+    /// A prefix of the ids of the documents to list, compared byte for byte. Default: nil, all ids.
     public var idPrefix: String?
 
     /// Whether only documents in conflict are listed: those of which more than one revision is no deletion and not replaced.
@@ -47,7 +47,7 @@ public struct AllDocumentsOptions: Sendable {
     /// all documents. With it, order, bounds and prefix mean nothing.
     public var ids: [String]?
 
-    /// How many documents are passed over before the first. Default: 0. Passing over them takes as long as listing them.
+    /// How many documents are skipped before the first. Default: 0. Skipping them takes as long as listing them.
     public var skip = 0
 
     /// How many documents are listed at most. Default: nil, all. As with ``skip``, a count below zero is `invalidArgument` (400)

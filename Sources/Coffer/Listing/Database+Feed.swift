@@ -9,10 +9,10 @@ public struct ChangedDocument: Sendable {
     /// The sequence of the last revision that came into the document, be it the one that counts or not.
     public let sequence: Int
 
-    /// The revision that counts, deletion or not. Where properties were not asked for, it reads them when it is.
+    /// The winning revision, deletion or not. Where properties were not asked for, it reads them when it is.
     public let revision: SavedRevision
 
-    /// The ids of the revision that counts and, where ``FeedOptions/includesAllLeaves`` asks for them, of all others that
+    /// The ids of the winning revision and, where ``FeedOptions/includesAllLeaves`` asks for them, of all others that
     /// nothing has replaced, deletions too, the best first. With a filter, of those that pass.
     public let leafRevisionIDs: [RevisionID]
 
@@ -23,7 +23,7 @@ public struct ChangedDocument: Sendable {
     public var isDeletion: Bool { revision.isDeletion }
 }
 
-/// What ``Database/changes(since:options:)`` lists.
+/// Options that say what ``Database/changes(since:options:)`` lists.
 public struct FeedOptions: Sendable {
     /// How many documents are listed at most. Default: nil, all. One below zero is `invalidArgument` (400) when rows are taken.
     public var limit: Int?
@@ -37,7 +37,7 @@ public struct FeedOptions: Sendable {
     /// The name of the filter that revisions must pass: see ``Database/setFilter(named:_:)``. Default: nil, all do.
     public var filter: String?
 
-    /// What the filter is given. Default: nothing.
+    /// The parameters for the filter. Default: empty.
     public var filterParameters: JSONObject = [:]
 
     /// The options that are their defaults.
@@ -68,7 +68,7 @@ package struct FeedReader {
     /// The last sequence that was looked at: what to go on from, even where no document passed the filter.
     package private(set) var position: Int
 
-    /// Documents that the filter failed for, where those are passed over.
+    /// Documents that the filter failed for, where those are skipped.
     package private(set) var failedFilters: [(documentID: String, error: CofferError)] = []
 
     private let passesOverFailedFilters: Bool
@@ -90,7 +90,7 @@ package struct FeedReader {
         remainingCount = try RowCount.rowCount(options.limit)
         filter = try options.filter.map { (name) throws(CofferError) in
             guard let filter = database.filter(named: name) else {
-                throw CofferError(.invalidArgument, of: database.storage.subject, "there is no filter \(name)")
+                throw CofferError(.invalidArgument, of: database.storage.subject, "no filter is called \(name)")
             }
             return filter
         }
@@ -131,7 +131,7 @@ package struct FeedReader {
         var lastSequence: Int64
     }
 
-    /// - Returns: what comes after `position`, and the last sequence that was looked at; nil where nothing comes.
+    /// - Returns: what comes after `position`, and the last sequence that was looked at; nil if nothing comes.
     private func read(_ tables: borrowing DocumentTables) throws(CofferError) -> ([Entry], last: Int64?) {
         var entries: [Entry] = []
         var known: [Int64: Branches] = [:]

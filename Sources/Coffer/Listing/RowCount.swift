@@ -1,6 +1,6 @@
 internal import CofferSealing
 
-/// How many rows are still to be passed over, and given at most.
+/// How many rows are still to be skipped, and given at most.
 struct RowCount {
     private var skipCount: Int
     private var remainingCount: Int
@@ -11,7 +11,7 @@ struct RowCount {
         remainingCount = try Self.rowCount(limit)
     }
 
-    /// How many rows are passed over.
+    /// How many rows are skipped.
     ///
     /// - Throws: `invalidArgument` (400) where that is below zero.
     static func skipCount(_ skip: Int) throws(CofferError) -> Int {
@@ -31,7 +31,7 @@ struct RowCount {
     /// Whether all were given.
     var isOver: Bool { remainingCount == 0 }
 
-    /// How many rows are needed at most, those passed over too.
+    /// How many rows are needed at most, those skipped too.
     var wantedCount: Int {
         let (sum, overflows) = skipCount.addingReportingOverflow(remainingCount)
         return overflows ? .max : sum

@@ -13,9 +13,9 @@ public import CofferSealing
 ///
 /// Each batch of some dozen rows is what was committed when it is read, and has been checked before its first row is
 /// handed out; while the rows are looked at nothing is kept open or locked, so that they may be changed meanwhile. Whoever
-/// needs all rows of one moment asks inside a transaction. Every iteration reads anew.
+/// needs all rows of one moment asks inside a transaction. Every iteration reads again.
 public struct Rows<Element: Sendable>: AsyncSequence, Sendable {
-    /// What reading may throw.
+    /// The error that reading may throw.
     public typealias Failure = CofferError
 
     /// What is done before the first batch, and may wait for the writer.
@@ -55,7 +55,7 @@ public struct Rows<Element: Sendable>: AsyncSequence, Sendable {
         }
     }
 
-    /// What `transform` makes of each row, in their order. Unlike the `map` of sequences for tasks, at once.
+    /// The results of `transform` for each row, in their order. Unlike the `map` of sequences for tasks, at once.
     ///
     /// - Throws: what `transform` throws, which ends it; and as ``all``.
     public func map<Value>(_ transform: (Element) throws -> Value) throws -> [Value] {

@@ -25,7 +25,7 @@ public struct LiveQuery<Row: Sendable>: AsyncSequence, Sendable {
     /// The rows at one time.
     public typealias Element = Result
 
-    /// What reading may throw.
+    /// The error that reading may throw.
     public typealias Failure = CofferError
 
     private let source: LiveSource<Row>
@@ -98,12 +98,12 @@ struct LiveSource<Row: Sendable>: Sendable {
 struct LiveState: Sendable {
     /// The last sequence that the database had.
     var sequence: Int
-    /// The index that is read, and which of its entries; nil where all documents are.
+    /// The index that is read, and which of its entries; nil if all documents are.
     var index: OpenIndex?
     var ranges: [EntryRange] = []
     /// How often it had been changed.
     var changeCount: Int64 = 0
-    /// Which index it is: one that is made anew counts its changes anew.
+    /// Which index it is: one that is rebuilt counts its changes again.
     var number: Int64 = 0
 
     init(sequence: Int) { self.sequence = sequence }

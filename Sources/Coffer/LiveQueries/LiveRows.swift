@@ -19,7 +19,7 @@ public final class LiveRows<Row: Sendable> {
     /// Whether the rows were read at least once.
     public private(set) var isLoaded = false
 
-    /// What ended it; nil while it goes on, and where the database was closed. The rows stay.
+    /// The error that ended it; nil while it continues, and after the database was closed. The rows stay.
     public private(set) var error: CofferError?
 
     @ObservationIgnored private var following: Task<Void, Never>?

@@ -4,11 +4,11 @@ public import CofferSealing
 extension Database {
     // MARK: Local documents
 
-    /// The properties of the local document with that id; nil when there is none.
+    /// The properties of the local document with that id; nil if there isn't one.
     ///
     /// Local documents are for what an app or a sync wants to remember of this copy of the database, such as a checkpoint:
-    /// they have no revisions, are never sent to a peer, and are in no listing and no count; nobody is told of their
-    /// changes. They are encrypted as everything else is.
+    /// they have no revisions, are never sent to a peer, and are in no listing and no count; nobody is notified of
+    /// their changes. They are encrypted as everything else is.
     ///
     /// - Parameter id: their names are apart from documents'. `_local/name` and `name` mean the same one; with `_local/`, 900
     ///   bytes at most.
@@ -54,7 +54,7 @@ extension Database {
         }
     }
 
-    /// How often the local document was saved since it was made; 0 when there is none.
+    /// How often the local document was saved since it was made; 0 when there isn't one.
     package func localDocumentGeneration(withID id: String) throws(CofferError) -> Int {
         try storedLocalDocument(DocumentID(local: id))?.generation ?? 0
     }
@@ -88,7 +88,7 @@ extension CanonicalBody {
         }
         guard parsed.id == nil && parsed.revision == nil && parsed.statedDeletion == nil && parsed.attachments == nil
         else {
-            throw CofferError(.invalidJSON, of: subject, "a local document has no properties that start with _")
+            throw CofferError(.invalidJSON, of: subject, "properties of a local document can't start with _")
         }
         self = parsed.body
     }

@@ -2,20 +2,20 @@ internal import CofferSealing
 internal import Dispatch
 internal import Synchronization
 
-/// What Coffer tells of its work, to a handler of the app's: into a file, the system's log, or swift-log.
+/// Coffer's log messages, for a handler of the app that writes them to a file, the system's log, or swift-log.
 ///
 /// ```swift
 /// CofferLog.setHandler { message in file.write(Data("\(message.level) \(message)\n".utf8)) }
 /// ```
 ///
-/// Nothing is told until a handler is set, and then nothing secret: see ``LogMessage``. For swift-log there is the product
-/// `CofferLogging`. One handler serves the whole process. Safe from any thread.
+/// No message is delivered until a handler is set, and then nothing secret: see ``LogMessage``. For swift-log there is
+/// the product `CofferLogging`. One handler serves the whole process. Safe from any thread.
 public enum CofferLog {
     /// Gives messages to `handler` from now on; nil ends that.
     ///
     /// The handler is called on a queue of its own, one message after another, in the order of what happened on each
-    /// thread; it may use databases. Nobody waits for it: a thousand messages may wait, and those beyond are counted, and that
-    /// is told in their place.
+    /// thread; it may use databases. Nobody waits for it: a thousand messages may wait, and those beyond are counted; a
+    /// message with their number takes their place.
     ///
     /// - Parameters:
     ///   - level: messages that matter less are not made. Default: `info`.
@@ -60,7 +60,7 @@ public enum CofferLog {
         if isFirst { queue.async { deliver() } }
     }
 
-    /// Whether messages of that level are told.
+    /// Whether messages of that level are delivered.
     package static func isTold(_ level: LogMessage.Level) -> Bool {
         level.rawValue >= leastLevel.load(ordering: .relaxed)
     }

@@ -5,7 +5,7 @@ internal import CofferSealing
 /// Holds names of databases, counts, sizes, times and error codes. Never content, ids of documents, what a query asks for,
 /// keys, passwords or addresses.
 public struct LogMessage: Sendable, Equatable, CustomStringConvertible {
-    /// What part of the work a message is about.
+    /// The part of the work that a message is about.
     public enum Category: String, Sendable, CaseIterable {
         /// Databases are opened, recovered, compacted; documents expire.
         case storage
@@ -39,11 +39,11 @@ public struct LogMessage: Sendable, Equatable, CustomStringConvertible {
 
     /// How much it matters.
     public let level: Level
-    /// What part of the work it is about.
+    /// The part of the work that it is about.
     public let category: Category
-    /// What it is about, such as `database people`.
+    /// The subject, such as `database people`.
     public let subject: String
-    /// What happened, in a few words that are the same each time.
+    /// The event, in a few words that are the same each time.
     public let event: String
     /// Figures and codes: `milliseconds`, `documents`, `status` and the like.
     public let details: [String: String]

@@ -25,7 +25,7 @@ final class QueryClock: Sendable {
         return { () throws(CofferError) in try clock.measure(read) }
     }
 
-    /// - Returns: nil where nobody wants to know.
+    /// - Returns: nil if nobody wants to know.
     private init?(_ subject: String, _ event: String, _ details: @autoclosure () -> [String: String]) {
         guard CofferLog.isTold(.notice) else { return nil }
         self.subject = subject

@@ -1,7 +1,7 @@
 internal import CofferSealing
 internal import Synchronization
 
-/// Somebody who is told of commits.
+/// Somebody who is notified of commits.
 protocol ChangeObserver: Sendable {
     /// Called in the order of commits, by whoever holds the writer's lock: it must not wait for anybody.
     func observe(_ commit: Commit)
@@ -60,7 +60,8 @@ final class ChangeHub: Sendable {
 
     /// Tells all that nothing will come any more.
     ///
-    /// - Returns: who was told, to be let go of where nothing is locked: what a listener's closure holds may end then.
+    /// - Returns: the observers that were notified, to be released where nothing is locked: what a listener's closure
+    ///   holds may end then.
     func finish() -> [any ChangeObserver] {
         let observers = state.withLock { state in
             state.isFinished = true

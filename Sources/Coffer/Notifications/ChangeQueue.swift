@@ -1,4 +1,5 @@
-/// Commits that somebody has not taken yet, in their order. Bounded: who lags too far behind is told so instead.
+/// Commits that somebody has not taken yet, in their order. Bounded: a consumer that lags too far behind learns that
+/// instead.
 struct ChangeQueue {
     /// How many commits wait at most.
     static let commitLimit = 1_024
@@ -16,7 +17,7 @@ struct ChangeQueue {
     var isEmpty: Bool { missedSince == nil && takenCount == commits.count }
 
     mutating func append(_ commit: Commit) {
-        // Whoever is told that they missed something looks at what is there by then: this is part of it.
+        // An observer that missed something looks at what is there by then: this is part of it.
         guard missedSince == nil else { return }
         let waitingCount = commits.count - takenCount
         if commit.isComplete && waitingCount < Self.commitLimit

@@ -23,10 +23,10 @@ extension Database {
 
     /// Has `listener` called with each commit from here on, in their order and one call after another.
     ///
-    /// What it is told, and when, is as in ``changes``, but for a pause of about a millisecond after a call, in which commits
-    /// that follow closely gather. It may read and write the database; what it reads may be newer than
-    /// what it is told. It can't close or delete the database, or change its key, which waits for listeners: that is a 400.
-    /// It is called until it is removed. What was committed before a close is told even after it.
+    /// What it receives, and when, is as in ``changes``, but for a pause of about a millisecond after a call, in which
+    /// commits that follow closely gather. It may read and write the database; what it reads may be newer than
+    /// what it receives. It can't close or delete the database, or change its key, which waits for listeners: that is a
+    /// 400. It is called until it is removed. A commit before a close is delivered even after it.
     ///
     /// - Parameters:
     ///   - queue: where it is called. Default: nil, a queue of its own.

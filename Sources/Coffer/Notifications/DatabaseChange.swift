@@ -58,7 +58,7 @@ extension DatabaseChange: Equatable {
     }
 }
 
-/// What those who watch a database are told: a commit, or that they missed some.
+/// A notification to observers of a database: a commit, or the fact that they missed some.
 public enum DatabaseChanges: Sendable, Equatable {
     /// What one commit of an outermost transaction changed, in the order in which it did. Never empty.
     case committed([DatabaseChange])
@@ -66,7 +66,7 @@ public enum DatabaseChanges: Sendable, Equatable {
     /// Commits came faster than they were taken, and those after this sequence were dropped.
     ///
     /// ``Database/changes(since:options:)`` says what they changed, but for purges, which leave nothing. It may bring some
-    /// that are told once more afterwards.
+    /// that are reported once more afterwards.
     case missed(since: Int)
 
     /// The commit's changes, a document's revision each; none where commits were missed. Not ``Database/changes``, whose

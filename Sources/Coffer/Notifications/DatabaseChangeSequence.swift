@@ -3,10 +3,10 @@ internal import Synchronization
 
 /// The commits of a database as they are made: see ``Database/changes``.
 ///
-/// Begins where it was asked for, and keeps what was not taken yet. For one consumer: who iterates over it a second time
-/// goes on where the first has stopped. Whoever wants all for themselves asks the database for a sequence of their own.
+/// Begins where it was asked for, and keeps what was not taken yet. For one consumer: a second iteration
+/// goes on where the first has stopped. A consumer that wants all changes asks the database for its own sequence.
 public struct DatabaseChangeSequence: AsyncSequence, Sendable {
-    /// What one commit changed, or that commits were missed.
+    /// The changes of one commit, or the fact that commits were missed.
     public typealias Element = DatabaseChanges
 
     /// A change of a database never fails to be told.
@@ -63,7 +63,7 @@ private final class ChangeBox: ChangeObserver {
         guard let commit = commit.limited(to: documentID) else { return }
         let first: (CheckedContinuation<DatabaseChanges?, Never>, DatabaseChanges?)? = state.withLock { state in
             state.queue.append(commit)
-            // Who waits finds nothing else there.
+            // A waiting task finds nothing else there.
             return state.waiting.isEmpty ? nil : (state.waiting.removeFirst().continuation, state.queue.next())
         }
         first?.0.resume(returning: first?.1)

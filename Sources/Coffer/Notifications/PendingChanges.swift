@@ -22,7 +22,7 @@ struct PendingChanges {
     /// What there was as each nested transaction began.
     private var marks: [(count: Int, documentDelta: Int, reclaimableByteCount: Int)] = []
 
-    /// More changes than that in one transaction are not kept: its watchers are told to look themselves.
+    /// More changes than that in one transaction are not kept: its watchers must look themselves.
     private static var limit: Int { ChangeQueue.changeLimit }
 
     /// Called as a transaction begins, nested or not.

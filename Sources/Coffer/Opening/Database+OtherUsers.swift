@@ -58,7 +58,7 @@ extension Database {
         }
     }
 
-    /// The content with that digest, `sha1-…`; nil where it was never downloaded.
+    /// The content with that digest, `sha1-…`; nil if it was never downloaded.
     ///
     /// - Throws: `attachmentNotFound` (404), `damaged` and `closed` (500).
     package func chunks(ofContent digest: String, byteCount: Int) throws(CofferError) -> AttachmentChunks? {

@@ -13,10 +13,10 @@ struct DatabaseFile: Sendable {
         try Connection(path: path, subject: subject, access: access, key: key, cacheByteCount: cacheByteCount)
     }
 
-    /// The length of the file, 0 when there is none.
+    /// The length of the file, 0 when there isn't one.
     var byteCount: Int { byteCount(of: path) ?? 0 }
 
-    /// The length of the write-ahead log, 0 when there is none, or an emptied one.
+    /// The length of the write-ahead log, 0 when there isn't one, or an emptied one.
     var logByteCount: Int {
         guard let byteCount = byteCount(of: path + "-wal"), byteCount > 0 else { return 0 }
         return isLogEmptied ? 0 : byteCount
@@ -108,7 +108,8 @@ struct DatabaseFile: Sendable {
             """)
         defer { others.finalize() }
         guard try others.first({ _ in true }) == nil else {
-            throw CofferError(.damaged, of: subject, "the database has more than tables and their indexes")
+            throw CofferError(
+                .damaged, of: subject, "the database has triggers or views of SQLite's, which no store has")
         }
     }
 
@@ -116,7 +117,8 @@ struct DatabaseFile: Sendable {
     func checkLogReadable() throws(CofferError) {
         guard logByteCount > 0 else { return }
         guard FileStatus.isWritable(path: hasLogIndex ? path + "-shm" : directory) else {
-            throw CofferError(.busy, of: subject, "its log has to be read first, and the directory can't be written")
+            throw CofferError(
+                .busy, of: subject, "its write-ahead log must be read first, and the directory can't be written")
         }
     }
 

@@ -6,16 +6,16 @@ public struct LoadedLibraries: Sendable {
     /// SQLite's version, such as `3.40.1`: that of the SQLite within SQLCipher.
     public let sqliteVersion: String
 
-    /// SQLCipher's version, such as `4.5.3`; nil where the library is not SQLCipher, and encrypted stores are a 501.
+    /// SQLCipher's version, such as `4.5.3`; nil if the library is not SQLCipher, and encrypted stores are a 501.
     public let cipherVersion: String?
 
     /// Whether temporary data stays in memory. Where it goes to files, encrypted stores are a 501.
     public let keepsTemporaryDataInMemory: Bool
 
-    /// What OpenSSL says of its version, such as `OpenSSL 3.0.15 3 Sep 2024`.
+    /// The version that OpenSSL reports, such as `OpenSSL 3.0.15 3 Sep 2024`.
     public let openSSLVersion: String
 
-    /// Those of this process. Loads SQLCipher, if nothing has been opened yet.
+    /// The libraries of this process. Loads SQLCipher if nothing has been opened yet.
     ///
     /// - Throws: `encryptionUnavailable` (501) where there is no SQLCipher to load.
     public init() throws(CofferError) {

@@ -50,8 +50,8 @@ final class Registry: Sendable {
     ///
     /// - Parameter makeDatabase: makes another database around a storage whose own is gone.
     func database(_ identity: StoreIdentity, around makeDatabase: (Storage) -> Database) -> Database? {
-        // A storage must not end while the lock is held, since its end is told to ``remove(_:)``: what is found here and not
-        // returned is closing, and whoever closes it holds it.
+        // A storage must not end while the lock is held, since ``remove(_:)`` learns of its end: what is found here and
+        // not returned is closing, and whoever closes it holds it.
         state.wait { state in
             guard let entry = state.open[identity] else { return .done(nil) }
             if let database = entry.database {

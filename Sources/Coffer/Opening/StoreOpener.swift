@@ -135,7 +135,7 @@ struct StoreOpener {
         let storage = Storage(
             subject: subject, store: store, manifest: manifest, generation: generation, databaseFile: database,
             writer: writer, clock: clock, settings: settings, didClose: { Registry.shared.remove(identity) })
-        // Where that fails there are no indexes until somebody asks for one, who is told why.
+        // Where that fails there are no indexes until somebody asks for one and learns why.
         if needRemaking { try? storage.remakeIndexTables() }
         storage.startHousekeeping(nextExpiration: inspection.nextExpiration)
         return storage

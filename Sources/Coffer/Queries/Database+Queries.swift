@@ -71,7 +71,7 @@ extension Database {
     /// - Parameters:
     ///   - name: 1 to 400 bytes. An index of that name over other properties is replaced.
     ///   - paths: one property at least, and no more than some dozen.
-    /// - Returns: whether there was none over these properties by that name.
+    /// - Returns: whether there wasn't one over these properties by that name.
     /// - Throws: `invalidArgument` (400) for no properties, for more than one path with `[]`, and for a name or paths that are
     ///   too long; `readOnly` (403), `busy`
     ///   (503), `noSpace` (507).
@@ -146,13 +146,13 @@ extension Database {
         for _ in 0..<Self.attemptLimit {
             guard let index = try planned(query).plan.index, try bringUpToDate(index) == nil else { return }
         }
-        throw CofferError(.damaged, of: storage.subject, "an index is listed that is not found")
+        throw CofferError(.damaged, of: storage.subject, "a listed index can't be found")
     }
 
     /// How often an index that serves a query is looked for: nobody deletes that many meanwhile.
     static let attemptLimit = 16
 
-    /// - Returns: nil where the index isn't there any more.
+    /// - Returns: nil if the index isn't there any more.
     @discardableResult
     func bringUpToDate(_ index: PropertyIndex) throws(CofferError) -> IndexRow? {
         try storage.healingIndexes { () throws(CofferError) in
@@ -168,7 +168,7 @@ extension PropertyIndex {
             case let texts = paths.compactMap(\.stringValue), texts.count == paths.count, !texts.isEmpty
         else {
             throw CofferError(
-                .damaged, of: tables.connection.subject, "the index \(row.name) doesn't say what it is over")
+                .damaged, of: tables.connection.subject, "the index \(row.name) doesn't state its properties")
         }
         self.init(
             name: row.name, paths: texts.map { PropertyPath($0) }, documentCount: row.entryCount,
@@ -176,7 +176,8 @@ extension PropertyIndex {
         // It would not be found by what it is over.
         guard definition.definition.utf8.elementsEqual(row.definition.utf8) else {
             throw CofferError(
-                .damaged, of: tables.connection.subject, "the index \(row.name) says what it is over in other words")
+                .damaged, of: tables.connection.subject,
+                "the index \(row.name) states its properties in an unknown form")
         }
     }
 

@@ -9,7 +9,7 @@ public struct PropertyRow: Sendable {
     /// Their values, in the order of ``paths``; nil for one that isn't there.
     public let values: [JSONValue?]
 
-    /// What was made of a group's documents, in the order in which it was asked for. Empty in the row of one document.
+    /// The aggregates of a group's documents, in the order of the request. Empty in the row of one document.
     public let aggregates: [JSONValue]
 
     init(_ paths: [PropertyPath], _ values: [JSONValue?], aggregates: [JSONValue] = []) {
@@ -18,11 +18,11 @@ public struct PropertyRow: Sendable {
         self.aggregates = aggregates
     }
 
-    /// The value of a property; nil where it isn't there, or was not asked for.
+    /// The value of a property; nil if it isn't there, or was not asked for.
     public subscript(path: PropertyPath) -> JSONValue? { paths.firstIndex(of: path).flatMap { values[$0] } }
 }
 
-/// What is made of a property of a group's documents: see ``Database/groups(by:of:_:)``.
+/// A value computed from a property of a group's documents: see ``Database/groups(by:of:_:)``.
 ///
 /// Documents without the property count nothing, and neither do those in which it is `null`.
 public struct Aggregate: Sendable {
@@ -84,7 +84,7 @@ extension Database {
         return rows(paths, all, counting: query)
     }
 
-    /// - Parameter counted: what counts different rows; nil where every document has its row.
+    /// - Parameter counted: what counts different rows; nil if every document has its row.
     private func rows(
         _ paths: [PropertyPath], _ query: DocumentQuery, counting counted: DocumentQuery?
     ) -> Rows<PropertyRow> {
@@ -111,7 +111,7 @@ extension Database {
         }
     }
 
-    /// What comes of the documents that a query asks for, a row for each group of them that have the same properties.
+    /// Groups of the documents that a query asks for, one row for each set of equal properties.
     ///
     /// ```swift
     /// let report = database.groups(by: ["address.city"], of: query, .count, .average("age"))

@@ -12,7 +12,7 @@ public import CofferSealing
 public struct DocumentQuery: Sendable {
     /// A property that documents are sorted by.
     public struct Order: Sendable {
-        /// Where it stands.
+        /// Its path.
         public let path: PropertyPath
         /// Whether the last comes first.
         public let isDescending: Bool
@@ -24,14 +24,14 @@ public struct DocumentQuery: Sendable {
         public static func descending(_ path: PropertyPath) -> Order { Order(path: path, isDescending: true) }
     }
 
-    /// What the documents must be like. Default: nil, all documents.
+    /// The condition that documents must meet. Default: nil, all documents.
     public var predicate: DocumentPredicate?
 
-    /// What they are sorted by, the first that tells two apart; then by their ids, in the direction of the last. Default: nothing;
-    /// they come in any order then.
+    /// The sort order: the first property that differs decides; then by their ids, in the direction of the last.
+    /// Default: nothing; they come in any order then.
     public var order: [Order] = []
 
-    /// How many documents are passed over before the first. Default: 0.
+    /// How many documents are skipped before the first. Default: 0.
     public var skip = 0
 
     /// How many documents are given at most. Default: nil, all. As with ``skip``, a count below zero is `invalidArgument` (400)
@@ -71,7 +71,7 @@ public struct PropertyIndex: Sendable, Equatable {
 
 /// How ``Database/documents(_:)`` finds documents: what ``Database/explain(_:)`` tells.
 public struct QueryPlan: Sendable, CustomStringConvertible {
-    /// The index that is read; nil where all documents are.
+    /// The index that is read; nil if all documents are.
     public let index: PropertyIndex?
 
     /// How many of the index's properties narrow what is read of it, from the first on.

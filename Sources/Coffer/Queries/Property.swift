@@ -4,7 +4,7 @@ public import CofferModel
 
 /// A property of documents, to be compared with a value: see ``DocumentPredicate``.
 public struct Property: Sendable {
-    /// Where it stands.
+    /// Its path.
     public let path: PropertyPath
 
     /// The property that a path such as `address.city` says: see ``PropertyPath``.
@@ -40,7 +40,7 @@ public struct Property: Sendable {
         property.compare(.greaterOrEqual, value)
     }
 
-    /// What `nil` stands for where a property is compared with it: no value.
+    /// The meaning of `nil` in a comparison with a property: no value.
     public struct Nothing: Sendable, ExpressibleByNilLiteral {
         /// No value.
         public init(nilLiteral: ()) {}

@@ -41,7 +41,7 @@ struct ContentSalvage {
             do throws(CofferError) {
                 let (content, header) = try find(sha1, known)
                 guard content.byteCount == byteCount else {
-                    throw CofferError(.damaged, "the document gives it another length than it has")
+                    throw CofferError(.damaged, "the document states a wrong length for it")
                 }
                 try tables.prove(number, copy(content, header))
             } catch  where error.isDamage {
@@ -97,7 +97,7 @@ struct ContentSalvage {
         return try attachments.identify(named: attachments.naming.name(of: sha1), subject: Self.subject)
     }
 
-    /// - Returns: what the content's row shall hold.
+    /// - Returns: what the content's row should hold.
     private func copy(_ content: ContentDigest, _ header: [UInt8]) throws(CofferError) -> AttachmentRow.Proof {
         guard let attachments else { throw CofferError(.damaged, "its file is missing") }
         try builder.encrypt(attachments.open(content, header: header, subject: Self.subject)) {
@@ -137,7 +137,7 @@ struct ContentSalvage {
                 if named.contains(name) { continue }
                 lost.append(
                     VerificationFinding(
-                        .attachment, "the file \(name), which no document that was found names",
+                        .attachment, "the file \(name), which no recovered document names",
                         error.detail ?? error.description))
             }
             if found.count == Self.foundlingsPerDocument {

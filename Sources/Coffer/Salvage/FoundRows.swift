@@ -14,7 +14,7 @@ enum FoundRow {
     case localDocumentID(String)
     /// A row of the table of expirations, or of its index.
     case expiration(id: String, time: Int64, isIndex: Bool)
-    /// What a view or a declared index is; its entries are made anew.
+    /// What a view or a declared index is; its entries are rebuilt.
     case index(FoundIndex)
     case info(key: String, InfoValue)
     /// Where a table or index begins.
@@ -26,7 +26,8 @@ enum FoundRow {
         case blob([UInt8])
     }
 
-    /// Times before that, in 1972, are none; and no table has so many rows that it would take one of their numbers for a time.
+    /// Times before that, in 1972, can't occur; and no table has so many rows that it would take one of their numbers
+    /// for a time.
     private static let earliestTime: Int64 = 1 << 36
     private static let localPrefix = "_local/"
 
@@ -101,7 +102,7 @@ struct FoundRevision {
     var flags: RevisionFlags
     var id: RevisionID
     var documentID: String
-    /// Nil where there is none, and where it is not what was written.
+    /// Nil where there isn't one, and where it is not what was written.
     var body: [UInt8]?
     /// Whether the row carries its body's digest.
     var hasDigest: Bool
@@ -159,7 +160,7 @@ struct FoundLocalDocument {
     }
 }
 
-/// A row of `indexes`, as far as it isn't made anew.
+/// A row of `indexes`, as far as it isn't rebuilt.
 struct FoundIndex: Hashable {
     var kind: IndexKind
     var name: String

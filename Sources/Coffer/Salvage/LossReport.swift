@@ -50,7 +50,7 @@ struct LossReport {
             let revision = "revision \(try row.revisionID(1, sequence: row.integer(3), subject: "the index"))"
             return row.isNull(0)
                 ? VerificationFinding(
-                    .structure, revision, "it can't be read, and nothing says of which document it is")
+                    .structure, revision, "it can't be read, and nothing says which document it belongs to")
                 : .lost(row.text(0), "\(revision) can't be read")
         }
     }
@@ -65,7 +65,7 @@ struct LossReport {
         ) { row in
             row.isNull(0)
                 ? VerificationFinding(.structure, "the revision with number \(row.integer(2))", row.text(1))
-                : .lost(row.text(0), "a revision is not taken: \(row.text(1))")
+                : .lost(row.text(0), "a revision was skipped: \(row.text(1))")
         }
     }
 

@@ -20,10 +20,10 @@ extension Manager {
     ///
     /// - Parameters:
     ///   - name: the damaged database: see `openDatabase(named:options:)`.
-    ///   - encryptionKey: a key that opens it; nil where it is not encrypted. MANIFEST must be whole: where it isn't, a backup
-    ///     of the keys can be restored.
-    ///   - url: where the new store shall be; its directory must exist, and not be within the damaged store. A manager finds it
-    ///     if its name ends in `.coffer`.
+    ///   - encryptionKey: a key that opens it; nil if it is not encrypted. MANIFEST must be whole: where it isn't, a
+    ///     backup of the keys can be restored.
+    ///   - url: where the new store should be; its directory must exist, and not be within the damaged store. A manager
+    ///     finds it if its name ends in `.coffer`.
     ///   - newKey: what opens the new store. Default: nil, the same key.
     /// - Returns: what is in the new store, and what was lost: see ``Salvage/losses``.
     /// - Throws: `invalidDatabaseName`, `invalidKey` and `invalidArgument` (400); `wrongKey`, `keyRequired`, `notEncrypted`
@@ -59,7 +59,7 @@ extension Manager {
         _ name: DatabaseName, _ key: SymmetricKey?, _ url: URL, _ newKey: SymmetricKey?, _ monitor: CopyMonitor
     ) throws(CofferError) -> Salvage {
         guard url.isFileURL else {
-            throw CofferError(.invalidArgument, "databases are kept in files, and the URL names none")
+            throw CofferError(.invalidArgument, "databases are files, and the URL is not a file URL")
         }
         try key?.checkUsable()
         try newKey?.checkUsable()
@@ -83,7 +83,7 @@ extension Manager {
         let key = newKey ?? manifest.unlockingKey
         if key != nil { try Library.load().requireEncryption() }
         guard try !store.contains(target) else {
-            throw CofferError(.invalidArgument, "the new store would be within the damaged one")
+            throw CofferError(.invalidArgument, "the new store would be inside the damaged one")
         }
         var salvager = try Salvager(store, manifest, keepsKey: newKey == nil, fileSystem, monitor)
         var result: Salvage?
@@ -96,7 +96,7 @@ extension Manager {
             try monitor.checkCancelled()
         }
         new.close()
-        guard let result else { preconditionFailure("a store that was made without its database") }
+        guard let result else { preconditionFailure("a store was made without its database") }
         return result
     }
 }

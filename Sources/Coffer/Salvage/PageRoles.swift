@@ -44,7 +44,7 @@ struct PageRoles {
         return lost
     }
 
-    /// The table or index that the page is a part of; nil where nothing says it any more.
+    /// The table or index that the page is a part of; nil if nothing says it any more.
     private func name(of page: UInt32) throws(CofferError) -> String? {
         var page = page
         // A row may have as many pages as its length needs, and a tree is a few levels high.

@@ -57,7 +57,7 @@ final class PageSource {
     /// SQLite's page for locks, which holds byte 2^30 and is never written.
     static let lockPage = UInt32((1 << 30) / pageByteCount + 1)
 
-    /// - Parameter key: the database's; nil where it isn't encrypted.
+    /// - Parameter key: the database's; nil if it isn't encrypted.
     init(
         _ fileSystem: any FileSystem, _ generation: Generation, key: SymmetricKey?
     ) throws(CofferError) {
@@ -89,8 +89,8 @@ final class PageSource {
 
     // MARK: The salt
 
-    /// The salt under which pages have the right code, in the file or in a version of page 1 in the log; nil where there is
-    /// none.
+    /// The salt under which pages have the right code, in the file or in a version of page 1 in the log; nil if
+    /// there isn't one.
     private static func provenSalt(
         _ fileSystem: any FileSystem, _ file: File?, _ log: WriteAheadLog?, pageCount: Int, _ key: SymmetricKey
     ) throws(CofferError) -> (bytes: [UInt8], isInFile: Bool)? {
@@ -226,7 +226,7 @@ final class PageSource {
 
     // MARK: Pages
 
-    /// Where the newest version of a page is; nil where the file ends before it.
+    /// Where the newest version of a page is; nil if the file ends before it.
     func place(of number: UInt32) -> Place? {
         if let place = substitutes[number] ?? logged[number] { return place }
         return placeInFile(number)
@@ -243,7 +243,7 @@ final class PageSource {
         return ZeroPage.isZero(page)
     }
 
-    /// The bytes of a page that SQLite uses; nil where they are not what was written, or can't be read.
+    /// The bytes of a page that SQLite uses; nil if they are not what was written, or can't be read.
     func page(_ number: UInt32) throws(CofferError) -> [UInt8]? {
         guard let page = try storedPage(number) else { return nil }
         guard protection != .none else { return page }
@@ -256,7 +256,7 @@ final class PageSource {
         return decrypted.count == usableByteCount ? decrypted : Array(decrypted[..<usableByteCount])
     }
 
-    /// A page as it stands in the file or the log; nil where that ends before it, or can't be read.
+    /// A page as it stands in the file or the log; nil if that ends before it, or can't be read.
     private func storedPage(_ number: UInt32) throws(CofferError) -> [UInt8]? {
         guard number > 0, number != Self.lockPage, let place = place(of: number),
             let file = place.isInLog ? log?.file : file

@@ -36,15 +36,15 @@ struct RevisionCheck {
         let isOwn = !revision.flags.contains(.isForeign)
         if isOwn && !isProven && (parent != nil || revision.parent == nil) {
             try tables.remove(revision.sequence)
-            return try tables.refuse(revision.sequence, revision.documentID, "its id is another content's")
+            return try tables.refuse(revision.sequence, revision.documentID, "its id doesn't match its content")
         }
         if protection == .unproven && !isProven && !revision.hasDigest {
             // It may be needed as an ancestor: the ids of those that follow vouch for its id.
             try tables.dropBody(revision.sequence)
             return try tables.refuse(
-                revision.sequence, revision.documentID, "nothing vouches for its content, now that the salt is lost")
+                revision.sequence, revision.documentID, "nothing proves its content, now that the salt is lost")
         }
-        // A body that names contents in a way that Coffer doesn't is none the less what its id says.
+        // A body that names contents in a way that Coffer doesn't is still what its id says.
         guard let content = try? RevisionContent(body, subject: revision.documentID) else { return }
         for reference in content.references {
             try tables.use(reference.digest, byteCount: reference.byteCount, by: revision.sequence)
@@ -54,14 +54,16 @@ struct RevisionCheck {
     /// Why a revision can't be what it says it is.
     private func objection(to revision: FoundRevision) throws(CofferError) -> String? {
         if let id = try tables.documentID(ofNumber: revision.document) {
-            guard id.utf8.elementsEqual(revision.documentID.utf8) else { return "its number is another document's" }
+            guard id.utf8.elementsEqual(revision.documentID.utf8) else {
+                return "its number belongs to another document"
+            }
         } else {
             switch try tables.claim(revision.document, revision.documentID) {
             case .same: break
             case .other: return "the table of documents has another document with its number, or another number for it"
             case .none:
                 if protection == .unproven {
-                    return "nothing vouches for which document it is of, now that the salt is lost"
+                    return "nothing proves which document it belongs to, now that the salt is lost"
                 }
             }
             guard try tables.adopt(revision.document, revision.documentID) else {
@@ -71,12 +73,12 @@ struct RevisionCheck {
         if revision.sequence != revision.document,
             let first = try tables.identity(of: revision.document), first.document != revision.document
         {
-            return "its document's number is another revision's"
+            return "its document's number belongs to another revision"
         }
         if let sequence = try tables.trees.sequence(of: revision.id, inDocument: revision.document),
             sequence != revision.sequence
         {
-            return "it is there twice"
+            return "it exists twice"
         }
         guard let parent = revision.parent else {
             let isFirst = revision.id.generation == 1 || revision.flags.contains(.isForeign)
@@ -84,7 +86,7 @@ struct RevisionCheck {
         }
         if let found = try tables.identity(of: parent) {
             guard found.document == revision.document, found.id.generation == revision.id.generation - 1 else {
-                return "its parent is another document's, or of another generation"
+                return "its parent belongs to another document, or has the wrong generation"
             }
         }
         return nil

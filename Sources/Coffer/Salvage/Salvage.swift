@@ -1,10 +1,10 @@
-/// What came of salvaging a damaged database into a new one.
+/// The result of salvaging a damaged database into a new one.
 public struct Salvage: Sendable {
-    /// What the new database has not: each page with which rows were lost, each document, revision, local document and
-    /// attachment that can't be read, as far as anything still names it. Nothing when all was salvaged.
+    /// Data that the new database lacks: each page with which rows were lost, each document, revision, local document
+    /// and attachment that can't be read, as far as anything still names it. Nothing when all was salvaged.
     public internal(set) var losses: [VerificationFinding] = []
 
-    /// What is damaged without a loss: all that was there stands elsewhere, or follows from what does.
+    /// Damage without a loss: everything that was there is found elsewhere, or follows from other data.
     public internal(set) var harmless: [VerificationFinding] = []
 
     /// Documents in the new database, deleted ones not counted.

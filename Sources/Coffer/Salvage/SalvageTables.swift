@@ -283,7 +283,7 @@ final class SalvageTables {
         return try findClaim.first { $0.isNull(0) ? .none : $0.integer(0) == 1 ? .same : .other } ?? .none
     }
 
-    /// The id of the document with this number; nil where nobody has said.
+    /// The id of the document with this number; nil if nobody has said.
     func documentID(ofNumber number: Int64) throws(CofferError) -> String? {
         try findGroup.bind(1, number)
         return try findGroup.first { $0.text(0) }
@@ -329,7 +329,7 @@ final class SalvageTables {
         try number(of: .sha1(content.sha1), byteCount: content.byteCount)
     }
 
-    /// What the old database says of a content; nil where its row is lost.
+    /// What the old database says of a content; nil if its row is lost.
     func content(_ key: AttachmentKey) throws(CofferError) -> AttachmentRow? {
         try bind(key, to: findContent)
         return try findContent.first { AttachmentRow($0) }

@@ -70,7 +70,7 @@ struct Salvager {
         var scan = PageScan(source, tables, manifest.manifest.storeUUID, monitor)
         try scan.run()
         if scan.result.isAnotherStores {
-            throw CofferError(.damaged, "its database is another store's, and nothing is taken from that")
+            throw CofferError(.damaged, "its database belongs to another store, so nothing was salvaged from it")
         }
         try report(source, scan.result)
         return scan.result
@@ -80,17 +80,17 @@ struct Salvager {
     private mutating func report(_ source: PageSource, _ found: PageScan.Result) throws(CofferError) {
         let name = Generation.databaseName
         if !source.hasFile {
-            result.losses.append(VerificationFinding(.structure, name, "there is none, or it is empty"))
+            result.losses.append(VerificationFinding(.structure, name, "it is missing or empty"))
         } else if source.protection == .unproven {
             result.losses.append(
                 VerificationFinding(
                     .page, "page 1 of \(name)",
-                    "the salt in its first 16 bytes is lost, so that no page's code can be checked: taken is only what other "
-                        + "rows, or a digest, vouch for", page: 1))
+                    "the salt in its first 16 bytes is lost, so no page's MAC can be checked: the salvage keeps only what other "
+                        + "rows, or a digest, confirm", page: 1))
         } else if source.isSaltLost {
             result.harmless.append(
                 VerificationFinding(
-                    .page, "page 1 of \(name)", "the salt in its first 16 bytes is not that of its pages", page: 1))
+                    .page, "page 1 of \(name)", "the salt in its first 16 bytes doesn't match its pages", page: 1))
         }
         if source.missingPageCount > 0 {
             let (first, last) = (source.pageCount + 1, source.pageCount + source.missingPageCount)
@@ -101,7 +101,7 @@ struct Salvager {
             result.losses.append(
                 VerificationFinding(
                     .structure, WriteAheadLog.name,
-                    "\(source.lostFrameCount) of its pages are damaged; those behind them were read all the same"))
+                    "\(source.lostFrameCount) of its pages are damaged; the ones after them were still read"))
         }
         let lost = Set(try PageRoles(source, roots: found.roots, damaged: found.damaged).withLosses(found.damaged))
         for page in found.damaged where !(page == 1 && source.protection == .unproven) {
@@ -164,7 +164,7 @@ struct Salvager {
             let id = lost.text(0)
             result.losses.append(
                 VerificationFinding(
-                    .document, "document \(id)", "nothing vouches for the time when it is to be purged", documentID: id)
+                    .document, "document \(id)", "nothing confirms the time of its expiration", documentID: id)
             )
         }
     }

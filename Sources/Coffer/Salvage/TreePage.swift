@@ -21,7 +21,7 @@ struct TreePage {
         var byteCount: Int
         /// Where in the page it begins.
         var local: Range<Int>
-        /// The first overflow page; nil where the row is in this page.
+        /// The first overflow page; nil if the row is in this page.
         var overflow: UInt32?
     }
 
@@ -195,7 +195,7 @@ struct ByteReader {
         self.position = position
     }
 
-    /// SQLite's integers of 1 to 9 bytes; nil where the bytes end before it does.
+    /// SQLite's integers of 1 to 9 bytes; nil if the bytes end before it does.
     mutating func varint() -> Int64? {
         var value: UInt64 = 0
         for index in 0..<9 {

@@ -149,7 +149,7 @@ struct AttachmentTables: ~Copyable {
         try findRow.bind(1, number)
         let row = try findRow.first { (row) throws(CofferError) in try AttachmentRow(row).checked() }
         guard let row, row.key == key else {
-            throw CofferError(.damaged, of: subject, "the row of a content is another one's")
+            throw CofferError(.damaged, of: subject, "the row of a content belongs to another content")
         }
         return row
     }
@@ -224,7 +224,7 @@ struct AttachmentTables: ~Copyable {
         let found =
             try sum.first { ContentSum(count: Int($0.integer(0)), byteCount: Int($0.integer(1))) } ?? ContentSum()
         guard Schema.counts.contains(Int64(found.byteCount)) else {
-            throw CofferError(.damaged, of: subject, "its contents are longer than any can be")
+            throw CofferError(.damaged, of: subject, "its contents are longer than the limit")
         }
         return found
     }

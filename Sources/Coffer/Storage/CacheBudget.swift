@@ -21,7 +21,7 @@ final class CacheBudget: Sendable {
 
     var readersByteCount: Int { areReadersAlone ? byteCount - Self.leastByteCount : byteCount - writerByteCount }
 
-    /// Whether the readers have the writer's part. Whoever has the writer changes it, or there is none.
+    /// Whether the readers have the writer's part. Whoever has the writer changes it, or there isn't one.
     var areReadersAlone: Bool {
         get { haveReadersAll.load(ordering: .relaxed) }
         set { haveReadersAll.store(newValue, ordering: .relaxed) }

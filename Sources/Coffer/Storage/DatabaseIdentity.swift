@@ -1,7 +1,7 @@
 internal import CofferSealing
 internal import CofferSQLite
 
-/// Who a database is to others that it exchanges revisions with: a row of `info`, 16 random bytes.
+/// The identifier that replication uses for a database: a row of `info`, 16 random bytes.
 ///
 /// Unlike the store's UUID it is not the same in a copy: a backup has none, and gets one when it is first opened for
 /// writing.
@@ -14,7 +14,7 @@ enum DatabaseIdentity {
         defer { selection.finalize() }
         let found = try selection.first { $0.bytes(0) }
         guard found == nil || found?.count == byteCount else {
-            throw CofferError(.damaged, of: connection.subject, "the database's own UUID is none")
+            throw CofferError(.damaged, of: connection.subject, "the database's own UUID is invalid")
         }
         return found
     }

@@ -30,7 +30,7 @@ final class DocumentCounter: Sendable {
 
     /// Called by the writer right after each commit.
     ///
-    /// - Parameter hasPurged: whether documents went without a new sequence. They are counted anew then.
+    /// - Parameter hasPurged: whether documents went without a new sequence. They are counted again then.
     func note(documentDelta: Int, lastSequence: Int64, hasPurged: Bool) {
         state.withLock { state in
             state.count = hasPurged ? nil : state.count.map { $0 + documentDelta }

@@ -174,7 +174,7 @@ struct DocumentTables: ~Copyable {
         return found
     }
 
-    /// The document's revision with its body; nil where it was pruned or purged.
+    /// The document's revision with its body; nil if it was pruned or purged.
     func revision(ifThere sequence: Int64, of document: DocumentID) throws(CofferError) -> StoredRevision? {
         try findRevision.bind(1, sequence)
         try findRevision.bind(2, document.text)
@@ -240,7 +240,7 @@ struct DocumentTables: ~Copyable {
     func lastSequence() throws(CofferError) -> Int64 {
         let last = try findLastSequence.first { $0.integer(0) } ?? 0
         guard Schema.counts.contains(last) else {
-            throw CofferError(.damaged, of: connection.subject, "its last sequence is none")
+            throw CofferError(.damaged, of: connection.subject, "its last sequence number is out of range")
         }
         return last
     }
@@ -249,7 +249,7 @@ struct DocumentTables: ~Copyable {
     func revisionTreeDepth() throws(CofferError) -> Int {
         guard let depth = try findDepth.first({ Int($0.integer(0)) }) else { return Schema.defaultRevisionTreeDepth }
         guard depth >= 1 else {
-            throw CofferError(.damaged, of: connection.subject, "what it keeps of histories is none")
+            throw CofferError(.damaged, of: connection.subject, "the number of revisions that it keeps is out of range")
         }
         return depth
     }

@@ -141,7 +141,7 @@ struct IndexChanges: ~Copyable {
         if let bytes { try insertEntry.bind(column, bytes) } else { try insertEntry.bindNull(column) }
     }
 
-    /// The places of a document's entries in an index; a key of nil where its function failed.
+    /// The places of a document's entries in an index; a key of nil if its function failed.
     func places(of document: Int64, in index: Int64) throws(CofferError) -> [EntryPosition?] {
         defer { listKeys.reset() }
         try listKeys.bind(1, document)
@@ -161,7 +161,7 @@ struct IndexChanges: ~Copyable {
     }
 
     private func stray(_ document: Int64) -> CofferError {
-        CofferError(.damaged, of: subject, "an entry of document \(document) in an index is another one's")
+        CofferError(.damaged, of: subject, "an index entry of document \(document) belongs to another document")
     }
 
     /// Removes a document's entries from an index, which ``places(of:in:)`` has looked at in this transaction.
@@ -193,7 +193,7 @@ struct IndexChanges: ~Copyable {
         try removeDebts.run()
     }
 
-    /// Notes that a document's entries are to be made anew in all indexes.
+    /// Notes that a document's entries are to be rebuilt in all indexes.
     func owe(_ document: Int64, _ id: DocumentID) throws(CofferError) {
         try insertDebt.bind(1, document)
         try insertDebt.bind(2, id.text)

@@ -10,7 +10,7 @@ internal import CofferSQLite
 /// whole, they are `key` and `key_rest`, `id` and `id_rest`, one behind the other. The rests, and the value, are covered by
 /// the entry's digest where the row may overflow: see ``Schema``.
 enum IndexSchema {
-    /// Of `index_entries`: another one than the database has, and they are made anew.
+    /// Of `index_entries`: another one than the database has, and they are rebuilt.
     static let version: Int64 = 1
 
     static let creation: StaticString = """
@@ -48,7 +48,7 @@ enum IndexSchema {
         INSERT OR REPLACE INTO info (key, value) VALUES ('index_version', 1);
         """
 
-    /// Has all indexes made anew, once their entries are gone.
+    /// Has all indexes rebuilt, once their entries are gone.
     static let emptying: StaticString = """
         UPDATE indexes SET sequence = 0, entries = 0, changes = changes + 1, flags = 0;
         DELETE FROM index_debts;

@@ -107,7 +107,7 @@ struct IndexTables: ~Copyable {
         try findVersion.first { $0.integer(0) } == IndexSchema.version
     }
 
-    /// Whether there were indexes once whose tables are to be made anew: those of another version, or that were damaged.
+    /// Whether there were indexes once whose tables are to be rebuilt: those of another version, or that were damaged.
     func needRemaking() throws(CofferError) -> Bool {
         guard try findTable.first({ _ in true }) != nil else { return false }
         return try !areUsable()
@@ -118,7 +118,7 @@ struct IndexTables: ~Copyable {
         try findAbandoned.first { _ in true } ?? false
     }
 
-    /// The index of that name; nil when there is none. The tables must be there.
+    /// The index of that name; nil if there isn't one. The tables must be there.
     func index(_ kind: IndexKind, _ name: String) throws(CofferError) -> IndexRow? {
         try findIndex.bind(1, kind.rawValue)
         try findIndex.bind(2, name)
@@ -136,10 +136,10 @@ struct IndexTables: ~Copyable {
 
     private func row(_ statement: Statement) throws(CofferError) -> IndexRow {
         guard statement.integer(7) != 0 else {
-            throw CofferError(.damaged, of: subject, "the row of an index is another one's")
+            throw CofferError(.damaged, of: subject, "the row of an index belongs to another index")
         }
         for column: Int32 in [0, 3, 4, 5] where !Schema.counts.contains(statement.integer(column)) {
-            throw CofferError(.damaged, of: subject, "an index says what can't be of itself")
+            throw CofferError(.damaged, of: subject, "the row of an index holds impossible values")
         }
         return IndexRow(
             number: statement.integer(0), name: statement.text(1), definition: statement.text(2),
@@ -147,7 +147,7 @@ struct IndexTables: ~Copyable {
             hasRests: statement.integer(6) & 1 != 0)
     }
 
-    /// Up to `limit` documents whose entries are to be made anew, though they have no new revision.
+    /// Up to `limit` documents whose entries are to be rebuilt, though they have no new revision.
     func debts(of index: Int64, limit: Int) throws(CofferError) -> [(document: Int64, id: String)] {
         defer { findDebts.reset() }
         try findDebts.bind(1, index)
@@ -252,7 +252,7 @@ struct IndexTables: ~Copyable {
     }
 
     private var stray: CofferError {
-        CofferError(.damaged, of: subject, "the row of an index's entry is another one's")
+        CofferError(.damaged, of: subject, "the row of an index entry belongs to another entry")
     }
 
     /// The entry in the statement's columns, of an index in which none has a rest.
@@ -314,7 +314,7 @@ extension EntryPosition {
 }
 
 extension IndexEntry {
-    /// Where it stands.
+    /// Its path.
     var place: EntryPosition { EntryPosition(key: key, id: id) }
 }
 
@@ -327,7 +327,7 @@ extension EntryPosition: Comparable {
 
 /// The check of an entry in its row: see ``IndexSchema``.
 enum EntryDigest {
-    /// What the row carries: the first 16 bytes of the SHA-256 of what may overflow, or nil where nothing can.
+    /// What the row carries: the first 16 bytes of the SHA-256 of what may overflow, or nil if nothing can.
     static func of(_ key: SplitBytes, _ id: SplitBytes, _ value: [UInt8]?) throws(CofferError) -> [UInt8]? {
         let count = (key.rest?.count ?? 0) + (id.rest?.count ?? 0) + (value?.count ?? 0)
         guard count > Schema.longestBodyWithoutDigest else { return nil }

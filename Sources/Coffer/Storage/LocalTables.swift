@@ -16,7 +16,7 @@ struct LocalTables: ~Copyable {
         remove = Statement(connection, "DELETE FROM local_documents WHERE number = ?1")
     }
 
-    /// The local document with this id: how often it was saved, and its body. Nil when there is none.
+    /// The local document with this id: how often it was saved, and its body. Nil when there isn't one.
     func document(_ id: DocumentID) throws(CofferError) -> (generation: Int, body: [UInt8])? {
         guard let number = try number(of: id) else { return nil }
         return try withRow(number, of: id) { (row) throws(CofferError) in
@@ -44,14 +44,14 @@ struct LocalTables: ~Copyable {
         try find.bind(1, number)
         let value = try find.first { (row) throws(CofferError) in row.text(3) == id.text ? try body(row) : nil } ?? nil
         guard let value else {
-            throw CofferError(.damaged, of: "document \(id.text)", "its row is another one's")
+            throw CofferError(.damaged, of: "document \(id.text)", "its row belongs to another local document")
         }
         return value
     }
 
     private func generation(_ number: Int64, of id: DocumentID) throws(CofferError) -> Int64 {
         guard Schema.counts.contains(number) else {
-            throw CofferError(.damaged, of: "document \(id.text)", "its generation is none")
+            throw CofferError(.damaged, of: "document \(id.text)", "its generation is invalid")
         }
         return number
     }

@@ -31,7 +31,7 @@ struct PeerKnowledge: Sendable {
         var peers = PeerKnowledge()
         while try list.step() {
             guard list.integer(2) == 0 else {
-                throw CofferError(.damaged, of: connection.subject, "what a peer has of it is no sequence")
+                throw CofferError(.damaged, of: connection.subject, "the sequence that a peer has of it is invalid")
             }
             peers.isThere = true
             if list.integer(0) != 0 { peers.sequences.append(list.integer(1)) }
@@ -49,7 +49,7 @@ extension Writer {
         return peers
     }
 
-    /// The generation of a line from which on its revisions are kept for peers; nil where none is.
+    /// The generation of a line from which on its revisions are kept for peers; nil if none is.
     func generationOfPeers(_ number: Int64) throws(CofferError) -> Int? {
         let peers = try peers()
         guard peers.isThere else { return nil }

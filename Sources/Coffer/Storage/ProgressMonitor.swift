@@ -1,9 +1,9 @@
-package import CofferSealing
+internal import CofferSealing
 internal import Synchronization
 
 /// Long work, seen from who asked for it: takes progress, at most ten times a second, and the wish to end. Safe from any
 /// thread.
-package final class ProgressMonitor<Progress: Sendable>: Sendable {
+final class ProgressMonitor<Progress: Sendable>: Sendable {
     private struct State {
         var progress: Progress
         var lastReport: ContinuousClock.Instant?
@@ -15,22 +15,22 @@ package final class ProgressMonitor<Progress: Sendable>: Sendable {
 
     private static var shortestPause: Duration { .milliseconds(100) }
 
-    package init(from start: Progress, report: (@Sendable (Progress) -> Void)? = nil) {
+    init(from start: Progress, report: (@Sendable (Progress) -> Void)? = nil) {
         state = Lock(State(progress: start))
         self.report = report
     }
 
     /// Has the work end at its next check, if it can still be ended then.
-    package func cancel() { isCancelled.store(true, ordering: .relaxed) }
+    func cancel() { isCancelled.store(true, ordering: .relaxed) }
 
-    package var goesOn: Bool { !isCancelled.load(ordering: .relaxed) }
+    var goesOn: Bool { !isCancelled.load(ordering: .relaxed) }
 
     /// - Throws: `cancelled` (499).
-    package func checkCancelled() throws(CofferError) {
+    func checkCancelled() throws(CofferError) {
         if !goesOn { throw CofferError(.cancelled) }
     }
 
-    /// Notes how far the work is. Costs nothing where nobody is told.
+    /// Notes how far the work is. Costs nothing if nobody listens.
     package func update(_ change: (inout Progress) -> Void) {
         guard let report else { return }
         let due = state.withLock { state -> Progress? in
@@ -44,12 +44,12 @@ package final class ProgressMonitor<Progress: Sendable>: Sendable {
     }
 
     /// Tells where the work has come to, whenever that was last told: short work would be told of once, before it began.
-    package func tellLast() { report?(state.withLock(\.progress)) }
+    func tellLast() { report?(state.withLock(\.progress)) }
 }
 
 extension ProgressMonitor {
     /// Runs `work` for a task: with its progress, and until the task is cancelled.
-    package static func run<Value: Sendable>(
+    static func run<Value: Sendable>(
         from start: Progress, telling progress: (@isolated(any) @Sendable (Progress) -> Void)?,
         _ work: @Sendable (ProgressMonitor<Progress>) async throws -> Value
     ) async throws -> Value {

@@ -42,7 +42,7 @@ struct RowNumbers: ~Copyable {
         note = Statement(connection, "INSERT OR REPLACE INTO info (key, value) VALUES (?1, ?2)")
     }
 
-    /// The highest number that a row of the table ever had, 0 where there was none. The table must be there.
+    /// The highest number that a row of the table ever had, 0 where there wasn't one. The table must be there.
     func last(of table: NumberedTable) throws(CofferError) -> Int64 {
         try findNoted.bind(1, table.noteKey)
         let noted = try findNoted.first { $0.integer(0) } ?? 0
@@ -91,7 +91,7 @@ extension Writer {
     func nextNumber(in table: NumberedTable) throws(CofferError) -> Int64 {
         let number = try state.numbers.next(table) { () throws(CofferError) in try numbering.last(of: table) }
         guard let number else {
-            throw CofferError(.damaged, of: connection.subject, "no number is left for a row")
+            throw CofferError(.damaged, of: connection.subject, "all row numbers are used up")
         }
         return number
     }

@@ -38,10 +38,10 @@ final class Storage: Sendable {
     /// Set for good when a close has begun: nobody is given this storage any more.
     private let hasBegunClosing = Atomic(false)
 
-    /// Set for good when a write failed: what is on the disk is then known again only after opening anew.
+    /// Set for good when a write failed: what is on the disk is then known again only after opening again.
     private let isFailed = Atomic(false)
 
-    /// Whom commits are told.
+    /// Notifies observers of commits.
     let hub = ChangeHub()
 
     /// What contents were called before they came.
@@ -163,7 +163,7 @@ final class Storage: Sendable {
 
     /// Lends the writer to `body`, if the calling thread has its lock.
     ///
-    /// - Returns: nil where it hasn't.
+    /// - Returns: nil if it hasn't.
     func ifWriting<Value, Failure: Error>(
         _ body: (borrowing Writer) throws(Failure) -> Value
     ) throws(Failure) -> Value? {

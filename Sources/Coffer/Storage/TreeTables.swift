@@ -115,19 +115,20 @@ struct TreeTables: ~Copyable {
     /// The sequence in the first column, where the row that the index led to is the one that it means, as column `matches` says.
     private func sequence(_ row: Statement, matches: Int32) throws(CofferError) -> Int64 {
         guard row.integer(matches) != 0 else {
-            throw CofferError(.damaged, of: subject, "the row of revision \(row.integer(0)) is another one's")
+            throw CofferError(
+                .damaged, of: subject, "the row of revision \(row.integer(0)) belongs to another revision")
         }
         return row.integer(0)
     }
 
-    /// The document's revision without its body; nil where it was pruned.
+    /// The document's revision without its body; nil if it was pruned.
     func revision(sequence: Int64, inDocument number: Int64) throws(CofferError) -> StoredRevision? {
         try findBodiless.bind(1, sequence)
         let found = try findBodiless.first { (statement) throws(CofferError) in
             try StoredRevision(statement, subject: subject)
         }
         guard found.map({ $0.document == number }) ?? true else {
-            throw CofferError(.damaged, of: subject, "revision \(sequence) is another document's")
+            throw CofferError(.damaged, of: subject, "revision \(sequence) belongs to another document")
         }
         return found
     }
@@ -147,14 +148,14 @@ struct TreeTables: ~Copyable {
         return history
     }
 
-    /// The revision that this one follows, without its body; nil where there is none, or it was pruned.
+    /// The revision that this one follows, without its body; nil if there isn't one, or it was pruned.
     func parent(of child: StoredRevision) throws(CofferError) -> StoredRevision? {
         guard let sequence = child.parent, let parent = try revision(sequence: sequence, inDocument: child.document)
         else { return nil }
         // It was there before its children, and is of the generation before: else a line could go on for ever.
         guard parent.sequence < child.sequence, parent.id.generation == child.id.generation - 1 else {
             throw CofferError(
-                .damaged, of: subject, "revision \(child.sequence) has a parent that can't be one")
+                .damaged, of: subject, "revision \(child.sequence) has an impossible parent")
         }
         return parent
     }

@@ -4,8 +4,8 @@ internal import Synchronization
 
 /// Where the `async` forms of calls wait to write, one behind the other, so that no thread of the cooperative pool does.
 ///
-/// Who waits leaves the line when its task is cancelled or its time is over, and nothing was done then. Who has begun ends
-/// what it does. Safe from any thread.
+/// A waiting call leaves the line when its task is cancelled or it times out, and has done nothing then. One that has
+/// begun ends what it does. Safe from any thread.
 final class WaitingLine: Sendable {
     private struct State {
         /// Those who wait behind another, by the order in which they came.

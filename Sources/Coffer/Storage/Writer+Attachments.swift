@@ -29,17 +29,18 @@ extension Writer {
     ) throws(CofferError) {
         for staged in staged { try stage(staged.file) }
         guard content.latestChange <= generation else {
-            throw CofferError(.invalidJSON, of: subject(), "_attachments has a revpos that is still to come")
+            throw CofferError(.invalidJSON, of: subject(), "_attachments has a revpos beyond the revision's generation")
         }
         for reference in content.references {
             let row = try tables.attachments.attachment(reference.key)
             let file = stagedFile(reference.key)
             guard let byteCount = file?.digest.byteCount ?? row?.byteCount else {
                 if missing == .awaited { continue }
-                throw CofferError(.attachmentNotFound, of: subject(), "it names a content that is not in this database")
+                throw CofferError(
+                    .attachmentNotFound, of: subject(), "it names a content that this database doesn't have")
             }
             guard byteCount == reference.byteCount else {
-                throw CofferError(.invalidAttachment, of: subject(), "it gives a content another length than it has")
+                throw CofferError(.invalidAttachment, of: subject(), "it states a wrong length for a content")
             }
             if let file, let known = row?.content, known != file.digest {
                 forget(file)

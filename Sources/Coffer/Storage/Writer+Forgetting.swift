@@ -132,7 +132,8 @@ extension Writer {
                     tag: revision.sequence)
             }
         } catch  where error.code == .invalidArgument {
-            throw CofferError(.damaged, of: connection.subject, "document \(number) is no tree", cause: error)
+            throw CofferError(
+                .damaged, of: connection.subject, "the revisions of document \(number) form no tree", cause: error)
         }
         return tree
     }

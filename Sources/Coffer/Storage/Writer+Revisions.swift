@@ -26,7 +26,7 @@ extension Writer {
     ///
     /// - Parameters:
     ///   - row: the document's row.
-    ///   - parent: the revision that it follows; nil where it begins a line of its own.
+    ///   - parent: the revision that it follows; nil if it begins a line of its own.
     /// - Returns: the new revision's sequence, and the document's row with it.
     func insertRevision(
         _ revision: NewRevision, of document: DocumentID, _ row: DocumentRow, after parent: KnownRevision?
@@ -46,7 +46,7 @@ extension Writer {
     /// then.
     ///
     /// - Parameters:
-    ///   - parent: its nearest ancestor that was there before; nil where there is none.
+    ///   - parent: its nearest ancestor that was there before; nil if there isn't one.
     ///   - row: the document's row before.
     /// - Returns: the document's row with the leaf.
     func place(

@@ -151,7 +151,7 @@ struct Writer: ~Copyable {
     private func checkIntact() throws(CofferError) {
         if let failure = state.failure { throw failure.error }
         guard connection.isInTransaction else {
-            let error = CofferError(.ioFailed, of: connection.subject, "the transaction was rolled back by itself")
+            let error = CofferError(.ioFailed, of: connection.subject, "SQLite rolled the transaction back")
             state.failure = (error, depth: 1)
             throw error
         }
@@ -209,7 +209,7 @@ struct Writer: ~Copyable {
     /// - Throws: `invalidArgument` (400) in a validation or a view's function, which can't write.
     func checkNotInFunction() throws(CofferError) {
         guard state.isInFunction else { return }
-        throw CofferError(.invalidArgument, of: connection.subject, "a validation or a view's function can't write")
+        throw CofferError(.invalidArgument, of: connection.subject, "validations and view functions can't write")
     }
 
     // MARK: Rows
@@ -246,7 +246,7 @@ struct Writer: ~Copyable {
     ) throws(CofferError) -> Int64 {
         let sequence = nextSequence
         guard Schema.counts.contains(sequence) else {
-            throw CofferError(.damaged, of: connection.subject, "no sequence is left")
+            throw CofferError(.damaged, of: connection.subject, "all sequence numbers are used up")
         }
         try insertRevision.bind(1, sequence)
         try insertRevision.bind(2, number ?? sequence)

@@ -8,7 +8,7 @@ internal import Synchronization
 final class WriterLock: Sendable {
     private struct State {
         var isHeld = false
-        /// Whether the holder is about to let go: who has no time to wait waits for that one all the same.
+        /// Whether the holder is about to let go: even a call that may not wait waits for that.
         var isBrief = false
         var waitingCount = 0
         /// Set by close: whoever waits and whoever comes fails.

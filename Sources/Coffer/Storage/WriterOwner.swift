@@ -49,7 +49,7 @@ final class WriterOwner: Sendable {
 
     /// Lends the writer to `body`. Only for whoever holds the lock; loans nest.
     ///
-    /// - Returns: what `body` returns; nil where there is no writer.
+    /// - Returns: what `body` returns; nil if there is no writer.
     @discardableResult
     func lend<Value, Failure: Error>(
         _ body: (borrowing Writer) throws(Failure) -> Value
@@ -80,6 +80,6 @@ final class WriterOwner: Sendable {
     }
 
     private func checkHeld() {
-        guard lock.isHeldByCaller else { fatalError("a writer is used without its lock") }
+        guard lock.isHeldByCaller else { fatalError("the writer was used without its lock") }
     }
 }

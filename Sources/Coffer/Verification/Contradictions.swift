@@ -12,25 +12,25 @@ struct Contradiction: Sendable {
     /// No child is its document's first revision, which lets the index of the others find it.
     static let all = [
         Contradiction(
-            detail: "its current revision is missing, or another document's",
+            detail: "its current revision is missing, or belongs to another document",
             sql: """
                 SELECT number, id FROM documents AS d WHERE NOT EXISTS (
                     SELECT 1 FROM revisions AS r WHERE r.sequence = d.winner AND r.document = d.number AND r.id = d.id)
                 """),
         Contradiction(
-            detail: "a revision of it is in the table of revisions, and it is not in that of documents",
+            detail: "a revision of it is in the table of revisions, but the table of documents lacks it",
             sql: """
                 SELECT sequence, id FROM revisions AS r
                 WHERE NOT EXISTS (SELECT 1 FROM documents AS d WHERE d.id = r.id AND d.number = r.document)
                 """),
         Contradiction(
-            detail: "it is deleted in one table and not in the other",
+            detail: "it is deleted in one table but not in the other",
             sql: """
                 SELECT number, d.id FROM documents AS d JOIN revisions AS r ON r.sequence = d.winner
                 WHERE r.flags & 1 <> d.flags & 1
                 """),
         Contradiction(
-            detail: "its current revision was replaced by another one",
+            detail: "another revision replaced its current one",
             sql: """
                 SELECT d.winner, d.id FROM documents AS d JOIN revisions AS r ON r.sequence = d.winner
                 WHERE EXISTS (
@@ -59,7 +59,7 @@ struct Contradiction: Sendable {
                         AND c.generation = r.generation + 1 AND c.parent = r.sequence)
                 """),
         Contradiction(
-            detail: "one of its leaves is a deletion in one table and not in the other",
+            detail: "one of its leaves is a deletion in one table but not in the other",
             sql: """
                 SELECT l.sequence, r.id FROM leaves AS l JOIN revisions AS r ON r.sequence = l.sequence
                 WHERE substr(l.rank, 1, 1) <> CASE WHEN r.flags & 1 THEN x'00' ELSE x'01' END
@@ -76,7 +76,7 @@ struct Contradiction: Sendable {
                                 AND c.generation = r.generation + 1 AND c.parent = r.sequence))
                 """),
         Contradiction(
-            detail: "the parent of a revision is another document's, or of another generation",
+            detail: "the parent of a revision belongs to another document, or has the wrong generation",
             sql: """
                 SELECT c.sequence, c.id FROM revisions AS c JOIN revisions AS p ON p.sequence = c.parent
                 WHERE p.document <> c.document OR p.generation <> c.generation - 1 OR p.sequence >= c.sequence

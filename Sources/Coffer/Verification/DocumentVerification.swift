@@ -59,7 +59,7 @@ struct DocumentVerification {
         let isComplete: Void? = try inSnapshot { (tables) throws(CofferError) in
             let check = Statement(tables.connection, "PRAGMA integrity_check(1000)")
             defer { check.finalize() }
-            // Pages of entries that were damaged and made anew elsewhere.
+            // Pages of entries that were damaged and rebuilt elsewhere.
             let hasUnusedPages = try tables.indexes.haveAbandonedPages()
             while try check.step() {
                 // Of pages and trees SQLite says all in one row, a line each below a title.
@@ -78,7 +78,7 @@ struct DocumentVerification {
         }
     }
 
-    /// Entries of views and declared indexes can be made anew: that they can't be read says no more.
+    /// Entries of views and declared indexes can be rebuilt: that they can't be read says no more.
     private func checkIndexes(_ result: inout Result) throws(CofferError) {
         let isWhole: Void? = try inSnapshot { (tables) throws(CofferError) in
             if try tables.indexes.areUsable() { try tables.indexes.readEverything() }
@@ -88,7 +88,7 @@ struct DocumentVerification {
         result.findings.append(
             VerificationFinding(
                 .structure, "the entries of views and indexes",
-                "some can't be read; they are made anew when they are next used"))
+                "some can't be read; the next use rebuilds them"))
     }
 
     /// Whether the line says of a page that nothing leads to it, in the words of any version of SQLite.
@@ -186,7 +186,8 @@ struct DocumentVerification {
             result.findings.append(
                 VerificationFinding(
                     .structure, "the table of revisions",
-                    "what was saved as number \(places.joined(separator: ", ")) can't be read, and not all of it named")
+                    "what was saved as number \(places.joined(separator: ", ")) can't be read, and not all of it can be named"
+                )
             )
         }
     }
@@ -263,7 +264,7 @@ struct DocumentVerification {
             result.documentCount = found.1
         } else if result.findings.isEmpty {
             result.findings.append(
-                VerificationFinding(.structure, "the database", "its tables can't be compared with each other"))
+                VerificationFinding(.structure, "the database", "its tables can't be compared"))
         }
         if !result.findings.isEmpty { result.documentCount = try readableDocumentCount() }
     }

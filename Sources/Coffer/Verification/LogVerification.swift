@@ -16,7 +16,7 @@ struct LogVerification {
         var frameCount = 0
         /// The pages that a commit has put there, each with the right code, and where in the log the newest version is.
         var offsets: [UInt32: Int] = [:]
-        /// How many pages the database has after the last commit; nil when there is none in the log.
+        /// How many pages the database has after the last commit; nil if there isn't one in the log.
         var pageCount: Int?
         /// The frame, from 1, at which the log ends because it is all zeros.
         var zeroFrame: Int?
@@ -25,7 +25,7 @@ struct LogVerification {
 
     /// - Parameters:
     ///   - frameCount: how many the log is known to have at least.
-    ///   - makeAuthenticator: for the pages of the file that the log belongs to; nil where they have no codes.
+    ///   - makeAuthenticator: for the pages of the file that the log belongs to; nil if they have no codes.
     func run(
         frameCount: Int, authenticator makeAuthenticator: () throws(CofferError) -> PageAuthenticator?
     ) throws(CofferError) -> Result {
@@ -67,7 +67,7 @@ struct LogVerification {
                 pending.findings.append(
                     VerificationFinding(
                         .page, "page \(frame.page) in \(WriteAheadLog.name)",
-                        ZeroPage.isZero(page) ? ZeroPage.meaningWhereEncrypted : "its code is not that of its bytes",
+                        ZeroPage.isZero(page) ? ZeroPage.meaningWhereEncrypted : "its MAC doesn't match its bytes",
                         page: Int(frame.page)))
             }
             if frame.pageCount != 0 {

@@ -11,7 +11,7 @@ extension Manager {
     ///
     /// - Parameters:
     ///   - name: see `openDatabase(named:options:)`.
-    ///   - encryptionKey: a key that opens it; nil where it is not encrypted.
+    ///   - encryptionKey: a key that opens it; nil if it is not encrypted.
     ///   - level: how much is looked at. ``VerificationLevel/everything`` reads every byte of the store.
     /// - Throws: `invalidDatabaseName` (400); `wrongKey`, `keyRequired`, `notEncrypted` (401); `notOwner` (403);
     ///   `databaseNotFound` and `notAStore` (404); `encryptionUnavailable` and `unsupportedFormat` (501); `busy` (503) while another process has it open

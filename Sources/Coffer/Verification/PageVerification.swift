@@ -49,7 +49,7 @@ struct PageVerification {
             } else if byteCount % Self.pageByteCount != 0 && log.pageCount == nil {
                 result.findings.append(
                     VerificationFinding(
-                        .structure, Generation.databaseName, "it has \(byteCount) bytes, which are no whole pages"))
+                        .structure, Generation.databaseName, "its \(byteCount) bytes are not a whole number of pages"))
             }
             let lost = try lostPages(in: &suspects, log, pageCount: pageCount)
             let damaged = try damagedPages(among: suspects.pages, log).filter { page in
@@ -87,12 +87,12 @@ struct PageVerification {
         if page.isZero {
             let meaning = key == nil ? ZeroPage.meaningWhereUsed : ZeroPage.meaningWhereEncrypted
             guard page.number == 1, key != nil else { return meaning }
-            return "\(meaning). With it the salt is lost, without which no other page can be checked"
+            return "\(meaning). The salt is lost with it, and without the salt no other page can be checked"
         }
         if isSaltDamaged && page.number == 1 {
-            return "its first 16 bytes, the salt, are not those that the codes of all pages were made with"
+            return "its first 16 bytes, the salt, don't match the MACs of all pages"
         }
-        return key == nil ? "it is not a page of SQLite's" : "its code is not that of its bytes"
+        return key == nil ? "it is not an SQLite page" : "its MAC doesn't match its bytes"
     }
 
     /// Nil where pages have no codes, or the file is too short to say under which salt.

@@ -110,7 +110,7 @@ struct RowScan {
     /// Where, behind a place from which no way leads on, one does again: exact to a stretch, after a number of tries that
     /// goes with the logarithm of the distance. A hostile table can have a gap of 2^62 keys.
     ///
-    /// - Returns: nil where none does up to the last key.
+    /// - Returns: nil if none does up to the last key.
     private func endOfGap(
         from start: Int64, to last: Int64, _ tables: inout DocumentTables, _ snapshots: SnapshotSource
     ) throws(CofferError) -> Int64? {

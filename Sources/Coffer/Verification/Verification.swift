@@ -17,12 +17,12 @@ public enum VerificationLevel: Int, Sendable, Comparable, CaseIterable, Codable 
     public static func < (left: VerificationLevel, right: VerificationLevel) -> Bool { left.rawValue < right.rawValue }
 }
 
-/// What a verification has looked at, and what it found.
+/// The result of a verification: how much it checked, and which damage it found.
 public struct Verification: Sendable, Codable {
     /// How much was looked at.
     public let level: VerificationLevel
 
-    /// What is damaged, in the order in which it was found; nothing when the database is sound.
+    /// The damage, in the order in which it was found; empty if the database is sound.
     public internal(set) var findings: [VerificationFinding] = []
 
     /// Pages of the database file, and of the log as often as they are in it.
@@ -40,11 +40,11 @@ public struct Verification: Sendable, Codable {
     /// below attachments.
     public internal(set) var missingContentCount = 0
 
-    /// What in the store's directory nobody has looked into: links, FIFOs, sockets and devices, none of which belongs to a
-    /// store. One in the place of something that does is also a finding. Empty when the level is below pages.
+    /// Entries of the store's directory that were skipped: links, FIFOs, sockets and devices, none of which belongs to
+    /// a store. One in the place of something that does is also a finding. Empty when the level is below pages.
     public internal(set) var skipped: [SkippedEntry] = []
 
-    /// What is left of earlier generations of the store, which is no damage: see ``Database/oldGenerations``.
+    /// Remains of earlier generations of the store, which are not damage: see ``Database/oldGenerations``.
     public internal(set) var oldGenerations: [OldGeneration] = []
 
     /// Whether nothing is damaged.
@@ -55,7 +55,7 @@ public struct Verification: Sendable, Codable {
 
 /// One thing that is not what was written.
 public struct VerificationFinding: Sendable, Hashable, Codable, CustomStringConvertible {
-    /// What kind of thing. The list is open: later versions may add kinds, so a `switch` over it needs a `default`.
+    /// The kind of thing. The list is open: later versions may add kinds, so a `switch` over it needs a `default`.
     public struct Kind: Sendable, Hashable, Codable, CustomStringConvertible {
         private let name: String
 
@@ -74,11 +74,11 @@ public struct VerificationFinding: Sendable, Hashable, Codable, CustomStringConv
         public var description: String { name }
     }
 
-    /// What kind of thing it is.
+    /// The kind of thing it is.
     public let kind: Kind
     /// Which one: `page 17`, or `document invoice-4`.
     public let subject: String
-    /// What is wrong with it.
+    /// A description of the damage.
     public let detail: String
     /// The number of the page, from 1; nil for anything else.
     public var page: Int?
@@ -105,7 +105,7 @@ public struct VerificationFinding: Sendable, Hashable, Codable, CustomStringConv
 
 /// How far a verification has come.
 public struct VerificationProgress: Sendable, Equatable, Codable {
-    /// What is being looked at.
+    /// The level that is being checked.
     public var level: VerificationLevel
     /// How many bytes of this level are done: of pages, bodies or contents.
     public var completedByteCount: Int

@@ -63,7 +63,7 @@ struct Verifier {
     private func checkManifest(_ result: inout Verification) throws(CofferError) {
         do throws(CofferError) {
             guard try store.readManifest() == manifest.manifest else {
-                throw CofferError(.damaged, "it is not the one that the store was opened with")
+                throw CofferError(.damaged, "it differs from the one that the store was opened with")
             }
         } catch  where error.isDamage || error.code == .notAStore {
             result.findings.append(
@@ -91,7 +91,8 @@ struct Verifier {
         let contents = try withoutDamage { () throws(CofferError) in try verification.run() }
         guard let contents else {
             result.findings.append(
-                VerificationFinding(.structure, "the table of attachments", "it can't be read, so no content was"))
+                VerificationFinding(
+                    .structure, "the table of attachments", "it can't be read, so no content was checked"))
             return
         }
         result.attachmentCount = contents.contentCount

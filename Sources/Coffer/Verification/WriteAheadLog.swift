@@ -31,7 +31,8 @@ struct WriteAheadLog {
         var isIntact: Bool
     }
 
-    /// - Returns: nil where there is no log, or an empty one: of no bytes, or emptied by a checkpoint that kept its length.
+    /// - Returns: nil if there is no log, or an empty one: of no bytes, or emptied by a checkpoint that kept its
+    ///   length.
     init?(_ fileSystem: any FileSystem, _ generation: Generation) throws(CofferError) {
         guard let status = try fileSystem.status(of: Self.name, in: generation.directory), status.kind == .file,
             status.byteCount > 0

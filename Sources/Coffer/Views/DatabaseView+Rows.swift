@@ -24,7 +24,7 @@ extension DatabaseView {
         }
     }
 
-    /// What the view's reduction makes of its rows, a row for each group of ``ViewOptions/groupLevel``, by key.
+    /// The reduced rows of the view, one for each group of ``ViewOptions/groupLevel``, by key.
     ///
     /// Groups are counted by ``ViewOptions/skip`` and ``ViewOptions/limit``. ``ViewOptions/loadsDocuments`` and
     /// ``ViewOptions/sort`` mean nothing here. Where there are no rows there are no groups.
@@ -42,7 +42,7 @@ extension DatabaseView {
         }
     }
 
-    /// What the view's reduction makes of all rows that `options` ask for; nil where there are none.
+    /// The reduced value of all rows that `options` ask for; nil if there aren't any.
     ///
     /// - Throws: as ``reducedRows(_:)``.
     public func reduce(_ options: ViewOptions = ViewOptions()) throws(CofferError) -> JSONValue? {
@@ -93,7 +93,7 @@ private struct ViewReader {
     private let options: ViewOptions
     private var entries: EntryReader
     private var count: RowCount
-    /// All rows, where they are sorted anew; the rest of them once some were given.
+    /// All rows, where they are sorted again; the rest of them once some were given.
     private var sorted: ArraySlice<ViewRow>?
 
     init(_ view: DatabaseView, _ options: ViewOptions) throws(CofferError) {

@@ -1,7 +1,7 @@
 internal import CofferModel
 public import CofferSealing
 
-/// A view: an index over a database's documents whose entries a function of yours makes.
+/// A view: an index over a database's documents whose entries your own function makes.
 ///
 /// ```swift
 /// let byCity = database.view(named: "people by city")
@@ -14,9 +14,10 @@ public import CofferSealing
 /// ```
 ///
 /// The entries are kept in the database, encrypted as it is, and survive a change of its key; the functions aren't kept,
-/// and are given anew whenever the database was opened. A view is brought up to date when it is asked, from what was saved
-/// since. Keys may be any JSON, and are sorted: null, false, true, numbers, strings by code points, lists element by
-/// element, objects member by member; rows with equal keys by the bytes of their documents' ids. Safe from any thread.
+/// and are given again whenever the database was opened. A view is brought up to date when it is asked, from what was
+/// saved since. Keys may be any JSON, and are sorted: null, false, true, numbers, strings by code points, lists element
+/// by element, objects member by member; rows with equal keys by the bytes of their documents' ids. Safe from any
+/// thread.
 public final class DatabaseView: Sendable {
     /// The database that it is a view of.
     public let database: Database
@@ -29,7 +30,8 @@ public final class DatabaseView: Sendable {
         self.name = name
     }
 
-    /// What makes a view's entries: is given the current revision of a document, and calls `emit` for each entry.
+    /// A function that makes a view's entries: it gets the current revision of a document and calls `emit` for each
+    /// entry.
     ///
     /// It must make the same of the same revision whenever it is called, on whatever thread, and can't write. Deleted
     /// documents and those whose id starts with `_design/` are not given to it.
@@ -43,11 +45,11 @@ public final class DatabaseView: Sendable {
     ///
     /// - Parameters:
     ///   - version: of the function, at most some hundred bytes. With another than the entries were made by, they are all
-    ///     made anew when the view is next brought up to date.
+    ///     rebuilt when the view is next brought up to date.
     ///   - documentType: only documents whose property `type` is this string have rows. Default: nil, all documents.
     ///   - reduction: what ``reducedRows(_:)`` makes of rows. Default: nil, nothing.
     ///   - map: makes the entries. Runs within a transaction, when the view is brought up to date.
-    /// - Returns: whether the entries will be made anew, or for the first time.
+    /// - Returns: whether the entries will be rebuilt, or for the first time.
     /// - Throws: `invalidArgument` (400) for a name or a version that is too long; `damaged` and `closed` (500).
     @discardableResult
     public func setMap(
@@ -77,7 +79,7 @@ public final class DatabaseView: Sendable {
     func definition() throws(CofferError) -> IndexDefinition {
         guard let functions else {
             throw CofferError(
-                .invalidArgument, of: subject, "it was given no map function since the database was opened")
+                .invalidArgument, of: subject, "no map function was registered since the database was opened")
         }
         return functions.definition(ofView: name)
     }
@@ -85,7 +87,8 @@ public final class DatabaseView: Sendable {
     /// - Throws: `invalidArgument` (400) when it has none.
     func reduction() throws(CofferError) -> Reduction {
         guard let reduction = functions?.reduction else {
-            throw CofferError(.invalidArgument, of: subject, "it was given no reduction since the database was opened")
+            throw CofferError(
+                .invalidArgument, of: subject, "no reduction was registered since the database was opened")
         }
         return reduction
     }
@@ -155,7 +158,7 @@ public final class DatabaseView: Sendable {
         }
     }
 
-    /// Drops the view's entries and what the database knows of it. Its function stays, so that asking it makes them anew.
+    /// Drops the view's entries and what the database knows of it. Its function stays, so that asking it rebuilds them.
     ///
     /// - Returns: whether there was anything to drop.
     /// - Throws: `readOnly` (403), `busy` (503), `damaged` (500).

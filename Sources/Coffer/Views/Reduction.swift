@@ -1,7 +1,7 @@
 internal import CofferModel
 internal import CofferSealing
 
-/// What makes one value of a view's rows.
+/// A function that makes one value of a view's rows.
 public struct Reduction: Sendable {
     enum Kind: Sendable {
         case count, sum, stats
@@ -22,7 +22,7 @@ public struct Reduction: Sendable {
 
     private init(kind: Kind) { self.kind = kind }
 
-    /// A reduction of yours.
+    /// Your own reduction.
     ///
     /// - Parameter reduce: is given the keys and values of up to 1,000 rows, in order. What it makes of more than that many is
     ///   given to it again, as values without keys, with `isRereduce` true. So it must not matter how the rows are divided.

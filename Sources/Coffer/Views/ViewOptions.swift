@@ -19,10 +19,10 @@ public struct ViewOptions: Sendable {
     /// The key at which the rows end, in their direction. Default: nil, at the last row. For null: `.some(.null)`.
     public var endKey: JSONValue?
 
-    /// Where the rows start among those with ``startKey``. Default: nil, at the first of them.
+    /// The document at which the rows with ``startKey`` start. Default: nil, at the first of them.
     public var startDocumentID: String?
 
-    /// Where the rows end among those with ``endKey``. Default: nil, at the last of them.
+    /// The document at which the rows with ``endKey`` end. Default: nil, at the last of them.
     public var endDocumentID: String?
 
     /// Whether rows right at the start are among them. Default: true.
@@ -44,7 +44,7 @@ public struct ViewOptions: Sendable {
     /// document id or of the end's inclusion there. Default: 0, nothing.
     public var prefixMatchLevel = 0
 
-    /// How many rows are passed over before the first. Default: 0. Passing over them takes as long as reading them.
+    /// How many rows are skipped before the first. Default: 0. Skipping them takes as long as reading them.
     public var skip = 0
 
     /// How many rows are given at most. Default: nil, all. As with ``skip``, a count below zero is `invalidArgument` (400)
@@ -60,8 +60,8 @@ public struct ViewOptions: Sendable {
     /// Says which rows are given; ``skip`` and ``limit`` count those. Default: nil, all.
     public var filter: (@Sendable (ViewRow) throws -> Bool)?
 
-    /// Says whether the first row comes before the second, where they shall be in another order than by key. All rows are held
-    /// in memory then. Default: nil, they come by key.
+    /// Says whether the first row comes before the second, where they should be in another order than by key. All rows
+    /// are held in memory then. Default: nil, they come by key.
     public var sort: (@Sendable (ViewRow, ViewRow) -> Bool)?
 
     /// How many elements of a list ``DatabaseView/reducedRows(_:)`` groups by; other keys are groups of their own. Default:

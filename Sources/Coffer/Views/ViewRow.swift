@@ -40,7 +40,7 @@ public struct ViewRow: Sendable {
         self.revision = revision
     }
 
-    /// The value as a value of yours.
+    /// The value as your own type.
     ///
     /// - Throws: `DecodingError` when it does not fit.
     public func decodeValue<Value: Decodable>(_ type: Value.Type = Value.self) throws -> Value {
@@ -48,12 +48,12 @@ public struct ViewRow: Sendable {
     }
 }
 
-/// What a view's reduction made of rows.
+/// A row that a view's reduction made of other rows.
 public struct ReducedRow: Sendable {
-    /// What the rows have in common: the key, or as much of a list as ``ViewOptions/groupLevel`` says. Null where all rows are
-    /// reduced to one.
+    /// The common part of the rows' keys: the key, or as much of a list as ``ViewOptions/groupLevel`` says. Null where
+    /// all rows are reduced to one.
     public let key: JSONValue
 
-    /// What came of them.
+    /// The reduced value.
     public let value: JSONValue
 }

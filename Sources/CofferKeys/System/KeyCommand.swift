@@ -51,7 +51,7 @@ struct KeyCommand: ~Copyable {
             if result == process { break }
             // SIGCHLD is ignored: the system has thrown the status away.
             if hasEnded {
-                throw KeySourceError.unavailable("it can't be known how the command for the key ended")
+                throw KeySourceError.unavailable("the exit status of the command for the key is unknown")
             }
             try wait(output)
             usleep(pause)

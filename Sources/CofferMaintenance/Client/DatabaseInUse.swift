@@ -19,7 +19,7 @@ internal import Synchronization
     /// - Parameters:
     ///   - name: the database's name in its directory.
     ///   - directory: that directory.
-    ///   - key: the key that must open the database; nil where it is not encrypted.
+    ///   - key: the key that must open the database; nil if it is not encrypted.
     ///   - isForWriting: whether a process that has it open for reading only won't do.
     ///   - isInterrupted: whether nobody waits any more for an answer that may be a long time coming.
     /// - Returns: nil when none of them has.
@@ -179,7 +179,7 @@ internal import Synchronization
         try contentClient.withLock { (client) throws(CofferError) in
             if let client { return client }
             guard let new = try MaintenanceClient.connected(to: target) else {
-                throw CofferError(.closed, of: target.subject, "the process that had it open has closed it")
+                throw CofferError(.closed, of: target.subject, "the process that had the store open has closed it")
             }
             try new.unlock(with: key)
             client = new

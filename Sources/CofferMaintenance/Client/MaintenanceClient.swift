@@ -42,7 +42,7 @@ final class MaintenanceClient: Sendable {
 
     // MARK: Beginning
 
-    /// A connection to the process that has the database open; nil where none accepts it.
+    /// A connection to the process that has the database open; nil if none accepts it.
     static func connected(to target: Target) throws(CofferError) -> MaintenanceClient? {
         let manager = try Manager(directory: target.directory)
         let place = try FileIdentity(ofDirectoryAt: target.directory.path(percentEncoded: false))

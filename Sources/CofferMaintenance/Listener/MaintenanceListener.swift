@@ -9,7 +9,7 @@ internal import Glibc
 internal import Darwin
 #endif
 
-/// What listens for the tool: see `Manager.acceptMaintenance(in:)`. Safe from any thread.
+/// A socket on which a process listens for the tool: see `Manager.acceptMaintenance(in:)`. Safe from any thread.
 public final class MaintenanceListener: Sendable {
     private struct State {
         var connections: [ObjectIdentifier: FrameChannel] = [:]

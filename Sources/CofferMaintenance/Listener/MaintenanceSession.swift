@@ -57,8 +57,8 @@ final class MaintenanceSession {
 
     // MARK: Beginning
 
-    /// What is done to the database that is meant; nil where that isn't open here. A key that doesn't open it gets no second try
-    /// on this connection.
+    /// What is done to the database that is meant; nil if that isn't open here. A key that doesn't open it gets no
+    /// second try on this connection.
     private func greet(until end: ContinuousClock.Instant) throws(CofferError) -> MaintenanceWork? {
         func next() throws(CofferError) -> FrameChannel.Request {
             try channel.receiveRequest { ContinuousClock.now < end }

@@ -15,7 +15,7 @@ final class MaintenanceWork: Sendable {
 
     /// What the key opens.
     private struct Opening {
-        /// Which of the database's keys it is; nil where it is not encrypted.
+        /// Which of the database's keys it is; nil if it is not encrypted.
         var keyID: DatabaseKey.ID?
         /// The generation of the store in which it is that.
         var generation: Int
@@ -50,7 +50,8 @@ final class MaintenanceWork: Sendable {
     /// - Throws: `closed` (500) where it isn't open any more; `wrongKey` (401) where the key opens it no more.
     func database() throws(CofferError) -> Database {
         guard let database = try Self.database(meant, manager) else {
-            throw CofferError(.closed, of: "database \(meant.name)", "the process that had it open has closed it")
+            throw CofferError(
+                .closed, of: "database \(meant.name)", "the process that had the store open has closed it")
         }
         try checkKey(database)
         return database

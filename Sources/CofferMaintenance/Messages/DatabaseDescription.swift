@@ -37,7 +37,7 @@
 @_spi(Tool) public struct KeyChangeOrder: Sendable {
     /// The new key.
     public let newKey: SymmetricKey
-    /// Other keys that shall still open it.
+    /// Other keys that should still open it.
     public let keptKeys: [SymmetricKey]
     /// Whether keys that are not given may end.
     public let dropsOtherKeys: Bool

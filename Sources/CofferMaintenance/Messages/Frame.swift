@@ -41,7 +41,7 @@ struct Frame {
         do {
             return try JSONDecoder().decode(type, from: payload)
         } catch {
-            throw CofferError(.ioFailed, of: Frame.subject, "it is not what this version understands")
+            throw CofferError(.ioFailed, of: Frame.subject, "this version doesn't understand it")
         }
     }
 
@@ -174,6 +174,7 @@ final class FrameChannel: Sendable {
     private static var isLost: CofferError { CofferError(.closed, of: Frame.subject, "the other process has gone") }
     /// What is no frame of this version, or none that may come now.
     static var isUnknown: CofferError {
-        CofferError(.ioFailed, of: Frame.subject, "the other process says what this version doesn't understand")
+        CofferError(
+            .ioFailed, of: Frame.subject, "the other process sent a message that this version doesn't understand")
     }
 }

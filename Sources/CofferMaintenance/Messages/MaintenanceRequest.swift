@@ -9,11 +9,11 @@ struct Hello: Codable {
     var version = currentVersion
     /// The database's name in its directory.
     let name: String
-    /// The store's directory, by which a copy of the same name is told from it.
+    /// The store's directory, by which a copy of the same name is distinguished from it.
     let store: FileIdentity
 }
 
-/// What is told of a ``Hello`` before anything else is read of it.
+/// What is notified of a ``Hello`` before anything else is read of it.
 struct HelloVersion: Codable {
     let version: Int
 }
@@ -98,7 +98,7 @@ struct DocumentItem {
         let byteCount = bytes.count == 4 ? (0..<4).reduce(0) { $0 | Int(bytes[$1]) << (8 * $1) } : Int.max
         guard byteCount <= payload.count - 4,
             let header = try? JSONDecoder().decode(Header.self, from: payload.dropFirst(4).prefix(byteCount))
-        else { throw CofferError(.ioFailed, of: Frame.subject, "a document is not what this version understands") }
+        else { throw CofferError(.ioFailed, of: Frame.subject, "this version doesn't understand a document") }
         self.init(header: header, json: Data(payload.dropFirst(4 + byteCount)))
     }
 }

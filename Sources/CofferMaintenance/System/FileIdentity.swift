@@ -13,7 +13,7 @@ struct FileIdentity: Hashable, Codable, Sendable {
 
     /// That of the directory at `path`, which may be reached by links.
     ///
-    /// - Throws: `databaseNotFound` (404) when there is none, `ioFailed` (500).
+    /// - Throws: `databaseNotFound` (404) when there isn't one, `ioFailed` (500).
     init(ofDirectoryAt path: String) throws(CofferError) {
         var status = stat()
         guard unsafe stat(path, &status) == 0 else {

@@ -35,7 +35,8 @@ struct RuntimeDirectory {
         guard unsafe mkdir(path, 0o700) == 0 || errno == EEXIST else { throw SystemError.failure(errno, path) }
         guard isOwn else {
             throw CofferError(
-                .notOwner, of: path, "it is no directory of this user that is closed to everybody else (mode 700)")
+                .notOwner, of: path,
+                "it is not a directory that belongs to this user and is closed to everyone else (mode 700)")
         }
     }
 

@@ -35,7 +35,7 @@ final class UnixSocket: Sendable {
 
     /// A connection to whoever listens at `path`.
     ///
-    /// - Returns: nil where nobody does any more.
+    /// - Returns: nil if nobody does any more.
     static func connected(to path: String) throws(CofferError) -> UnixSocket? {
         let socket = try UnixSocket.make()
         // One that has no room for another connection is stopped, or hangs.
@@ -89,7 +89,7 @@ final class UnixSocket: Sendable {
         }
     }
 
-    // MARK: Who is there
+    // MARK: The process at the other end
 
     /// Waits for the next connection; nil when ``shutDown()`` or the other end of `waking` ends the waiting.
     func accepted(orUntilReadable waking: Int32) -> UnixSocket? {

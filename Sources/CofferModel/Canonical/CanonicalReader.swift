@@ -28,7 +28,7 @@ struct CanonicalReader {
         return try reader.read(text)
     }
 
-    private var damaged: CofferError { CofferError(.damaged, "what is stored is not JSON at byte \(at)") }
+    private var damaged: CofferError { CofferError(.damaged, "the stored bytes are not JSON at byte \(at)") }
 
     private mutating func read(_ text: Span<UInt8>) throws(CofferError) -> JSONValue {
         while true {
@@ -149,7 +149,7 @@ extension JSONObject {
     /// - Throws: *damaged* (500), where `json` cannot have been written by Coffer.
     package init(canonical json: Span<UInt8>) throws(CofferError) {
         guard let object = try CanonicalReader.value(json).objectValue else {
-            throw CofferError(.damaged, "what is stored is not a JSON object")
+            throw CofferError(.damaged, "the stored bytes are not a JSON object")
         }
         self = object
     }

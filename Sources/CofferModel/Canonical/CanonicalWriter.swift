@@ -5,7 +5,7 @@ enum CanonicalWriter {
     /// An array or an object that is being written.
     private struct Container {
         let content: Content
-        /// The places of an object's members in the order they are to have; nil where they stand in it.
+        /// The places of an object's members in the order they are to have; nil if they stand in it.
         let order: [Int]?
         var next = 0
 
@@ -125,7 +125,7 @@ enum CanonicalWriter {
 }
 
 extension JSONObject {
-    /// The places of the members in the order of canonical JSON, or nil where they have it.
+    /// The places of the members in the order of canonical JSON, or nil if they have it.
     fileprivate func canonicalOrder() -> [Int]? {
         guard !hasCanonicalOrder else { return nil }
         // By the first eight bytes, which most often tell.

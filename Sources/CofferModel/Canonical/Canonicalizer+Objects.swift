@@ -8,7 +8,7 @@ extension Canonicalizer {
         _ input: Span<UInt8>, _ start: Int, _ current: inout Container?
     ) throws(CofferError) -> Int {
         guard start < input.count, input[start] == UInt8(ascii: "\"") else {
-            throw .invalidJSON("something else than a key", at: start)
+            throw .invalidJSON("anything other than a key", at: start)
         }
         let memberStart = written(start)
         let end = try scanString(input, start)
@@ -25,7 +25,7 @@ extension Canonicalizer {
 
         var at = skipWhitespace(input, end)
         guard at < input.count, input[at] == UInt8(ascii: ":") else {
-            throw .invalidJSON("something else than a colon", at: at)
+            throw .invalidJSON("anything other than a colon", at: at)
         }
         at = skipWhitespace(input, at + 1)
         if mode != .value, outer.isEmpty { try noteReserved(member, input, keyAt: start, valueAt: at) }

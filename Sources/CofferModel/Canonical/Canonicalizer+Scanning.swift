@@ -11,7 +11,7 @@ extension Canonicalizer {
         }
         var at = skipWhitespace(input, 0)
         if mode != .value, at >= input.count || input[at] != UInt8(ascii: "{") {
-            throw .invalidJSON("something else than an object", at: at)
+            throw .invalidJSON("anything other than an object", at: at)
         }
         var current: Container?
         while true {
@@ -41,7 +41,7 @@ extension Canonicalizer {
             case UInt8(ascii: "t"): at = try scan("true", input, at)
             case UInt8(ascii: "f"): at = try scan("false", input, at)
             case UInt8(ascii: "n"): at = try scan("null", input, at)
-            default: throw .invalidJSON("something else than a value", at: at)
+            default: throw .invalidJSON("anything other than a value", at: at)
             }
             // It ends, and with it perhaps the containers around it.
             let isOver = try leaveContainers(input, &at, &current)
@@ -51,7 +51,7 @@ extension Canonicalizer {
 
     /// Goes on from the end of a value, or from the end of an empty container, to the start of the next value.
     ///
-    /// - Returns: Whether there is none, and the input is over.
+    /// - Returns: Whether there isn't one, and the input is over.
     @inline(__always)
     private mutating func leaveContainers(
         _ input: Span<UInt8>, _ at: inout Int, _ current: inout Container?
@@ -112,7 +112,7 @@ extension Canonicalizer {
 
     private func scan(_ literal: StaticString, _ input: Span<UInt8>, _ start: Int) throws(CofferError) -> Int {
         guard input.hasBytes(of: literal, at: start) else {
-            throw .invalidJSON("something else than a value", at: start)
+            throw .invalidJSON("anything other than a value", at: start)
         }
         return start + literal.utf8CodeUnitCount
     }
@@ -120,7 +120,7 @@ extension Canonicalizer {
     mutating func scanNumber(_ input: Span<UInt8>, _ start: Int) throws(CofferError) -> Int {
         var failure = start
         guard let literal = NumberLiteral(in: input, at: start, failure: &failure) else {
-            throw .invalidJSON("something else than a number", at: failure)
+            throw .invalidJSON("anything other than a number", at: failure)
         }
         if literal.isPlain(in: input) { return literal.end }
         guard let value = literal.value(in: input) else {

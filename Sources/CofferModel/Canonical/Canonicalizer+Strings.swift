@@ -39,13 +39,13 @@ extension Canonicalizer {
         case 0xF0: (count, second) = (4, 0x90...0xBF)
         case 0xF4: (count, second) = (4, 0x80...0x8F)
         case 0xF1...0xF3: count = 4
-        default: throw .invalidJSON("what is not UTF-8", at: start)
+        default: throw .invalidJSON("invalid UTF-8", at: start)
         }
         guard start + count <= input.count, second.contains(input[start + 1]) else {
-            throw .invalidJSON("what is not UTF-8", at: start)
+            throw .invalidJSON("invalid UTF-8", at: start)
         }
         for at in (start + 2)..<(start + max(count, 2)) where input[at] & 0xC0 != 0x80 {
-            throw .invalidJSON("what is not UTF-8", at: start)
+            throw .invalidJSON("invalid UTF-8", at: start)
         }
         return start + count
     }
@@ -101,7 +101,7 @@ extension Canonicalizer {
             case UInt8(ascii: "0")...UInt8(ascii: "9"): unit = unit << 4 | UInt16(byte - UInt8(ascii: "0"))
             case UInt8(ascii: "a")...UInt8(ascii: "f"): unit = unit << 4 | UInt16(byte - UInt8(ascii: "a") + 10)
             case UInt8(ascii: "A")...UInt8(ascii: "F"): unit = unit << 4 | UInt16(byte - UInt8(ascii: "A") + 10)
-            default: throw .invalidJSON("something else than a hex digit", at: at)
+            default: throw .invalidJSON("anything other than a hex digit", at: at)
             }
         }
         return unit

@@ -79,7 +79,7 @@ struct Canonicalizer {
         // Inner objects were noted before the ones around them.
         if reordered.count > 1 { reordered.sort { $0.start < $1.start } }
         var result: [UInt8] = []
-        // Not whether there is output: of white space that comes first there is none, and all places are behind it.
+        // Not whether there is output: of white space that comes first there isn't one, and all places are behind it.
         if runStart == 0 {
             result.reserveCapacity(input.count)
             reorder(input, into: &result)

@@ -108,7 +108,7 @@ struct NumberLiteral {
         return JSONNumber(isNegative ? -magnitude : magnitude)
     }
 
-    /// The number, where it is short enough for one operation; nil where it isn't.
+    /// The number, where it is short enough for one operation; nil if it isn't.
     private func shortValue(in input: Span<UInt8>) -> JSONNumber? {
         guard end - start <= 18 else { return nil }
         var (at, significand, exponent, isAfterPoint) = (start, 0 as Int64, 0, false)

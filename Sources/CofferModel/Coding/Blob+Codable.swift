@@ -35,7 +35,7 @@ extension Blob: Codable {
         let length = try container.decode(Int.self, forKey: .length)
         guard BlobReference.lengths.contains(length) else {
             throw DecodingError.dataCorruptedError(
-                forKey: .length, in: container, debugDescription: "no content is that long")
+                forKey: .length, in: container, debugDescription: "the length is beyond the limit of a content")
         }
         let reference = BlobReference(
             digest: try container.decode(String.self, forKey: .digest), length: length,

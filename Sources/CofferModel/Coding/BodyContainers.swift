@@ -18,7 +18,7 @@ final class BodyKeyedContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
         next = node + 1
     }
 
-    /// The value of a key, or nil where there is none.
+    /// The value of a key, or nil if there isn't one.
     private func find(_ key: String) -> Int? {
         let (index, count) = (source.index, Int(source.index.nodes[node].count))
         let end = Int(index.nodes[node].next)

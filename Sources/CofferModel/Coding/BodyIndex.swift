@@ -132,7 +132,7 @@ struct BodyIndex {
     }
 
     private func damaged(_ offset: Int) -> CofferError {
-        CofferError(.damaged, "what is stored is not JSON at byte \(offset)")
+        CofferError(.damaged, "the stored bytes are not JSON at byte \(offset)")
     }
 
     // MARK: Reading nodes

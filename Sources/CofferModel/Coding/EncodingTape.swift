@@ -219,7 +219,7 @@ struct EncodingTape {
 }
 
 extension CofferError {
-    static var notFinite: CofferError { CofferError(.invalidJSON, "a number that is infinite, or none") }
+    static var notFinite: CofferError { CofferError(.invalidJSON, "a number that is infinite or NaN") }
     static var tooDeep: CofferError {
         CofferError(.invalidJSON, "more than \(JSONLimits.depth) containers in each other")
     }

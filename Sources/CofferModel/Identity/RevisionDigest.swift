@@ -8,7 +8,7 @@ package struct RevisionDigest: Sendable, Hashable, Comparable {
         self.low = low
     }
 
-    /// The digest of these bytes, or nil where they are not 16.
+    /// The digest of these bytes, or nil if they are not 16.
     package init?(bytes: Span<UInt8>) {
         guard bytes.count == 16 else { return nil }
         high = bytes.word(at: 0).byteSwapped
@@ -25,7 +25,7 @@ package struct RevisionDigest: Sendable, Hashable, Comparable {
         (left.high, left.low) < (right.high, right.low)
     }
 
-    /// The digest that 32 lower-case hex digits say, or nil where `text` is anything else.
+    /// The digest that 32 lower-case hex digits say, or nil if `text` is anything else.
     init?(hex text: Span<UInt8>) {
         guard text.count == 32 else { return nil }
         var words = (high: 0 as UInt64, low: 0 as UInt64)

@@ -3,8 +3,8 @@ package import CofferSealing
 extension RevisionID {
     /// The id of the revision that follows `parent` with this content.
     ///
-    /// Its suffix is the first 16 bytes of SHA-256(u16be length of the parent's id, 0 if there is none ‖ parent's id ‖
-    /// 00, or 01 for a deletion ‖ canonical JSON).
+    /// Its suffix is the first 16 bytes of SHA-256(u16be length of the parent's id, 0 without one ‖ parent's id
+    /// ‖ 00, or 01 for a deletion ‖ canonical JSON).
     ///
     /// - Parameter digest: A SHA-256 to work with; it is left ready for the next message.
     /// - Throws: 400 (invalidArgument) where the parent's generation is the last there is.

@@ -47,8 +47,8 @@ public struct RevisionID: Sendable {
         }
     }
 
-    /// The id that `text` says, or nil where it says none: a generation from 1 to `Int64.max` in decimal without leading
-    /// zeros, a hyphen, and at least one more byte; at most 200 bytes.
+    /// The id that `text` says, or nil if it says anything else: a generation from 1 to `Int64.max` in decimal without
+    /// leading zeros, a hyphen, and at least one more byte; at most 200 bytes.
     public init?(_ text: String) {
         guard let id = text.withBytes({ Self.parse($0) }) else { return nil }
         self = id
@@ -73,7 +73,7 @@ public struct RevisionID: Sendable {
             // A text that is 32 hex digits would be a second form of the same id.
             case .text: RevisionID(description)?.suffix == suffix
             }
-        guard isValid else { throw CofferError(.damaged, "what is stored is no revision id") }
+        guard isValid else { throw CofferError(.damaged, "the stored bytes are not a revision id") }
     }
 
     init(unchecked generation: Int, _ suffix: Suffix) {

@@ -1,6 +1,6 @@
 internal import CofferSealing
 
-/// What a document's properties must be like.
+/// A condition on a document's properties.
 ///
 /// ```swift
 /// let predicate = Property("address.city") == "Berlin" && Property("age") >= 18

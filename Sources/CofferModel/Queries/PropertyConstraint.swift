@@ -13,7 +13,7 @@ package struct PropertyConstraint: Sendable {
     /// Whether it must be the one value of ``keys``.
     package let isEquality: Bool
 
-    /// What its key is not below, and not above; nil where ``keys`` says it.
+    /// What its key is not below, and not above; nil if ``keys`` says it.
     package let bounds: (lower: [UInt8], upper: [UInt8])?
 
     /// Whether the part says nothing else, so that it holds for whatever is so.
@@ -55,7 +55,7 @@ package struct PropertyConstraint: Sendable {
             isComplete: isComplete && self.isComplete)
     }
 
-    /// What both say of one property; nil where that isn't one stretch of keys.
+    /// What both say of one property; nil if that isn't one stretch of keys.
     fileprivate func and(_ other: PropertyConstraint) -> PropertyConstraint? {
         guard path == other.path, !path.isOverElements, let bounds, let others = other.bounds else { return nil }
         return PropertyConstraint(
@@ -115,7 +115,7 @@ extension DocumentPredicate.Node {
         }
     }
 
-    /// The path of what the node speaks of; nil where that is for its parts to say.
+    /// The path of what the node speaks of; nil if that is for its parts to say.
     private var path: PropertyPath? {
         switch self {
         case .comparison(let path, _, _), .isOneOf(let path, _), .hasPrefix(let path, _), .text(let path, _),

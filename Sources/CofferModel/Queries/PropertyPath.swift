@@ -1,4 +1,4 @@
-/// Where a property stands in a document: names of members, and places in lists.
+/// The path of a property in a document: names of members, and places in lists.
 ///
 /// `address.city` is the member `city` of the object `address`, `tags[0]` the first element of the list `tags`. A backslash
 /// takes the character after it as part of a name: `a\.b` is one member. `_id` is the document's id. Every text is a path.
@@ -115,7 +115,7 @@ public struct PropertyPath: Sendable, Hashable, ExpressibleByStringInterpolation
     /// Whether it is the document's id.
     package var isDocumentID: Bool { steps == [.member("_id")] }
 
-    /// The value there; nil where there is none.
+    /// The value there; nil if there isn't one.
     ///
     /// - Parameter id: the document's.
     package func value(in properties: JSONObject, id: String) -> JSONValue? {

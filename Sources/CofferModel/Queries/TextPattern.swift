@@ -8,7 +8,7 @@ package struct TextPattern: Sendable {
     private let pieces: [TextPiece]
     private let differences: DocumentPredicate.TextDifferences
 
-    /// What a text that is like this begins with, byte for byte; nil where nothing follows from it.
+    /// What a text that is like this begins with, byte for byte; nil if nothing follows from it.
     package let literalPrefix: String?
 
     /// How many code points the pattern has.

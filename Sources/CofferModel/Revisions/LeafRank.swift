@@ -14,7 +14,7 @@ package struct LeafRank: Sendable, Hashable {
         self.bytes = bytes
     }
 
-    /// The rank that these bytes are, or nil where they are none.
+    /// The rank that these bytes are, or nil if they are not a rank.
     package init?(bytes: [UInt8]) {
         guard let leaf = Self.leaf(bytes), LeafRank(leaf.id, isDeletion: leaf.isDeletion).bytes == bytes else {
             return nil
@@ -29,7 +29,7 @@ package struct LeafRank: Sendable, Hashable {
 
     /// The leaf's revision id.
     package var id: RevisionID {
-        guard let leaf = Self.leaf(bytes) else { preconditionFailure("a rank that is none") }
+        guard let leaf = Self.leaf(bytes) else { preconditionFailure("an invalid rank") }
         return leaf.id
     }
 

@@ -31,14 +31,14 @@ package struct RevisionHistory: Sendable, Equatable {
     package init(json: JSONObject) throws(CofferError) {
         let start: Int? = json["start"]
         guard let start, let suffixes = json["ids"]?.arrayValue, suffixes.count <= Self.limit else {
-            throw CofferError(.invalidJSON, "_revisions is no history")
+            throw CofferError(.invalidJSON, "_revisions is not a history")
         }
         var ids: [RevisionID] = []
         ids.reserveCapacity(suffixes.count)
         for (distance, suffix) in suffixes.enumerated() {
-            // One that would be of generation 0 or less is no id.
+            // One that would be of generation 0 or less is not an id.
             guard start >= 1, let text = suffix.stringValue, let id = RevisionID("\(start - distance)-\(text)") else {
-                throw CofferError(.invalidJSON, "_revisions holds what is no revision id")
+                throw CofferError(.invalidJSON, "_revisions holds a value that is not a revision id")
             }
             ids.append(id)
         }

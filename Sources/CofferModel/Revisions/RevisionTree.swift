@@ -9,7 +9,7 @@ package struct RevisionTree: Sendable {
         package let id: RevisionID
         package let isDeletion: Bool
         package let tag: Int64
-        /// The parent's id; nil where it is not known.
+        /// The parent's id; nil if it is not known.
         package fileprivate(set) var parent: RevisionID?
         fileprivate var childCount = 0
     }

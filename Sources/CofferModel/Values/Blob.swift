@@ -13,7 +13,7 @@ internal import CofferSealing
 /// saved, and read when it is asked for. Two blobs are equal when their contents are, as far as that is known, or when
 /// they are one. Safe from any thread.
 public final class Blob: Sendable {
-    /// What kind of content it is, by convention a MIME type; nil where nobody said so.
+    /// The content's type, by convention a MIME type; nil if it is unknown.
     public let contentType: String?
 
     /// Where the content is.
@@ -99,14 +99,14 @@ extension Blob: Hashable {
 }
 
 extension JSONValue {
-    /// The blob, or nil where the value is none.
+    /// The blob, or nil if the value is not a blob.
     public var blobValue: Blob? {
         if case .blob(let blob) = self { blob } else { nil }
     }
 }
 
 extension Blob: JSONConvertible {
-    /// The blob, or nil where the value is none.
+    /// The blob, or nil if the value is not a blob.
     public convenience init?(jsonValue: JSONValue) {
         guard case .blob(let blob) = jsonValue else { return nil }
         self.init(contentType: blob.contentType, backing: blob.backing)

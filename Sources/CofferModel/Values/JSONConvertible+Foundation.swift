@@ -15,7 +15,7 @@ extension Date: JSONConvertible {
 }
 
 extension Data: JSONConvertible {
-    /// The bytes that a base64 string (RFC 4648 section 4) says, or nil where the value is none.
+    /// The bytes that a base64 string (RFC 4648 section 4) says, or nil if the value is anything else.
     public init?(jsonValue: JSONValue) {
         guard let text = jsonValue.stringValue else { return nil }
         self.init(base64Encoded: text)
@@ -25,7 +25,7 @@ extension Data: JSONConvertible {
 }
 
 extension URL: JSONConvertible {
-    /// The URL that a string says, or nil where the value is none.
+    /// The URL that a string says, or nil if the value is anything else.
     public init?(jsonValue: JSONValue) {
         guard let text = jsonValue.stringValue else { return nil }
         self.init(string: text)
@@ -35,7 +35,7 @@ extension URL: JSONConvertible {
 }
 
 extension UUID: JSONConvertible {
-    /// The UUID that a string says, or nil where the value is none.
+    /// The UUID that a string says, or nil if the value is anything else.
     public init?(jsonValue: JSONValue) {
         guard let text = jsonValue.stringValue else { return nil }
         self.init(uuidString: text)

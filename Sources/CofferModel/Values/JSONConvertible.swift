@@ -3,7 +3,7 @@
 /// `Bool`, the integers, `Double`, `Float`, `String`, `Date`, `Data`, `URL`, `UUID`, `Decimal`, and arrays and
 /// dictionaries of such are; so are ``JSONValue`` and ``JSONObject`` themselves.
 public protocol JSONConvertible {
-    /// The Swift value that `jsonValue` says, or nil where it is of another type or out of range.
+    /// The Swift value that `jsonValue` says, or nil if it is of another type or out of range.
     init?(jsonValue: JSONValue)
 
     /// The JSON value that this value is stored as.
@@ -18,7 +18,7 @@ extension JSONValue: JSONConvertible {
 }
 
 extension JSONObject: JSONConvertible {
-    /// The object, or nil where the value is none.
+    /// The object, or nil if the value is not an object.
     public init?(jsonValue: JSONValue) {
         guard let object = jsonValue.objectValue else { return nil }
         self = object
@@ -28,7 +28,7 @@ extension JSONObject: JSONConvertible {
 }
 
 extension JSONNumber: JSONConvertible {
-    /// The number, or nil where the value is none.
+    /// The number, or nil if the value is not a number.
     public init?(jsonValue: JSONValue) {
         guard let number = jsonValue.numberValue else { return nil }
         self = number
@@ -38,7 +38,7 @@ extension JSONNumber: JSONConvertible {
 }
 
 extension Bool: JSONConvertible {
-    /// The Boolean, or nil where the value is none.
+    /// The Boolean, or nil if the value is not a Boolean.
     public init?(jsonValue: JSONValue) {
         guard let value = jsonValue.boolValue else { return nil }
         self = value
@@ -48,7 +48,7 @@ extension Bool: JSONConvertible {
 }
 
 extension String: JSONConvertible {
-    /// The string, or nil where the value is none.
+    /// The string, or nil if the value is not a string.
     public init?(jsonValue: JSONValue) {
         guard let value = jsonValue.stringValue else { return nil }
         self = value
@@ -58,7 +58,7 @@ extension String: JSONConvertible {
 }
 
 extension Double: JSONConvertible {
-    /// The number, rounded to the nearest `Double` beyond 2^53; nil where the value is no number.
+    /// The number, rounded to the nearest `Double` beyond 2^53; nil if the value is not a number.
     public init?(jsonValue: JSONValue) {
         guard let number = jsonValue.numberValue else { return nil }
         self = number.double
@@ -68,7 +68,7 @@ extension Double: JSONConvertible {
 }
 
 extension Float: JSONConvertible {
-    /// The number, rounded to the nearest `Float`; nil where the value is no number, or too large.
+    /// The number, rounded to the nearest `Float`; nil if the value is not a number, or too large.
     public init?(jsonValue: JSONValue) {
         guard let number = jsonValue.numberValue else { return nil }
         self.init(number.double)
@@ -93,77 +93,77 @@ extension FixedWidthInteger {
 }
 
 extension Int: JSONConvertible {
-    /// The integer, or nil where the value is none of this type.
+    /// The integer, or nil if the value is not an integer of this type.
     public init?(jsonValue: JSONValue) { self.init(integer: jsonValue) }
     /// The integer, exactly.
     public var jsonValue: JSONValue { .number(JSONNumber(Int64(self))) }
 }
 
 extension Int8: JSONConvertible {
-    /// The integer, or nil where the value is none of this type.
+    /// The integer, or nil if the value is not an integer of this type.
     public init?(jsonValue: JSONValue) { self.init(integer: jsonValue) }
     /// The integer, exactly.
     public var jsonValue: JSONValue { .number(JSONNumber(Int64(self))) }
 }
 
 extension Int16: JSONConvertible {
-    /// The integer, or nil where the value is none of this type.
+    /// The integer, or nil if the value is not an integer of this type.
     public init?(jsonValue: JSONValue) { self.init(integer: jsonValue) }
     /// The integer, exactly.
     public var jsonValue: JSONValue { .number(JSONNumber(Int64(self))) }
 }
 
 extension Int32: JSONConvertible {
-    /// The integer, or nil where the value is none of this type.
+    /// The integer, or nil if the value is not an integer of this type.
     public init?(jsonValue: JSONValue) { self.init(integer: jsonValue) }
     /// The integer, exactly.
     public var jsonValue: JSONValue { .number(JSONNumber(Int64(self))) }
 }
 
 extension Int64: JSONConvertible {
-    /// The integer, or nil where the value is none of this type.
+    /// The integer, or nil if the value is not an integer of this type.
     public init?(jsonValue: JSONValue) { self.init(integer: jsonValue) }
     /// The integer, exactly.
     public var jsonValue: JSONValue { .number(JSONNumber(self)) }
 }
 
 extension UInt: JSONConvertible {
-    /// The integer, or nil where the value is none of this type.
+    /// The integer, or nil if the value is not an integer of this type.
     public init?(jsonValue: JSONValue) { self.init(integer: jsonValue) }
     /// The integer, exactly.
     public var jsonValue: JSONValue { .number(JSONNumber(UInt64(self))) }
 }
 
 extension UInt8: JSONConvertible {
-    /// The integer, or nil where the value is none of this type.
+    /// The integer, or nil if the value is not an integer of this type.
     public init?(jsonValue: JSONValue) { self.init(integer: jsonValue) }
     /// The integer, exactly.
     public var jsonValue: JSONValue { .number(JSONNumber(UInt64(self))) }
 }
 
 extension UInt16: JSONConvertible {
-    /// The integer, or nil where the value is none of this type.
+    /// The integer, or nil if the value is not an integer of this type.
     public init?(jsonValue: JSONValue) { self.init(integer: jsonValue) }
     /// The integer, exactly.
     public var jsonValue: JSONValue { .number(JSONNumber(UInt64(self))) }
 }
 
 extension UInt32: JSONConvertible {
-    /// The integer, or nil where the value is none of this type.
+    /// The integer, or nil if the value is not an integer of this type.
     public init?(jsonValue: JSONValue) { self.init(integer: jsonValue) }
     /// The integer, exactly.
     public var jsonValue: JSONValue { .number(JSONNumber(UInt64(self))) }
 }
 
 extension UInt64: JSONConvertible {
-    /// The integer, or nil where the value is none of this type.
+    /// The integer, or nil if the value is not an integer of this type.
     public init?(jsonValue: JSONValue) { self.init(integer: jsonValue) }
     /// The integer, exactly.
     public var jsonValue: JSONValue { .number(JSONNumber(self)) }
 }
 
 extension Array: JSONConvertible where Element: JSONConvertible {
-    /// The list, or nil where the value is none, or any element of another type.
+    /// The list, or nil if the value is not a list or any element has another type.
     public init?(jsonValue: JSONValue) {
         guard let values = jsonValue.arrayValue else { return nil }
         self.init()
@@ -178,7 +178,7 @@ extension Array: JSONConvertible where Element: JSONConvertible {
 }
 
 extension Dictionary: JSONConvertible where Key == String, Value: JSONConvertible {
-    /// The members, or nil where the value is no object, any member of another type, or two keys that Swift takes for
+    /// The members, or nil if the value is not an object, any member of another type, or two keys that Swift takes for
     /// the same string.
     public init?(jsonValue: JSONValue) {
         guard let object = jsonValue.objectValue else { return nil }

@@ -38,12 +38,12 @@ public struct JSONNumber: Sendable, Hashable {
     /// The integer `value`, exactly.
     public init(_ value: Int) { kind = .signed(Int64(value)) }
 
-    /// The number as an integer of 64 bits, or nil where it is another number.
+    /// The number as an integer of 64 bits, or nil if it is another number.
     public var int64: Int64? {
         if case .signed(let value) = kind { value } else { nil }
     }
 
-    /// The number as an unsigned integer of 64 bits, or nil where it is another number.
+    /// The number as an unsigned integer of 64 bits, or nil if it is another number.
     public var uint64: UInt64? {
         switch kind {
         case .signed(let value): UInt64(exactly: value)
@@ -64,7 +64,7 @@ public struct JSONNumber: Sendable, Hashable {
     /// Whether the number is one that JSON can hold: neither infinite nor NaN.
     public var isFinite: Bool { double.isFinite }
 
-    /// The number as any integer type, or nil where that type does not have it.
+    /// The number as any integer type, or nil if that type does not have it.
     func integer<I: FixedWidthInteger>(_ type: I.Type = I.self) -> I? {
         switch kind {
         case .signed(let value): I(exactly: value)

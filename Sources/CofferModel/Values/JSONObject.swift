@@ -64,7 +64,7 @@ public struct JSONObject: Sendable {
     /// The values, in order.
     public var values: [JSONValue] { members.map(\.value) }
 
-    /// The member of that key, or nil where there is none.
+    /// The member of that key, or nil if there isn't one.
     ///
     /// Setting a value replaces the member in its place, or adds it at the end. Setting nil removes the member; to keep
     /// it without a value, set `.null`.
@@ -80,7 +80,7 @@ public struct JSONObject: Sendable {
         }
     }
 
-    /// The member of that key as a Swift value; nil where there is none, or one of another type.
+    /// The member of that key as a Swift value; nil if there isn't one, or one of another type.
     ///
     /// Setting nil removes the member.
     @_disfavoredOverload

@@ -63,7 +63,7 @@ extension JSONValue: CustomStringConvertible {
     /// The value as canonical JSON. One that JSON cannot say, for a number in it that is not finite, or a blob that was not
     /// saved, says only that.
     public var description: String {
-        guard let text = try? CanonicalWriter.text(of: self) else { return "a value that JSON cannot say" }
+        guard let text = try? CanonicalWriter.text(of: self) else { return "a value that JSON can't express" }
         return String(decoding: text, as: UTF8.self)
     }
 }
@@ -77,12 +77,12 @@ extension JSONValue {
         if case .null = self { true } else { false }
     }
 
-    /// The Boolean, or nil where the value is none.
+    /// The Boolean, or nil if the value is not a Boolean.
     public var boolValue: Bool? {
         if case .bool(let value) = self { value } else { nil }
     }
 
-    /// The number, or nil where the value is none.
+    /// The number, or nil if the value is not a number.
     public var numberValue: JSONNumber? {
         if case .number(let value) = self { value } else { nil }
     }
@@ -93,25 +93,25 @@ extension JSONValue {
     /// The number as a double, or nil if the value is not a number.
     public var doubleValue: Double? { Double(jsonValue: self) }
 
-    /// The string, or nil where the value is none.
+    /// The string, or nil if the value is not a string.
     public var stringValue: String? {
         if case .string(let value) = self { value } else { nil }
     }
 
-    /// The list, or nil where the value is none.
+    /// The list, or nil if the value is not a list.
     public var arrayValue: [JSONValue]? {
         if case .array(let value) = self { value } else { nil }
     }
 
-    /// The object, or nil where the value is none.
+    /// The object, or nil if the value is not an object.
     public var objectValue: JSONObject? {
         if case .object(let value) = self { value } else { nil }
     }
 
-    /// The member of that key; nil where there is none, or where the value is no object.
+    /// The member of that key; nil if there isn't one, or where the value is not an object.
     ///
-    /// Setting nil removes the member. A value that is no object stays as it is: `object["address"]?["street"] = "…"`
-    /// changes an address that is there and is an object, and nothing else.
+    /// Setting nil removes the member. A value that is not an object stays as it is: `object["address"]?["street"] =
+    /// "…"` changes an address that is there and is an object, and nothing else.
     public subscript(key: String) -> JSONValue? {
         get { objectValue?[key] }
         set {
@@ -122,14 +122,14 @@ extension JSONValue {
         }
     }
 
-    /// The member of that key as a Swift value; nil where there is none, or one of another type.
+    /// The member of that key as a Swift value; nil if there isn't one, or one of another type.
     @_disfavoredOverload
     public subscript<T: JSONConvertible>(key: String) -> T? {
         get { self[key].flatMap { T(jsonValue: $0) } }
         set { self[key] = newValue?.jsonValue }
     }
 
-    /// The element at that place of the list; nil where there is none, or where the value is no list.
+    /// The element at that place of the list; nil if there isn't one, or where the value is not a list.
     public subscript(index: Int) -> JSONValue? {
         guard case .array(let elements) = self, elements.indices.contains(index) else { return nil }
         return elements[index]

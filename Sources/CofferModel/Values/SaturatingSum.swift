@@ -1,6 +1,6 @@
 extension FixedWidthInteger {
-    /// The sum, or the nearest to it that there is. For numbers that others state: lengths can come to any sum, and a place
-    /// next to the last is none.
+    /// The sum, or the nearest to it that there is. For numbers that others state: lengths can come to any sum, and no
+    /// place follows the last one.
     package func addingSaturated(_ other: Self) -> Self {
         let (sum, isTooFar) = addingReportingOverflow(other)
         return isTooFar ? (other < 0 ? .min : .max) : sum

@@ -99,7 +99,7 @@ package struct Connection: ~Copyable {
             try execute("PRAGMA cipher_log_level = NONE")
         } else {
             // All the pages that a file can have. Below that (a quarter of it in SQLite 3.15, by default) a damaged page's
-            // pointer to one beyond is told as "full", as if the disk were.
+            // pointer to one beyond is reported as "full", as if the disk were.
             try execute("PRAGMA max_page_count = 2147483647")
         }
         try setCache(byteCount: cacheByteCount)
@@ -148,7 +148,7 @@ package struct Connection: ~Copyable {
         }
     }
 
-    /// Runs statements that change the schema's own table, in a transaction, and has all connections read it anew.
+    /// Runs statements that change the schema's own table, in a transaction, and has all connections read it again.
     ///
     /// Dangerous: what a table held that is taken out so stays in the file, without a use. For tables whose pages can't be
     /// read, which is what dropping them would begin with.

@@ -10,8 +10,8 @@ internal import Darwin
 extension DatabaseHandle {
     /// What SQLite's result `code` means here, said of the database file.
     ///
-    /// A wrong key of a store never reaches this point: the manifest has proven the key before a connection is made. So a file
-    /// that "is not a database" is a damaged one. Of another library's file it may be the key: see ``NotADatabase``.
+    /// A wrong key never reaches this point: the manifest has proven the key before a connection is made. So a file that
+    /// "is not a database" is a damaged one.
     func error(_ code: Int32) -> CofferError {
         let primary = code & 0xFF
         let extended = unsafe pointer.map { unsafe sqlcipher_extended_errcode($0) } ?? code
@@ -22,8 +22,8 @@ extension DatabaseHandle {
         }
         switch Int(primary) {
         case SQLCIPHER_NOTADB, SQLCIPHER_CORRUPT, SQLCIPHER_CONSTRAINT, SQLCIPHER_MISMATCH:
-            // Nothing here breaks a constraint on purpose, or counts with what is no number: two tables that should agree
-            // do not.
+            // Nothing here breaks a constraint on purpose, or counts with something that is not a number: two tables
+            // that should agree do not.
             return CofferError(
                 .damaged, of: subject, reason, cause: primary == Int32(SQLCIPHER_NOTADB) ? NotADatabase() : nil)
         case SQLCIPHER_ERROR:
@@ -57,6 +57,3 @@ extension DatabaseHandle {
 /// Why an error is `ioFailed`: the disk did not give bytes back that should be there, or did not take them. Not that
 /// there was no memory, or no descriptor.
 package struct UnreadableBytes: Error {}
-
-/// Why an error is `damaged`: the first page is not one of a database, or was encrypted under another key.
-package struct NotADatabase: Error {}

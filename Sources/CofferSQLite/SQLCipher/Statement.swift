@@ -18,7 +18,7 @@ package import CofferSealing
         self.sql = sql
     }
 
-    /// Frees the prepared statement; running it again prepares it anew.
+    /// Frees the prepared statement; running it again prepares it again.
     package func finalize() {
         guard unsafe handle != nil else { return }
         let isEntered = occupancy.enter()

@@ -36,7 +36,7 @@ package enum Cobblestone {
 
     /// The length of the message whose plaintext has `byteCount` bytes, which must be fewer than 2^52.
     package static func messageByteCount(ofPlaintext byteCount: Int) -> Int {
-        precondition((0..<plaintextByteLimit).contains(byteCount), "no message is that long")
+        precondition((0..<plaintextByteLimit).contains(byteCount), "the length is beyond the limit of a message")
         return headerByteCount + byteCount + (byteCount / chunkByteCount + 1) * tagByteCount
     }
 

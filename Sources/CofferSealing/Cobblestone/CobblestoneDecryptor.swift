@@ -34,7 +34,7 @@ package struct CobblestoneDecryptor: ~Copyable, Sendable {
     package mutating func open(
         _ sealed: UnsafeRawBufferPointer, index: Int, into output: UnsafeMutableRawBufferPointer
     ) throws(CofferError) -> Bool {
-        precondition((0..<Cobblestone.maximumChunkCount).contains(index), "no message has a chunk of that index")
+        precondition((0..<Cobblestone.maximumChunkCount).contains(index), "the chunk's index is beyond the message")
         let byteCount = sealed.count - Cobblestone.tagByteCount
         guard (0...Cobblestone.chunkByteCount).contains(byteCount) else { return false }
         precondition(output.count >= byteCount, "the chunk doesn't fit")

@@ -1,6 +1,6 @@
 public import Foundation
 
-/// What opens an encrypted store: a password, 32 bytes of your own, or 32 random bytes.
+/// The key of an encrypted store: a password, your own 32 bytes, or 32 random bytes.
 ///
 /// ```swift
 /// let password = SymmetricKey(password: "password123456")     // people remember it

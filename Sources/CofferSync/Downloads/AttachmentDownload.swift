@@ -48,7 +48,8 @@ public final class AttachmentDownload: Sendable {
     /// How far it has come.
     public var status: DownloadStatus { latest.value }
 
-    /// How far it has come, now and whenever that changes. Who is slow gets the latest. Ends when it has finished or failed.
+    /// How far it has come, now and whenever that changes. A slow consumer gets only the latest. Ends when it has
+    /// finished or failed.
     public var statuses: AsyncStream<DownloadStatus> { latest.values() }
 
     /// Waits until the content is here: its digest was checked, and it is on the disk.

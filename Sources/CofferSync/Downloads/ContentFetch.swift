@@ -58,7 +58,7 @@ struct ContentFetch {
         var refusal: (any Error)?
         var next = download.usablePart()?.place
         while true {
-            // Who asks for it meanwhile may know another server.
+            // A caller that asks for it meanwhile may know another server.
             let places = download.sources.flatMap { source in locations.map { Place(source: source, location: $0) } }
             guard let place = next ?? places.first(where: { $0.source !== closed && !asked.contains($0) }) else {
                 break

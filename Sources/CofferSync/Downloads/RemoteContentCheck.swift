@@ -46,7 +46,7 @@ struct RemoteContentCheck {
                 isFound = true
             }
         }
-        guard isFound else { throw SyncError(409, of: subject, "no revision has it any more") }
+        guard isFound else { throw SyncError(409, of: subject, "no revision uses it any more") }
     }
 
     private func check(_ location: ContentLocation) async throws {
@@ -74,8 +74,8 @@ struct RemoteContentCheck {
         }
     }
 
-    /// The content's MD5 in base64, as CouchDB's ETags have it; nil where this system's OpenSSL has none, so that nothing is
-    /// the same.
+    /// The content's MD5 in base64, as CouchDB's ETags have it; nil if this system's OpenSSL has none, so that nothing
+    /// is the same.
     private func md5() async throws -> String? {
         guard let chunks = try chunks() else { throw SyncError(409, of: subject, "its content was removed just then") }
         guard var digest = try? StreamingDigest(.md5) else { return nil }

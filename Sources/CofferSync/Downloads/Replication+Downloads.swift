@@ -12,7 +12,7 @@ extension Replication {
     /// whatever pull, it travels once. Its bytes are encrypted as they arrive, and count only when all are here: the digest
     /// is checked then, and the content installed durably, for every revision that has it. It is tried again for as long as
     /// the server is not there, after pauses as ``RetryPolicy`` says, and goes on where it stopped if the server has sent an
-    /// ETag and takes ranges; else it begins anew, as it does after a change of the key, and in another process.
+    /// ETag and takes ranges; else it starts over, as it does after a change of the key, and in another process.
     ///
     /// Attachments that were got before become available too. The JSON of revisions that were got before may still have a
     /// digest of the server's, where the revision as it is in the database has the SHA-1 by then.

@@ -63,7 +63,8 @@ extension Replication {
             }
         }
         guard isFound else {
-            throw CofferError(.attachmentNotFound, of: "attachment \(name ?? "") of document \(id)", "there is none")
+            throw CofferError(
+                .attachmentNotFound, of: "attachment \(name ?? "") of document \(id)", "it does not exist")
         }
         return missing
     }

@@ -27,7 +27,7 @@ final class SharedDownload: Sendable {
     /// Those that are under way. Taken before any of their own locks.
     private static let underWay = Lock<[Key: SharedDownload]>([:])
 
-    /// Who is asked for the content, and by what name.
+    /// The server that is asked for the content, and the name that it is asked by.
     struct Place: Sendable, Hashable {
         let source: DownloadSource
         let location: ContentLocation
@@ -43,7 +43,7 @@ final class SharedDownload: Sendable {
     struct Part: Sendable {
         let content: ArrivingContent
         let place: Place
-        /// The strong ETag by which the server goes on; nil where it doesn't.
+        /// The strong ETag by which the server goes on; nil if it doesn't.
         let tag: String?
     }
 
@@ -195,7 +195,7 @@ final class SharedDownload: Sendable {
             try await ContentFetch(self).run()
             end(nil)
         } catch {
-            // Who stopped it has seen to the rest.
+            // The caller that stopped it has seen to the rest.
             if !Task.isCancelled { end(error) }
         }
     }
@@ -231,7 +231,7 @@ final class SharedDownload: Sendable {
         }
     }
 
-    /// Begins anew, with this; nil gives up what came.
+    /// Begins again, with this; nil gives up what came.
     ///
     /// - Throws: `CancellationError` when nobody wants it any more.
     func begin(with part: Part?) throws {

@@ -5,7 +5,7 @@ package struct HTTPRequest: Sendable {
     package var target: String
     package var fields: HTTPFields
     package var body: HTTPBody
-    /// The address that a request came from; nil where there is none.
+    /// The address that a request came from; nil if there isn't one.
     package var address: String?
     /// What a listener has set aside of its memory for this request; nil for one that is sent.
     package var memory: MemoryPart?

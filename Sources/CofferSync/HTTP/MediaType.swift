@@ -63,12 +63,12 @@ package struct MediaType: Sendable {
 }
 
 extension MediaType {
-    /// The `filename` of a Content-Disposition; nil where there is none.
+    /// The `filename` of a Content-Disposition; nil if there isn't one.
     package static func fileName(ofDisposition text: String) -> String? {
         MediaType("x/" + text)?.parameters["filename"]
     }
 
-    /// A Content-Disposition with that file name; nil where a field can't hold it.
+    /// A Content-Disposition with that file name; nil if a field can't hold it.
     package static func disposition(fileName: String) -> String? {
         var text = "attachment; filename=\""
         for character in fileName.unicodeScalars {

@@ -35,10 +35,10 @@ package struct RequestTarget: Sendable {
 
     /// The query's field of that name as a count.
     ///
-    /// - Throws: ``SyncError`` 400 for what is no number, and for one below zero.
+    /// - Throws: ``SyncError`` 400 for what is not a number, and for one below zero.
     package func count(_ name: String) throws(SyncError) -> Int? {
         guard let text = self[name] else { return nil }
-        guard let count = Int(text), count >= 0 else { throw SyncError(400, "\(name) is no count") }
+        guard let count = Int(text), count >= 0 else { throw SyncError(400, "\(name) is not a count") }
         return count
     }
 }

@@ -125,7 +125,7 @@ final class ServerReplication: Sendable {
         await begun?.value
     }
 
-    /// How it ended; nil where it has not after that time.
+    /// How it ended; nil if it has not after that time.
     func outcome(within time: Duration) async throws -> Result<ReplicationStatus, any Error>? {
         let end = ContinuousClock.now + time
         while true {

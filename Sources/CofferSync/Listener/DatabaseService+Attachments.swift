@@ -70,7 +70,7 @@ extension DatabaseService {
     ) async throws -> HTTPResponse {
         try Self.checkName(name)
         let parent = try parent(request, target)
-        // Who is too late should know before everything was sent.
+        // A client that is too late should know before it has sent everything.
         _ = try Self.draft(id, parent, in: database)
         let limit = service.options.attachmentByteLimit
         if let limit, let length = request.body.length, length > limit {
@@ -150,7 +150,7 @@ struct ByteRange {
     private let first: Int?
     private let last: Int?
 
-    /// Nil for what is none, or several: then the whole is sent, as RFC 9110 has it.
+    /// Nil if the range is invalid, or for several: then the whole is sent, as RFC 9110 says.
     init?(_ text: String) {
         let sides = text.split(separator: "=", maxSplits: 1)
         guard sides.count == 2, sides[0].trimmed.lowercased() == "bytes", !sides[1].contains(",") else { return nil }
@@ -165,7 +165,7 @@ struct ByteRange {
         self.last = last
     }
 
-    /// Where that is in `length` bytes; nil where there is nothing of it.
+    /// Where that is in `length` bytes; nil if there is nothing of it.
     func range(of length: Int) -> Range<Int>? {
         guard let first else {
             guard let last, last > 0, length > 0 else { return nil }

@@ -5,7 +5,8 @@ extension DatabaseService {
     /// Answers `_revs_diff`.
     func revisionsDifference(_ request: HTTPRequest) async throws -> HTTPResponse {
         try request.expect("POST")
-        let question = try RevisionsQuestion(try await request.json(upTo: service.options.documentByteLimit))
+        let question = try RevisionsQuestion(
+            members: try await request.members(upTo: service.options.documentByteLimit))
         let foreign = question.foreign
         try RequestLimits.check(
             question.documents.reduce(0) { $0 + max(1, $1.revisions.count) }

@@ -128,7 +128,7 @@ actor ChangesFeed {
                 try question["doc_ids"]?.arrayValue
                 ?? target["doc_ids"].map { try JSONValue(json: Array($0.utf8)).arrayValue ?? [] } ?? []
         case .some(let name):
-            guard database.filter(named: name) != nil else { throw SyncError(404, "there is no filter \(name)") }
+            guard database.filter(named: name) != nil else { throw SyncError(404, "no filter is called \(name)") }
             options.filter = name
             for (key, value) in target.query where options.filterParameters[key] == nil {
                 options.filterParameters[key] = .string(value)
@@ -187,12 +187,12 @@ actor ChangesFeed {
         }
     }
 
-    /// The rows that are there now, as bytes; empty where there are none.
+    /// The rows that are there now, as bytes; empty where there aren't any.
     private func nextRows() throws -> [UInt8] {
         var bytes: [UInt8] = []
         var batchOptions = options
         batchOptions.limit = min(remainingCount, 256)
-        // Few ids out of many documents: those that don't belong here are read in batches, and passed over.
+        // Few ids out of many documents: those that don't belong here are read in batches, and skipped.
         while bytes.isEmpty, remainingCount > 0 {
             try Task.checkCancellation()
             guard let changed = try nextChanges(batchOptions) else { break }

@@ -66,7 +66,7 @@ extension DatabaseService {
             answers = try document.leafRevisions.map { .found($0) }
         } else {
             guard let list = try JSONValue(json: Array(text.utf8)).arrayValue else {
-                throw SyncError(400, "open_revs is no list")
+                throw SyncError(400, "open_revs is not a list")
             }
             let ids = try list.map { element in
                 guard let id = element.stringValue.flatMap(RevisionID.init) else {
@@ -149,7 +149,7 @@ extension DatabaseService {
         _ status: Int, _ revision: SavedRevision, _ request: HTTPRequest, _ target: RequestTarget? = nil
     ) throws -> HTTPResponse {
         let id = revision.documentID
-        // It is saved by now; a client that doesn't wait for that is told what CouchDB would know.
+        // It is saved by now; a client that doesn't wait for that gets what CouchDB would know.
         if target?["batch"] == "ok" { return try .json(202, ["ok": true, "id": .string(id)]) }
         return try .json(
             status, ["ok": true, "id": .string(id), "rev": .string(revision.revisionID.description)],
@@ -162,7 +162,7 @@ extension DatabaseService {
     /// The ETag of a revision, whose id another database may have chosen.
     static func tag(_ revision: RevisionID) -> String { "\"\(HTTPFields.safe(revision.description))\"" }
 
-    /// The revision that the request says it replaces; nil where it says none.
+    /// The revision that the request says it replaces; nil if it says none.
     func parent(_ request: HTTPRequest, _ target: RequestTarget) throws -> RevisionID? {
         guard let text = target["rev"] ?? request.fields["If-Match"].map({ $0.filter { $0 != "\"" } }) else {
             return nil
@@ -221,7 +221,7 @@ extension DatabaseService {
         let subject = "document \(document.documentID)"
         let stated = try json["_rev"].map { value in
             guard let id = value.stringValue.flatMap(RevisionID.init) else {
-                throw SyncError(400, of: subject, "_rev is no revision id")
+                throw SyncError(400, of: subject, "_rev is not a revision id")
             }
             return id
         }
@@ -232,7 +232,7 @@ extension DatabaseService {
             throw SyncError(400, of: subject, "_deleted is neither true nor false")
         }
         guard json["_id"] == nil || json["_id"]?.stringValue != nil else {
-            throw SyncError(400, of: subject, "_id is no text")
+            throw SyncError(400, of: subject, "_id is not a string")
         }
         let parentID = parent ?? stated
         let draft: UnsavedRevision

@@ -61,9 +61,8 @@ extension DatabaseService {
     /// Answers `_missing_revs`: as `_revs_diff`, without what may be their ancestors.
     func missingRevisions(_ request: HTTPRequest) async throws -> HTTPResponse {
         try request.expect("POST")
-        let json = try await request.json(upTo: service.options.documentByteLimit)
-        guard json.objectValue != nil else { throw SyncError(400, "Request body must be a JSON object") }
-        let question = try RevisionsQuestion(json)
+        let question = try RevisionsQuestion(
+            members: try await request.members(upTo: service.options.documentByteLimit))
         try RequestLimits.check(question.documents.reduce(0) { $0 + max(1, $1.revisions.count) }, "revisions")
         var missing: JSONObject = [:]
         for (id, revisions) in question.documents {
@@ -83,7 +82,7 @@ extension Service {
         var byteCount: Int
     }
 
-    /// Counted anew only where something was saved since.
+    /// Counted again only where something was saved since.
     func sums(of database: Database) throws -> DatabaseSums {
         let sequence = try database.lastSequenceNumber
         if let known = sums.withLock({ $0[database.name] }), known.sequence == sequence { return known }

@@ -72,7 +72,7 @@ extension DatabaseService {
                 throw SyncError(400, "a document is an object")
             }
             guard json["_rev"] == nil || json["_rev"]?.stringValue != nil else {
-                throw SyncError(400, of: "document \(id)", "_rev is no revision id")
+                throw SyncError(400, of: "document \(id)", "_rev is not a revision id")
             }
             // Whoever wrote it last may have been somebody else.
             let stated = json["_rev"]?.stringValue

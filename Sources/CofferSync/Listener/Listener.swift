@@ -24,8 +24,8 @@ public final class Listener: Sendable {
 
     /// Listens from the time this returns.
     ///
-    /// - Throws: ``SyncError`` 400 for a listener without passwords that others could reach, and for a certificate or a key
-    ///   that is none; 503 where the address can't be listened at.
+    /// - Throws: ``SyncError`` 400 for a listener without passwords that others could reach, and for an invalid
+    ///   certificate or key; 503 where the address can't be listened at.
     public init(_ manager: Manager, options: ListenerOptions) async throws {
         if case .unauthenticatedLoopback = options.access {
             guard ListenerOptions.loopbackHosts.contains(options.host) else {

@@ -43,9 +43,12 @@ public struct ListenerOptions: Sendable {
     /// Who may do what. There is no default.
     public var access: Access
 
-    /// The keys of the databases, by name; nil for one that is not encrypted. Asked when one is first used, and when one is
-    /// created. Default: nil for all.
-    public var encryptionKey: @Sendable (_ name: String) -> SymmetricKey? = { _ in nil }
+    /// Returns the key of the database with that name; nil for one that is not encrypted. Default: nil for all.
+    ///
+    /// The listener calls it when a request first needs a database, and when one is created, from several tasks at a time. It
+    /// may take its time and fail: while a key can't be had, requests for that database are answered with a 503, or with the
+    /// status of the `SyncError` that it throws, and the next one asks again.
+    public var encryptionKey: @Sendable (_ name: String) async throws -> SymmetricKey? = { _ in nil }
 
     /// Whether databases that aren't encrypted are refused with a 401, and none is created without a key. Default: false.
     ///

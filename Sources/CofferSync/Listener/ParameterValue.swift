@@ -29,7 +29,7 @@ enum ParameterValue {
         return id
     }
 
-    /// - Throws: ``SyncError`` 400 for what is no number, and for one below zero.
+    /// - Throws: ``SyncError`` 400 for what is not a number, and for one below zero.
     func count(_ name: String) throws(SyncError) -> Int {
         let count: Int? =
             switch self {

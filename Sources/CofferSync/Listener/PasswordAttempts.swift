@@ -1,8 +1,9 @@
-/// Who has to wait before the next password is looked at, after too many that were wrong.
+/// The clients that must wait before the next password is checked, after too many wrong ones.
 ///
 /// An address has a few attempts; after each further wrong one it waits twice as long. It loses one of them with each minute,
-/// and none by a right password: who knows one would guess the others' in between. All addresses together have a number of
-/// attempts, too; without any left only those wait that never said a right one, so that nobody locks out who is known.
+/// and a right password forgives none: somebody who knows one would guess the others' in between. All addresses
+/// together have a number of attempts, too; without any left only those wait that never said a right one, so that
+/// nobody locks out who is known.
 struct PasswordAttempts {
     typealias Instant = ContinuousClock.Instant
 
@@ -27,7 +28,7 @@ struct PasswordAttempts {
     private var commonLeft = commonCount
     private var commonChanged: Instant?
 
-    /// How long the address has to wait; nil where it need not. Where there is no address, all count as one.
+    /// How long the address has to wait; nil if it need not. Where there is no address, all count as one.
     mutating func pause(of address: String?, at now: Instant) -> Duration? {
         let place = Self.place(of: address)
         if let place, let record = records[place], record.waitsUntil > now { return record.waitsUntil - now }

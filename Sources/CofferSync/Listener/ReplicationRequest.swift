@@ -104,7 +104,7 @@ extension JSONObject {
     /// A member that is false where it is left out.
     fileprivate func flag(_ name: String) throws(SyncError) -> Bool { try value(name, \.boolValue) ?? false }
 
-    /// A member of one kind; nil where it is left out, or null.
+    /// A member of one kind; nil if it is left out, or null.
     fileprivate func value<Value>(
         _ name: String, _ kind: KeyPath<JSONValue, Value?>
     ) throws(SyncError) -> Value? {

@@ -80,6 +80,23 @@ extension HTTPRequest {
         }
     }
 
+    /// A body that is an object whose members have any names, one of them perhaps more than once.
+    ///
+    /// - Throws: as for ``json(upTo:default:)``; ``SyncError`` 400 if it is not an object.
+    func members(upTo limit: Int) async throws -> [(name: String, value: JSONValue)] {
+        let bytes = try await bytes(of: try unpackedBody(), upTo: limit)
+        do {
+            guard let object = try await value(of: bytes).objectValue else {
+                throw SyncError(400, "Request body must be a JSON object")
+            }
+            return object.map { ($0, $1) }
+        } catch let error as UnholdableJSON {
+            guard let members = try error.outline.members(upTo: RequestLimits.itemCount) else { throw error }
+            let values = try await values(of: members.map(\.value), byteCount: bytes.count)
+            return try zip(members, values).map { ($0.name, try $1.get()) }
+        }
+    }
+
     private func values(
         of list: [JSONOutline], byteCount: Int
     ) async throws -> [Result<JSONValue, UnholdableJSON>] {

@@ -107,7 +107,8 @@ extension DatabaseService {
 
     /// The same with `ok` around it, or why it isn't there.
     ///
-    /// - Parameter id: of the document, where the reason is told in detail as `_bulk_get` does; nil as `open_revs` does.
+    /// - Parameter id: of the document, where the answer has the reason in detail as `_bulk_get` does; nil as
+    ///   `open_revs` does.
     func json(_ answer: RevisionOrMissing, _ query: RevisionQuery, errorsInDetail id: String?) throws -> JSONValue {
         switch answer {
         case .found(let revision):
@@ -161,9 +162,10 @@ extension DatabaseService {
 
     /// The revision as a part of a message: JSON, or where contents follow a message of its own.
     ///
-    /// - Parameter id: of the document, where what is missing is told in detail as `_bulk_get` does; nil as `open_revs` does.
-    /// - Returns: nil for a revision of `open_revs` whose contents are not here: CouchDB's replicator passes over what has no
-    ///   part beside others. It is told of none that has no content here: see ``ChangesFeed``.
+    /// - Parameter id: of the document, where the answer says in detail what is missing, as `_bulk_get` does; nil as
+    ///   `open_revs` does.
+    /// - Returns: nil for a revision of `open_revs` whose contents are not here: CouchDB's replicator skips what has no
+    ///   part beside others. It is notified of none that has no content here: see ``ChangesFeed``.
     func part(_ answer: RevisionOrMissing, _ query: RevisionQuery, errorsInDetail id: String?) throws
         -> MultipartBody.Part?
     {
@@ -181,7 +183,6 @@ extension DatabaseService {
                 return try id.map { try failure(contentsMissing(revision, errorsInDetail: $0)) }
             }
             guard let message = try message(revision, query) else {
-                query.wantsContents = false
                 return MultipartBody.Part(
                     ["Content-Type": "application/json"],
                     try JSONValue.object(try json(revision, query)).canonicalJSON())
@@ -192,14 +193,18 @@ extension DatabaseService {
         }
     }
 
-    /// The revision and the contents that follow it, in the order in which the JSON names them; nil where none does.
+    /// The revision and the contents that follow it, in the order in which the JSON names them; nil if none does.
+    ///
+    /// A content without bytes stands in the JSON. Nobody reads such a part in CouchDB's replicator, which waits five minutes for
+    /// it to be read (its `attachment_writer_timeout`) where the revision has no other part.
     func message(_ revision: SavedRevision, _ query: RevisionQuery) throws -> MultipartBody? {
         let outgoing = try OutgoingRevision(revision)
         guard query.wantsContents else { return nil }
         let history = try revision.history.reversed().map(\.revisionID)
         let since = Self.commonGeneration(query.attachmentsSince, history)
         return try RelatedMessage(outgoing, history: query.wantsHistory ? history : nil) { content in
-            content.generation > since ? .follows : .stub
+            guard content.generation > since else { return .stub }
+            return content.length == 0 ? .inline([]) : .follows
         }?.body
     }
 

@@ -188,7 +188,8 @@ package final class Service: Sendable {
 
     func open(_ name: String) async throws -> Database {
         if let database = state.withLock({ $0.databases[name] }) { return database }
-        var openOptions = openOptions(name)
+        guard manager.databaseExists(named: name) else { throw SyncError(404, "no such database") }
+        var openOptions = try await openOptions(name)
         openOptions.readOnly = options.isReadOnly
         let database: Database
         do {
@@ -200,16 +201,21 @@ package final class Service: Sendable {
         return database
     }
 
-    private func openOptions(_ name: String) -> DatabaseOptions {
+    private func openOptions(_ name: String) async throws -> DatabaseOptions {
         var openOptions = DatabaseOptions()
-        openOptions.encryptionKey = options.encryptionKey(name)
+        do {
+            openOptions.encryptionKey = try await options.encryptionKey(name)
+        } catch let error where !(error is SyncError || error is CancellationError) {
+            // What the app says of it may name what clients need not know.
+            throw SyncError(503, "the key of this database can't be had")
+        }
         openOptions.requiresEncryption = options.requiresEncryption
         return openOptions
     }
 
     func create(_ name: String, _ request: HTTPRequest? = nil) async throws -> HTTPResponse {
         guard !manager.databaseExists(named: name) else { throw NamedRefusal.databaseExists }
-        var openOptions = openOptions(name)
+        var openOptions = try await openOptions(name)
         openOptions.create = true
         let database = try await manager.openDatabase(named: name, options: openOptions)
         keep(database, as: name)

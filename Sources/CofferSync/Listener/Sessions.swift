@@ -3,7 +3,7 @@ internal import CofferSealing
 internal import Foundation
 internal import Synchronization
 
-/// Who has said a password at `_session`, by the token that the cookie holds.
+/// The users who logged in at `_session`, by the token that the cookie holds.
 final class Sessions: Sendable {
     private struct Session {
         let name: String
@@ -28,7 +28,7 @@ final class Sessions: Sendable {
         return token
     }
 
-    /// Whose token it is; nil where it is nobody's any more.
+    /// Whose token it is; nil if it is nobody's any more.
     func name(of token: String) -> String? {
         tokens.withLock { tokens in tokens[token].flatMap { $0.end > .now ? $0.name : nil } }
     }
@@ -42,7 +42,8 @@ final class Sessions: Sendable {
 extension Service {
     private static let cookie = "AuthSession"
 
-    /// Who asks: the name that was said with its password, or that a session was begun with; nil where nobody has to say one.
+    /// The user: the name that came with its password, or that began the session; nil if nobody has to say
+    /// one.
     ///
     /// - Throws: ``SyncError`` 401 where none is said, or a wrong password; ``TooManyAttempts``.
     @discardableResult

@@ -171,7 +171,7 @@ package struct BulkFailure: Sendable, Equatable {
     ///
     /// - Throws: ``SyncError`` 502.
     package static func all(in answer: JSONValue) throws(SyncError) -> [BulkFailure] {
-        guard let results = answer.arrayValue else { throw .garbage("an answer of _bulk_docs that is no list") }
+        guard let results = answer.arrayValue else { throw .garbage("an answer of _bulk_docs that is not a list") }
         var failures: [BulkFailure] = []
         for result in results {
             let status: Int? = result["status"]
@@ -192,7 +192,7 @@ package struct BulkFailure: Sendable, Equatable {
         let name = json["error"]?.stringValue ?? "refused"
         let stated: Int? = json["status"]
         let status = stated ?? Self.statuses.first { $0.name == name }?.status ?? 500
-        // Who asks is known by then: this is what a validation function says of one document.
+        // The client is known by then: this is what a validation function says of one document.
         return SyncError(status == 401 ? 403 : status, of: subject, name)
     }
 

@@ -53,7 +53,7 @@ package struct ChangedRow: Sendable, Equatable {
 package struct ChangesPage: Sendable {
     package var rows: [ChangedRow]
     package var last: FeedPosition
-    /// How many more there are; nil where the server doesn't say.
+    /// How many more there are; nil if the server doesn't say.
     package var pendingCount: Int?
 
     package init(rows: [ChangedRow], last: FeedPosition, pendingCount: Int?) {
@@ -82,7 +82,7 @@ package struct ChangesPage: Sendable {
 
 /// Takes a continuous feed apart into its lines. Empty ones are heartbeats.
 package struct LineSplitter: Sendable {
-    /// A row of a feed has its id and revisions: more than that is none.
+    /// A row of a feed has its id and revisions: a longer one is invalid.
     static let byteLimit = 1 << 20
 
     private var rest: [UInt8] = []

@@ -24,7 +24,7 @@ package struct Checkpoint: Sendable, Equatable {
 
     package init(sessions: [Session] = []) { self.sessions = sessions }
 
-    /// What a local document says; empty where it is none.
+    /// What a local document says; empty if it is not a checkpoint.
     package init(_ json: JSONObject) {
         sessions = []
         if let id = json["session_id"]?.stringValue, let position = json["source_last_seq"], !position.isNull {
@@ -55,7 +55,7 @@ package struct Checkpoint: Sendable, Equatable {
         return Checkpoint(sessions: Array(sessions.prefix(Self.sessionLimit)))
     }
 
-    /// How far source and target agree that the replication has come; nil where they never met.
+    /// How far source and target agree that the replication has come; nil if they never met.
     ///
     /// One of them may have been put back to an earlier state, or its last record may be missing: what counts is the latest
     /// record that both have.

@@ -50,7 +50,24 @@ struct JSONOutline: Sendable {
         return elements
     }
 
-    /// The value of the first member with that name, or nil if there is none or this is not an object.
+    /// The members in their order, those whose names occur more than once too. Nil if this is not an object, or a name is not text.
+    ///
+    /// - Throws: ``SyncError`` 413 for more than `limit` members.
+    func members(upTo limit: Int) throws(SyncError) -> [(name: String, value: JSONOutline)]? {
+        guard text[range.lowerBound] == UInt8(ascii: "{") else { return nil }
+        var members: [(name: String, value: JSONOutline)] = []
+        var scanner = JSONScanner(text, at: range.lowerBound + 1)
+        while scanner.beginsItem() {
+            guard members.count < limit else { throw SyncError(413, "more than \(limit) members") }
+            let key = JSONOutline(text, scanner.valueRange())
+            scanner.skipColon()
+            guard let name = key.stringValue else { return nil }
+            members.append((name, JSONOutline(text, scanner.valueRange())))
+        }
+        return members
+    }
+
+    /// The value of the first member with that name, or nil if there isn't one or this is not an object.
     subscript(name: String) -> JSONOutline? {
         guard text[range.lowerBound] == UInt8(ascii: "{") else { return nil }
         var scanner = JSONScanner(text, at: range.lowerBound + 1)
@@ -74,7 +91,7 @@ struct UnholdableJSON: Error {
 extension CheckedJSON {
     /// The same as ``init(_:valueLimit:)`` for what another database sends.
     ///
-    /// - Throws: ``UnholdableJSON`` for what is JSON all the same; `invalidJSON` (400) for what is none.
+    /// - Throws: ``UnholdableJSON`` for what is JSON all the same; `invalidJSON` (400) for anything else.
     init?(received text: [UInt8], valueLimit: Int) throws {
         do throws(CofferError) {
             guard let checked = try CheckedJSON(text, valueLimit: valueLimit) else { return nil }
@@ -129,7 +146,7 @@ private struct JSONScanner {
         return start..<at
     }
 
-    /// Skips one value; false where there is none.
+    /// Skips one value; false where there isn't one.
     mutating func skipValue() -> Bool {
         // What ends each of the containers around.
         var ends: [UInt8] = []

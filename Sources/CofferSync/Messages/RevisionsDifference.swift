@@ -12,7 +12,15 @@ package struct RevisionsQuestion: Sendable {
     /// - Throws: ``SyncError`` 400.
     package init(_ json: JSONValue) throws(SyncError) {
         guard let object = json.objectValue else { throw SyncError(400, "_revs_diff asks for no object") }
-        for (id, value) in object {
+        try self.init(members: object.map { ($0, $1) })
+    }
+
+    /// A document may be named more than once: CouchDB's replicator asks for each change that it reads in a continuous feed.
+    ///
+    /// - Throws: ``SyncError`` 400.
+    init(members: [(name: String, value: JSONValue)]) throws(SyncError) {
+        var places: [ByteKey: Int] = [:]
+        for (id, value) in members {
             guard let texts = value.arrayValue else { throw SyncError(400, "_revs_diff asks for no list of revisions") }
             var revisions: [RevisionID] = []
             for text in texts {
@@ -24,7 +32,12 @@ package struct RevisionsQuestion: Sendable {
                     throw SyncError(400, of: "document \(id)", "_revs_diff asks for what is no revision id")
                 }
             }
-            documents.append((id, revisions))
+            if let place = places[ByteKey(id)] {
+                documents[place].revisions += revisions.filter { !documents[place].revisions.contains($0) }
+            } else {
+                places[ByteKey(id)] = documents.count
+                documents.append((id, revisions))
+            }
         }
     }
 
@@ -83,7 +96,7 @@ package struct RevisionsDifference: Sendable, Equatable {
     package static func answer(
         _ json: JSONValue, to question: RevisionsQuestion
     ) throws(SyncError) -> [(id: String, RevisionsDifference)] {
-        guard let object = json.objectValue else { throw .garbage("an answer of _revs_diff that is no object") }
+        guard let object = json.objectValue else { throw .garbage("an answer of _revs_diff that is not an object") }
         let asked = Dictionary(
             question.documents.map { (ByteKey($0.id), $0.revisions) }, uniquingKeysWith: { $0 + $1 })
         var all: [(String, RevisionsDifference)] = []

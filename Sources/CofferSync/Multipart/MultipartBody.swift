@@ -9,7 +9,7 @@ package struct MultipartBody: Sendable {
         let open: @Sendable () async throws -> ByteStream
 
         /// - Parameters:
-        ///   - length: in bytes, nil where it is not known.
+        ///   - length: in bytes, nil if it is not known.
         ///   - open: called when it is this part's turn.
         package init(_ fields: HTTPFields, length: Int?, open: @escaping @Sendable () async throws -> ByteStream) {
             self.fields = fields
@@ -36,7 +36,7 @@ package struct MultipartBody: Sendable {
         return String((0..<32).map { _ in digits.randomElement() ?? "0" })
     }
 
-    /// Of the whole message, in bytes; nil where that of a part is not known.
+    /// Of the whole message, in bytes; nil if that of a part is not known.
     package var length: Int? {
         var sum = end.count
         for part in parts {

@@ -131,7 +131,7 @@ package struct MultipartParser {
         }
         remainingByteCount = nil
         if let text = fields["Content-Length"] {
-            guard let length = Int(text), length >= 0 else { throw .garbage("a part's Content-Length is none") }
+            guard let length = Int(text), length >= 0 else { throw .garbage("a part's Content-Length is invalid") }
             remainingByteCount = length
         }
         // What follows the empty line's own end may be the delimiter at once: its CR and LF are that of the empty line.
@@ -169,7 +169,7 @@ package struct MultipartParser {
 
     // MARK: Searching
 
-    /// Where the next delimiter begins; nil where none is in what is here.
+    /// Where the next delimiter begins; nil if none is in what is here.
     private func find() -> Int? {
         let last = buffer.count - delimiter.count
         guard start <= last else { return nil }

@@ -42,7 +42,7 @@ enum ChunkLimit {
                 progress.silentByteCount = before + piece.readableBytes
                 context.fireChannelRead(wrapInboundOut(piece))
                 guard progress.isInChunks, progress.silentByteCount > ChunkLimit.byteCount else { continue }
-                // As the decoder says it where a line is none, so that it is answered in the same way.
+                // As the decoder says it for an invalid line, so that it is answered in the same way.
                 context.fireErrorCaught(HTTPParserError.invalidChunkSize)
                 return context.close(promise: nil)
             }

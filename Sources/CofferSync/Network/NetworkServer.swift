@@ -26,7 +26,7 @@ final class NetworkServer: Sendable {
     private let task = Lock<Task<Void, Never>?>(nil)
 
     private struct State {
-        /// Those that are served, and those that are told that they are too many.
+        /// Connections that are served, and those that learn that they are too many.
         var connectionCount = 0
         var refusedCount = 0
         var isStopping = false
@@ -34,8 +34,8 @@ final class NetworkServer: Sendable {
         var idle: [ObjectIdentifier: any Channel] = [:]
     }
 
-    /// - Parameter identity: with what connections are encrypted; nil where they aren't.
-    /// - Throws: ``SyncError`` 400 for an identity that is none, 503 where the address can't be listened at.
+    /// - Parameter identity: with what connections are encrypted; nil if they aren't.
+    /// - Throws: ``SyncError`` 400 for an invalid identity, 503 where the address can't be listened at.
     init(
         host: String, port: Int, tls identity: ListenerOptions.TLS? = nil, limits: Limits,
         respond: @escaping @Sendable (HTTPRequest) async -> HTTPResponse
@@ -115,7 +115,7 @@ final class NetworkServer: Sendable {
     /// What becomes of a connection.
     private enum Place {
         case served
-        /// It is told that it is one too many.
+        /// The connection learns that it is one too many.
         case refused
         /// Nobody has time to tell it so.
         case dropped
@@ -148,7 +148,7 @@ final class NetworkServer: Sendable {
     private func serve(_ connection: Connection, _ place: Place) async {
         let key = ObjectIdentifier(connection.channel)
         let address = connection.channel.remoteAddress?.ipAddress
-        // A client that goes away in the middle is none of our concern.
+        // A client that goes away in the middle doesn't concern us.
         try? await connection.executeThenClose { inbound, outbound in
             let requests = InboundParts(inbound)
             if case .dropped = place { return }
@@ -265,7 +265,7 @@ private actor InboundParts {
         return try await taken.next(isolation: self)
     }
 
-    /// The head of the next request; nil where the client has closed the connection.
+    /// The head of the next request; nil if the client has closed the connection.
     func nextHead() async throws -> HTTPRequestHead? {
         guard case .head(let head)? = try await next() else { return nil }
         isInBody = true

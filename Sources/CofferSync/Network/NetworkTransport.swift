@@ -23,7 +23,7 @@ final class NetworkTransport: HTTPTransport {
     ///   - connectTimeout: nobody there after that is a 504.
     ///   - idleTimeout: nothing from the server for that time is a 504.
     ///   - tls: whom to trust.
-    ///   - proxy: who takes requests there; nil for nobody.
+    ///   - proxy: the proxy that requests go through; nil for a direct connection.
     init(
         origin: String, connectTimeout: Duration, idleTimeout: Duration,
         tls: TLSConfiguration = .makeClientConfiguration(), proxy: ReplicationOptions.Proxy? = nil
@@ -35,7 +35,7 @@ final class NetworkTransport: HTTPTransport {
         configuration.timeout.connect = TimeAmount(connectTimeout)
         configuration.timeout.read = TimeAmount(idleTimeout)
         configuration.timeout.write = TimeAmount(idleTimeout)
-        // Who asks decides how often, and is told at once that nobody is there.
+        // The caller decides how often to try, and learns at once that nobody answers.
         configuration.connectionPool.retryConnectionEstablishment = false
         // Packed contents have the digest of the packed bytes.
         configuration.decompression = .disabled
@@ -63,7 +63,7 @@ final class NetworkTransport: HTTPTransport {
 
     /// What makes transports to a server.
     ///
-    /// - Throws: ``SyncError`` 400 for certificates that are none.
+    /// - Throws: ``SyncError`` 400 for invalid certificates.
     static func maker(
         _ origin: String, _ options: ReplicationOptions
     ) throws(SyncError) -> @Sendable () -> any HTTPTransport {
@@ -107,7 +107,7 @@ final class NetworkTransport: HTTPTransport {
     }
 
     deinit {
-        // Who forgot to close it has it closed here; the client would end the process.
+        // One that nobody closed is closed here; the client would end the process.
         if !isClosed.load(ordering: .relaxed) { client.shutdown { _ in } }
     }
 
@@ -158,7 +158,7 @@ final class NetworkTransport: HTTPTransport {
 }
 
 extension ReplicationOptions.Proxy {
-    /// What the proxy is told of who one is; nil for nothing.
+    /// What the proxy is notified of who one is; nil for nothing.
     fileprivate var authorization: String? {
         user.map { "Basic " + Data("\($0):\(password ?? "")".utf8).base64EncodedString() }
     }

@@ -6,13 +6,13 @@ public struct AttachmentInfo: Sendable, Equatable {
     /// The attachment's name; `blob_1` and so on for the blobs in a document's properties.
     public let name: String
 
-    /// What kind of content it is, by convention a MIME type; nil where nobody said so.
+    /// The content's type, by convention a MIME type; nil if it is unknown.
     public let contentType: String?
 
-    /// The length of the content in bytes; nil where the server does not say it.
+    /// The length of the content in bytes; nil if the server does not say it.
     public let length: Int?
 
-    /// As the server has it: `md5-…`, perhaps of a packed form, or `sha1-…`; nil where it does not say it.
+    /// As the server has it: `md5-…`, perhaps of a packed form, or `sha1-…`; nil if it does not say it.
     public let digest: String?
 
     /// Whether it is the content of a blob.

@@ -112,7 +112,7 @@ struct ContentCollector {
         return (found, others)
     }
 
-    /// The contents that stand among these attachments; nil where one doesn't, or is another than it should be.
+    /// The contents that stand among these attachments; nil if one doesn't, or is another than it should be.
     private static func contents(_ wanted: Wanted, in entries: JSONObject) -> [ByteKey: Blob]? {
         var contents: [ByteKey: Blob] = [:]
         for content in wanted.contents {

@@ -1,7 +1,7 @@
 internal import CofferSealing
 internal import Synchronization
 
-/// A value that changes, for whoever looks or listens. Who is slow gets the latest. Safe from any thread.
+/// A value that changes, for whoever looks or listens. A slow consumer gets only the latest. Safe from any thread.
 final class LatestValue<Value: Sendable>: Sendable {
     private struct State {
         var value: Value

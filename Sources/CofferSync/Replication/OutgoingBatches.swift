@@ -9,7 +9,7 @@ enum OutgoingBatch: Sendable {
     case alone(OutgoingRevision, history: [RevisionID], known: [RevisionID])
     /// A revision that can't be read.
     case failure(DocumentFailure)
-    /// All of these documents, up to this position; nil where they are no part of the feed.
+    /// All of these documents, up to this position; nil if they are no part of the feed.
     case reached(position: Int?, ids: [String])
 }
 
@@ -23,7 +23,7 @@ struct OutgoingDocument: Sendable {
 /// Documents to send, with the revisions that may be missing.
 struct OutgoingPage: Sendable {
     var documents: [(id: String, revisions: [RevisionID])]
-    /// Where they end; nil where they are no part of the feed.
+    /// Where they end; nil if they are no part of the feed.
     var position: Int?
 }
 
@@ -122,7 +122,7 @@ actor OutgoingBatches {
     /// Contents up to that many bytes in all stand in the JSON: a request for each of many small ones would cost more.
     private static let inlineByteLimit = 16 << 10
 
-    /// The revision as JSON that says all of it; nil where contents have to follow, or stay where the server has them.
+    /// The revision as JSON that says all of it; nil if contents have to follow, or stay where the server has them.
     private static func json(
         _ revision: OutgoingRevision, _ history: [RevisionID], known: [RevisionID]
     ) throws -> [UInt8]? {

@@ -35,7 +35,7 @@ struct PostponedRevisions: Sendable {
         }
     }
 
-    /// Nil where there are none.
+    /// Nil where there aren't any.
     var json: JSONValue? {
         guard !entries.isEmpty else { return nil }
         return .array(

@@ -10,7 +10,7 @@ actor ReadAhead<Element: Sendable> {
     /// - Parameter make: the next value, nil after the last. It is called for one at a time.
     init(_ make: @escaping @Sendable () async throws -> Element?) { self.make = make }
 
-    /// The next value, nil after the last. Who is cancelled while waiting cancels what makes it.
+    /// The next value, nil after the last. Cancelling the waiting task cancels the work that makes it.
     func next() async throws -> Element? {
         guard !isOver else { return nil }
         let making = task ?? begin()
@@ -39,7 +39,7 @@ actor ReadAhead<Element: Sendable> {
 }
 
 extension Task where Failure == any Error {
-    /// The task's value, for the one who waits for it: who is cancelled meanwhile cancels it, too.
+    /// The task's value, for the one caller that waits for it: cancelling that caller cancels it, too.
     var ownValue: Success {
         get async throws {
             try await withTaskCancellationHandler {

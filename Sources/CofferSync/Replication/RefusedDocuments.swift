@@ -31,7 +31,7 @@ struct RefusedDocuments: Sendable, Equatable {
         }
     }
 
-    /// Nil where there are none.
+    /// Nil where there aren't any.
     var json: JSONValue? {
         guard !entries.isEmpty else { return nil }
         return .array(

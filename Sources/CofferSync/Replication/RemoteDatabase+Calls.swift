@@ -39,7 +39,7 @@ extension RemoteDatabase {
 
     // MARK: Checkpoints
 
-    /// The local document of that id, with `_rev`; empty where there is none.
+    /// The local document of that id, with `_rev`; empty where there isn't one.
     package func localDocument(_ id: String) async throws -> JSONObject {
         do {
             return try await askJSON("GET", "/_local/\(id.percentEncoded)").objectValue ?? [:]
@@ -151,7 +151,7 @@ extension RemoteDatabase {
         var target = "/\(Self.path(of: request.id))?revs=true"
         if let revision = request.revision { target += "&rev=\(revision.description.percentEncoded)" }
         guard let json = try await askJSON("GET", target, subject: "document \(request.id)").objectValue else {
-            throw SyncError.garbage("a revision that is no object", of: "document \(request.id)")
+            throw SyncError.garbage("a revision that is not an object", of: "document \(request.id)")
         }
         return json
     }
@@ -173,7 +173,7 @@ extension RemoteDatabase {
             response in
             guard response.fields["Content-Type"].flatMap(MediaType.init)?.name == "multipart/related" else {
                 guard let json = try await Self.json(response).objectValue else {
-                    throw SyncError.garbage("a revision that is no object", of: subject)
+                    throw SyncError.garbage("a revision that is not an object", of: subject)
                 }
                 return (try IncomingRevision(json), [:])
             }
@@ -184,7 +184,7 @@ extension RemoteDatabase {
             let text = try await first.body.collect(upTo: Self.answerByteLimit)
             var valueCount = 0
             guard let json = try Self.json(text, &valueCount)?.objectValue else {
-                throw SyncError.garbage("a revision that is no object", of: subject)
+                throw SyncError.garbage("a revision that is not an object", of: subject)
             }
             let contents = try await RelatedContents(json).receive(
                 from: reader, into: database, upTo: options.attachmentByteLimit, subject: subject)
@@ -235,8 +235,8 @@ extension RemoteDatabase {
 
     /// Sends one revision as it is, with the contents that follow it.
     ///
-    /// - Parameter form: how each content is told of. One that should follow and is not here is told of as one that the server
-    ///   has, which it refuses where that is not so.
+    /// - Parameter form: how each content is notified of. One that should follow and is not here is notified of as one
+    ///   that the server has, which it refuses where that is not so.
     package func save(
         _ revision: OutgoingRevision, history: [RevisionID],
         _ form: @Sendable (OutgoingRevision.Content) -> OutgoingRevision.Form
@@ -257,7 +257,7 @@ extension RemoteDatabase {
         ) { response in
             // A page of a hotel's network says 200 too.
             guard try await Self.json(response)["ok"] == true else {
-                throw SyncError.garbage("an answer to a document that is none", of: "document \(id)")
+                throw SyncError.garbage("an invalid answer to a document", of: "document \(id)")
             }
         }
     }

@@ -46,7 +46,7 @@ package final class RemoteDatabase: Sendable {
     /// - Parameters:
     ///   - target: behind the database's path, such as `/_changes?since=0`.
     ///   - subject: what an error happened to.
-    ///   - request: makes the request anew for each attempt: bodies that stream can be read once.
+    ///   - request: makes the request again for each attempt: bodies that stream can be read once.
     ///   - read: is given an answer of 200 to 299. What it throws that may pass has the request made again.
     /// - Throws: ``SyncError`` with the server's status, and what `read` throws.
     package func ask<Value: Sendable>(
@@ -159,7 +159,7 @@ package final class RemoteDatabase: Sendable {
         return try await transport.send(HTTPRequest(method, target, fields: fields, body: body))
     }
 
-    /// The cookies of a session, which is begun where there is none, or is about to end.
+    /// The cookies of a session, which is begun where there isn't one, or is about to end.
     private func cookies(_ name: String, _ password: String) async throws -> String {
         if let session = session.withLock({ $0 }), session.renewal > .now { return session.cookies }
         let form = "name=\(name.percentEncoded)&password=\(password.percentEncoded)"
@@ -178,7 +178,7 @@ package final class RemoteDatabase: Sendable {
         return session.cookies
     }
 
-    /// How long a cookie lasts; nil where it doesn't say (RFC 6265, section 5.2.2).
+    /// How long a cookie lasts; nil if it doesn't say (RFC 6265, section 5.2.2).
     private static func age(ofCookie field: String) -> Duration? {
         for attribute in field.split(separator: ";").dropFirst() {
             let parts = attribute.split(separator: "=", maxSplits: 1)

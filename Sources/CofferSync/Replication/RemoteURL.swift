@@ -14,7 +14,7 @@ package struct RemoteURL: Sendable {
         guard let parts = URLComponents(url: url, resolvingAgainstBaseURL: true),
             let scheme = parts.scheme?.lowercased(), scheme == "http" || scheme == "https",
             let host = parts.percentEncodedHost, !host.isEmpty
-        else { throw SyncError(400, "the URL is none of HTTP's") }
+        else { throw SyncError(400, "the URL is not an HTTP URL") }
         guard parts.query == nil, parts.fragment == nil else {
             throw SyncError(400, "the URL of a database has neither a query nor a fragment")
         }

@@ -91,7 +91,7 @@ public final class Replication: Sendable {
         makeTransport = transport
     }
 
-    /// Contents of more bytes are not fetched; nil where all are.
+    /// Contents of more bytes are not fetched; nil if all are.
     var downloadByteLimit: Int? { options.attachmentByteLimit }
 
     /// What its downloads have in common, made when it is first asked for.
@@ -109,7 +109,8 @@ public final class Replication: Sendable {
     /// What it is doing.
     public var status: ReplicationStatus { monitor.status }
 
-    /// What it is doing, now and whenever that changes. Who is slow gets the latest. Ends with the replication's life.
+    /// What it is doing, now and whenever that changes. A slow consumer gets only the latest. Ends with the
+    /// replication's life.
     public var statuses: AsyncStream<ReplicationStatus> { monitor.statuses() }
 
     /// The documents that did not come across since it was started: the first 1,000.
@@ -201,7 +202,7 @@ public final class Replication: Sendable {
 
     // MARK: Running
 
-    /// Starts it, unless it is under way. One that is being stopped begins anew once it has stopped.
+    /// Starts it, unless it is under way. One that is being stopped starts over once it has stopped.
     public func start() { _ = begin() }
 
     /// The task that is under way, or that begins here. Its value says whether it came to its end.
@@ -296,7 +297,7 @@ public final class Replication: Sendable {
                 "documents": String(status.completedCount), "failed": String(status.failedCount),
                 "milliseconds": (.now - start).inMilliseconds,
             ])
-        // Who sees that it has stopped may start it again at once.
+        // A caller that sees that it has stopped may start it again at once.
         runs.withLock { runs in
             if runs.number == number { runs.latest = nil }
             monitor.change { $0.activity = .stopped }
@@ -388,8 +389,8 @@ extension Replication {
     ///   - url: of the database on the server, such as `https://robin:s3cret@example.com/people`.
     ///   - database: where revisions go. It has to be open for writing.
     ///   - options: see there.
-    /// - Throws: ``SyncError`` 400 for a URL that is none of a database, for options that don't go together, and for
-    ///   certificates that are none.
+    /// - Throws: ``SyncError`` 400 for a URL that is not a database's, for options that don't go together, and for
+    ///   invalid certificates.
     public convenience init(
         pull url: URL, into database: Database, options: ReplicationOptions = ReplicationOptions()
     ) throws(SyncError) {
@@ -402,8 +403,8 @@ extension Replication {
     ///   - database: where revisions come from. It has to be open for writing, since it keeps how far it has come.
     ///   - url: of the database on the server.
     ///   - options: see there.
-    /// - Throws: ``SyncError`` 400 for a URL that is none of a database, for options that don't go together, and for
-    ///   certificates that are none.
+    /// - Throws: ``SyncError`` 400 for a URL that is not a database's, for options that don't go together, and for
+    ///   invalid certificates.
     public convenience init(
         push database: Database, to url: URL, options: ReplicationOptions = ReplicationOptions()
     ) throws(SyncError) {

@@ -2,7 +2,7 @@ public import Coffer
 
 /// How a ``Replication`` goes about it.
 public struct ReplicationOptions: Sendable {
-    /// Who the server is told that one is.
+    /// The user's name and password on the server.
     public enum Credentials: Sendable {
         /// A name and a password with each request, by HTTP's Basic scheme.
         case basic(name: String, password: String)
@@ -17,7 +17,7 @@ public struct ReplicationOptions: Sendable {
         public var host: String
         /// Its port.
         public var port: Int
-        /// Who to say one is to the proxy, by HTTP's Basic scheme. Default: nil, nobody.
+        /// The user's name and password at the proxy, by HTTP's Basic scheme. Default: nil.
         public var user: String?
         /// The password for ``user``. It goes to the proxy as it is.
         public var password: String?
@@ -34,14 +34,14 @@ public struct ReplicationOptions: Sendable {
     /// Whether it goes on when everything was exchanged, and waits for more. Default: false, it stops then.
     public var isContinuous = false
 
-    /// Whether the server's database is made where there is none. Only for a push. Default: false.
+    /// Whether the server's database is made where there isn't one. Only for a push. Default: false.
     public var createsTarget = false
 
     /// The name of the filter that revisions must pass: on a pull the server's, such as `design/name`; on a push one that
     /// `setFilter` has given the database. Default: nil, all do.
     public var filter: String?
 
-    /// What the filter is given. Default: nothing.
+    /// The parameters for the filter. Default: empty.
     public var filterParameters: JSONObject = [:]
 
     /// Only these documents. Not together with a filter. Default: nil, all.
@@ -60,8 +60,8 @@ public struct ReplicationOptions: Sendable {
     /// the system trusts count; once set, only these.
     public var trustedCertificates: String?
 
-    /// Who leads to the server. It sees all that is said there, but for `https`, where it learns the host alone. Default: nil,
-    /// nobody; variables such as `HTTPS_PROXY` are not looked at.
+    /// The proxy that leads to the server. It sees everything that is sent there, but for `https`, where it learns the
+    /// host alone. Default: nil, nobody; variables such as `HTTPS_PROXY` are not looked at.
     public var proxy: Proxy?
 
     /// How often, and after which pauses, a request that failed is made again.

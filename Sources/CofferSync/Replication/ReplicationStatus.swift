@@ -39,7 +39,7 @@ public struct DocumentFailure: Sendable {
     /// The document's id.
     public let documentID: String
 
-    /// The revision; nil where it is not known.
+    /// The revision; nil if it is not known.
     public let revisionID: RevisionID?
 
     /// Why: a ``SyncError`` or a `CofferError`.

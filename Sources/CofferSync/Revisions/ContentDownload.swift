@@ -11,7 +11,7 @@ package struct ContentDownload: Sendable {
     package let subject: String
     /// What the other database says: `md5-…` or `sha1-…`. Others can't be checked.
     package let digest: String?
-    /// The length of the content, or of what it is packed in; nil where it is not known.
+    /// The length of the content, or of what it is packed in; nil if it is not known.
     package let length: Int?
     package let isPacked: Bool
 

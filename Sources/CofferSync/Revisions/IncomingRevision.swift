@@ -56,13 +56,13 @@ package struct IncomingRevision: Sendable {
         attachments = [:]
         contents = []
         guard let entries = json["_attachments"] else { return }
-        guard let entries = entries.objectValue else { throw .garbage("_attachments is no object", of: subject) }
+        guard let entries = entries.objectValue else { throw .garbage("_attachments is not an object", of: subject) }
         var order = properties
         // Blobs are numbered in canonical order.
         if !entries.isEmpty { order = (try? Self.canonical(properties)) ?? properties }
         let blobs = BlobNames.references(in: order, among: entries)
         for (name, entry) in entries {
-            guard let entry = entry.objectValue else { throw .garbage("an attachment that is none", of: subject) }
+            guard let entry = entry.objectValue else { throw .garbage("an invalid attachment", of: subject) }
             let digest = entry["digest"]?.stringValue
             let blob = blobs[ByteKey(name)]
             let isPacked = entry["encoding"]?.stringValue == "gzip"
@@ -99,7 +99,7 @@ package struct IncomingRevision: Sendable {
             guard let text = suffix.stringValue, let id = RevisionID("\(start - distance)-\(text)") else {
                 let isForeign = suffix.stringValue.map { RevisionID.isForeign("\(start - distance)-\($0)") } ?? false
                 if isForeign, start > distance { throw .foreignRevision(subject) }
-                throw .garbage("_revisions holds what is no revision id", of: subject)
+                throw .garbage("_revisions holds a value that is not a revision id", of: subject)
             }
             ids.append(id)
         }

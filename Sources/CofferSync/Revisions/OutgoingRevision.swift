@@ -2,7 +2,7 @@ internal import Foundation
 package import Coffer
 package import CofferModel
 
-/// A revision as another database is told of it: its JSON, and the contents that belong to it.
+/// A revision as another database is notified of it: its JSON, and the contents that belong to it.
 ///
 /// Blobs stand among its attachments as `blob_1`, `blob_2`, … in the order in which the body names them, each content once.
 /// Those that came without an attachment, and whose content never was here, go without one.
@@ -29,7 +29,7 @@ package struct OutgoingRevision: Sendable {
         }
     }
 
-    /// How a content is told of.
+    /// How contents are reported.
     package enum Form: Sendable {
         /// It is where it was.
         case stub
@@ -93,7 +93,7 @@ package struct OutgoingRevision: Sendable {
     ///
     /// - Parameters:
     ///   - history: the ids of the revision and its ancestors, the newest first; nil leaves `_revisions` out.
-    ///   - form: how each content is told of.
+    ///   - form: how each content is notified of.
     package func json(history: [RevisionID]?, _ form: (Content) throws -> Form) rethrows -> JSONObject {
         var json = properties
         json["_id"] = .string(revision.documentID)
@@ -128,7 +128,7 @@ package struct OutgoingRevision: Sendable {
         return ["start": .number(JSONNumber(Int64(newest.generation))), "ids": .array(ids)]
     }
 
-    /// The content's bytes as they are read; nil where they are not here.
+    /// The content's bytes as they are read; nil if they are not here.
     ///
     /// - Throws: `damaged` (500), `attachmentNotFound` (404).
     package func open(_ content: Content) throws -> ByteStream? {
@@ -141,7 +141,7 @@ package struct OutgoingRevision: Sendable {
         revision.document.database.hasContent(withDigest: content.digest)
     }
 
-    /// The bytes of a content between two offsets; nil where they are not here.
+    /// The bytes of a content between two offsets; nil if they are not here.
     package func read(_ content: Content, in range: Range<Int>) throws -> [UInt8]? {
         let blob = Blob(BlobReference(digest: content.digest, length: content.length, contentType: nil), in: revision)
         return try blob.content(in: range).map { Array($0) }

@@ -9,8 +9,8 @@ package struct RelatedMessage: Sendable {
 
     /// - Parameters:
     ///   - history: what `_revisions` says; nil leaves it out.
-    ///   - form: how each content is told of. Those that are not here don't follow.
-    /// - Returns: nil where no content follows.
+    ///   - form: how each content is notified of. Those that are not here don't follow.
+    /// - Returns: nil if no content follows.
     package init?(
         _ revision: OutgoingRevision, history: [RevisionID]?,
         _ form: (OutgoingRevision.Content) -> OutgoingRevision.Form

@@ -4,7 +4,7 @@ internal import Synchronization
 /// Reads the content of one attachment, in any order.
 ///
 /// It holds the file open, so it goes on reading when the file is removed by a compaction or a key change. Nothing is
-/// handed out before its chunk's tag is verified; where files aren't encrypted there is none, and only
+/// handed out before its chunk's tag is verified; where files aren't encrypted there isn't one, and only
 /// ``wholeRead(checking:)`` notices bytes that were changed.
 ///
 /// Calls may come from any thread. All throw `damaged` (500), naming the attachment, for anything but the bytes that were
@@ -153,7 +153,7 @@ package final class AttachmentReader: Sendable {
         var hasher = try ContentHasher(known: content)
         try unsafe forEachPiece { (piece) throws(CofferError) in unsafe hasher.update(piece.bytes) }
         guard hasher.finalize() == content else {
-            throw CofferError(.damaged, of: subject, "its SHA-256 is another one")
+            throw CofferError(.damaged, of: subject, "its SHA-256 is wrong")
         }
     }
 

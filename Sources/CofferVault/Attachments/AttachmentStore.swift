@@ -29,7 +29,7 @@ package final class AttachmentStore: Sendable {
     let attachments: Directory?
     let incoming: Directory?
     private let attachmentsPath: String
-    /// Who the store belongs to.
+    /// The owner of the store.
     let owner: FileOwner
     /// How many contents in memory make a batch of an ``Installation``.
     let batchCount: Int
@@ -65,8 +65,8 @@ package final class AttachmentStore: Sendable {
             adjustDigest: adjustDigest)
     }
 
-    /// The attachment files that are left of a damaged store, in what ``LockedStore/remains(of:)`` says; nil where its
-    /// directory is none.
+    /// The attachment files that are left of a damaged store, in what ``LockedStore/remains(of:)`` says; nil if it has
+    /// no directory for them.
     package static func remains(
         in store: LockedStore, _ manifest: UnlockedManifest, _ generation: Generation
     ) throws(CofferError) -> AttachmentStore? {

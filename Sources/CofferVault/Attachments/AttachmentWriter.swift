@@ -22,7 +22,7 @@ extension AttachmentStore {
         return (incoming, lease)
     }
 
-    /// What encrypts one content; nil where the store isn't encrypted.
+    /// What encrypts one content; nil if the store isn't encrypted.
     func newEncryptor() throws(CofferError) -> CobblestoneEncryptor? {
         guard let encryption else { return nil }
         return try CobblestoneEncryptor(key: encryption.key, context: encryption.context)

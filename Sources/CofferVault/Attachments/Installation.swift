@@ -34,7 +34,7 @@ package final class Installation {
     /// The file that is to be installed as the content of this SHA-1.
     package func file(of sha1: [UInt8]) -> StagedAttachment? { filesBySHA1[sha1] }
 
-    /// Has `file` installed with the others; there is none of its SHA-1 among them.
+    /// Has `file` installed with the others; there isn't one of its SHA-1 among them.
     ///
     /// Throws what placing earlier ones met, as ``install()``: the transaction can only be rolled back then.
     package func add(_ file: StagedAttachment) throws(CofferError) {
@@ -102,7 +102,7 @@ package final class Installation {
     package func install() throws(CofferError) {
         do throws(CofferError) {
             try finishBatches()
-            // A failure that an early sync was told of is not told again.
+            // A failure that an early sync was notified of is not told again.
             waitForEarlySyncs()
             if let failedSync { throw failedSync }
             if !dropped.isEmpty { try store.takeBackEarly(Array(dropped.values)) }

@@ -39,7 +39,7 @@ package final class StagedAttachment: Sendable {
     }
 
     enum Stage {
-        /// The bytes of its file are in memory, and there is none yet.
+        /// The bytes of its file are in memory, and there isn't one yet.
         case sealed([UInt8])
         /// The same, and its file is being written in its place, where some of it may be.
         case placing([UInt8], as: String, Announcement)
@@ -208,7 +208,7 @@ extension AttachmentStore {
             try unsafe reader.forEachPiece { (piece) throws(CofferError) in try unsafe writer.write(piece) }
             let staged = try writer.finish()
             guard staged.digest == reader.content else {
-                throw CofferError(.damaged, of: reader.subject, "its SHA-256 is another one")
+                throw CofferError(.damaged, of: reader.subject, "its SHA-256 is wrong")
             }
             return staged
         } catch {

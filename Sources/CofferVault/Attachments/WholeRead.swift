@@ -137,7 +137,7 @@ package final class WholeRead: Sendable {
         // Nothing is digested of no bytes.
         if state.sha256 == nil { state.sha256 = try StreamingDigest(.sha256) }
         guard state.sha256?.finalize() == reader.content.sha256 else {
-            throw CofferError(.damaged, of: reader.subject, "its SHA-256 is another one")
+            throw CofferError(.damaged, of: reader.subject, "its SHA-256 is wrong")
         }
         state.isChecked = true
     }

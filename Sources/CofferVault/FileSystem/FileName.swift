@@ -9,7 +9,7 @@ package struct FileName: Sendable, Hashable, Comparable, CustomStringConvertible
 
     package init(_ text: String) { bytes = Array(text.utf8) }
 
-    /// The name as text; nil where it isn't UTF-8.
+    /// The name as text; nil if it isn't UTF-8.
     package var text: String? { String(validating: bytes, as: UTF8.self) }
 
     /// The name for messages: where it isn't UTF-8, or has control characters, each byte but printable ASCII is `\x` and two

@@ -82,7 +82,7 @@ package struct FileStatus: Sendable, Equatable {
 }
 
 extension FileStatus {
-    /// What is at `path`, not followed; nil where that can't be told.
+    /// What is at `path`, not followed; nil if that can't be told.
     package init?(path: String) {
         var status = stat()
         guard unsafe lstat(path, &status) == 0 else { return nil }

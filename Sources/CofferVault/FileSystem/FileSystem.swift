@@ -105,7 +105,7 @@ package protocol FileSystem: Sendable {
     func unlock(_ directory: Directory)
 }
 
-/// Who else may hold a lock at the same time.
+/// What other holders a lock admits at the same time.
 package enum LockUse: Sendable {
     /// Any number of others that read.
     case reading
@@ -137,7 +137,7 @@ extension FileSystem {
         let status = try status(of: file)
         guard status.owner != owner else { return }
         guard status.kind == .file, status.linkCount <= 1, status.owner.user == FileOwner.root else {
-            throw CofferError(.notOwner, of: file.path, "it is not the file that was made, and is not given away")
+            throw CofferError(.notOwner, of: file.path, "it is not the file that was made, so it keeps its owner")
         }
         try setOwner(owner, of: file)
     }
@@ -149,7 +149,7 @@ extension FileSystem {
         guard status.owner != owner else { return }
         guard status.owner.user == FileOwner.root else {
             throw CofferError(
-                .notOwner, of: directory.path, "it is not the directory that was made, and is not given away")
+                .notOwner, of: directory.path, "it is not the directory that was made, so it keeps its owner")
         }
         try setOwner(owner, of: directory)
     }

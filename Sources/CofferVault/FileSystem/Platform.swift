@@ -98,7 +98,7 @@ enum Platform {
         return free.overflow ? .max : Int(clamping: free.partialValue)
     }
 
-    /// When something was made, in seconds since 1970; nil where the file system doesn't say.
+    /// When something was made, in seconds since 1970; nil if the file system doesn't say.
     static func birthTime(of name: UnsafePointer<CChar>, in directory: Int32) -> Int64? {
         #if canImport(Glibc)
         var status = statx()

@@ -23,7 +23,7 @@ extension Manifest {
     /// microseconds, and no derivation. Throws `damaged` (500) for bytes that no version wrote and `unsupportedFormat`
     /// (501) for what a later version may have.
     package init(bytes: [UInt8]) throws(CofferError) {
-        // Damage is told from a wrong key here, and later formats keep these parts: magic, length, checksum.
+        // Damage is distinguished from a wrong key here, and later formats keep these parts: magic, length, checksum.
         guard bytes.count == Self.byteCount else {
             throw CofferError(.damaged, "\(bytes.count) bytes instead of \(Self.byteCount)")
         }

@@ -48,14 +48,14 @@ extension UnlockedManifest {
 
     /// The next manifest, with `slot` in the first free place.
     ///
-    /// Throws `conflict` (409) when there is none.
+    /// Throws `conflict` (409) when there isn't one.
     package func adding(_ slot: KeySlot) throws(CofferError) -> UnlockedManifest {
         var places = manifest.slotPlaces
         places[try freePlace()] = slot
         return try advanced(withSlots: places, openedBy: openedSlot, unlockingKey)
     }
 
-    /// The next manifest, without the slot. Who has opened the store by it keeps what that led to.
+    /// The next manifest, without the slot. A process that opened the store by it keeps what that led to.
     ///
     /// Throws `invalidArgument` (400) when there is no such slot, `conflict` (409) when it is the last one.
     package func removing(_ id: KeySlot.ID) throws(CofferError) -> UnlockedManifest {

@@ -28,7 +28,7 @@ package struct UnlockedManifest: Sendable {
         return try masterKey.derivedKey(by: .hkdfExpandSHA256(info: label))
     }
 
-    /// The same manifest as its next writing has it: one sequence further, authenticated anew.
+    /// The same manifest as its next writing has it: one sequence further, authenticated again.
     ///
     /// - Parameter sequence: another one that the next is to be above.
     func advanced(above sequence: UInt64 = 0) throws(CofferError) -> UnlockedManifest {
@@ -42,8 +42,8 @@ package struct UnlockedManifest: Sendable {
             authenticating: next, with: masterKey, openedSlot: openedSlot, unlockingKey: unlockingKey)
     }
 
-    /// The same, as it is for somebody who opens it with `key`: the key of the slot in that place, or where there is none, one
-    /// that has ended.
+    /// The same, as it is for somebody who opens it with `key`: the key of the slot in that place, or where there isn't
+    /// one, one that has ended.
     package func opened(by key: SymmetricKey, at place: Int?) -> UnlockedManifest {
         UnlockedManifest(
             manifest: manifest, openedSlot: place.flatMap { manifest.slotPlaces[$0]?.id },

@@ -11,10 +11,10 @@ package struct NewStore: Sendable {
     /// An empty file that only its owner can open. It is in a place that it will leave: nothing may stay open there.
     package var databasePath: String { builder.databasePath }
 
-    /// Takes the contents of attachments, if the store shall have some from the beginning.
+    /// Takes the contents of attachments, if the store should have some from the beginning.
     package let builder: GenerationBuilder
 
-    /// The database's key; nil when the store shall not be encrypted.
+    /// The database's key; nil when the store should not be encrypted.
     package let databaseKey: SymmetricKey?
 
     /// What the binding row says.
@@ -39,7 +39,7 @@ extension LockedStore {
     /// Throws `databaseExists` (412) when there is a store, `notAStore` (404) when there is something else, which is left
     /// alone, `notOwner` (403) for root in a directory of another user unless these are trusted, `invalidKey` (400) for an empty password, `invalidArgument` (400) for a cost out of bounds or keyed names
     /// without a key, `unsupportedFormat` (501) on a file system that can't do it, `ioFailed` (500) when the directory it
-    /// shall be in is missing, and what `buildDatabase` throws. Nothing is left behind then.
+    /// should be in is missing, and what `buildDatabase` throws. Nothing is left behind then.
     package static func create(
         path: String,
         key: SymmetricKey?,
@@ -79,7 +79,7 @@ extension LockedStore {
             location = try StoreLocation(path: path, fileSystem: fileSystem)
         } catch {
             guard error.code == .databaseNotFound else { throw error }
-            throw CofferError(.ioFailed, of: path, "the directory that it shall be in is missing", cause: error.cause)
+            throw CofferError(.ioFailed, of: path, "the directory that should hold it is missing", cause: error.cause)
         }
         try refuseNetwork(location.parent, fileSystem)
         // Its owner can put something else in the place of what is being made.

@@ -5,7 +5,7 @@ internal import Synchronization
 /// Has the disk write what there is so far while the caller goes on, so that the sync that counts finds little left to do,
 /// or is this one.
 ///
-/// A failure that one sync is told of is not told to the next: it is kept, for ``wait()``.
+/// A failure that one sync reports is not reported by the next: it is kept, for ``wait()``.
 final class EarlySync: Sendable {
     private struct State {
         var isUnderWay = false

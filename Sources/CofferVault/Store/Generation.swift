@@ -63,7 +63,7 @@ extension LockedStore {
         let journal = Generation.databaseName + "-journal"
         guard try fileSystem.status(of: journal, in: generation.directory) == nil else {
             throw CofferError(
-                .damaged, of: generation.directory.path(of: journal), "no store has such a file")
+                .damaged, of: generation.directory.path(of: journal), "a store has no such file")
         }
         for name in [Generation.attachmentsName, Generation.incomingName] {
             try require(.directory, name, in: generation, orMissing: true)

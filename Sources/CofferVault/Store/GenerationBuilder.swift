@@ -37,7 +37,7 @@ package final class GenerationBuilder: Sendable {
     private let databaseSync = EarlySync()
     private let hasBegunDatabaseSync = Atomic(false)
 
-    /// After how many bytes of contents the disk is told to write them: 64 MiB, a few hundredths of a second of work.
+    /// After how many bytes of contents the disk starts to write them: 64 MiB, a few hundredths of a second of work.
     package static let earlySyncByteCount = 64 << 20
 
     var fileSystem: any FileSystem { store.fileSystem }
@@ -75,7 +75,7 @@ package final class GenerationBuilder: Sendable {
 
     /// Copies a content into this generation, as it keeps them, and checks on the way that it is what it should be.
     ///
-    /// `progress` is told of every piece, of 256 KiB at most, and ends the copying by throwing.
+    /// `progress` is notified of every piece, of 256 KiB at most, and ends the copying by throwing.
     ///
     /// Throws what `progress` throws; `damaged` (500), naming the attachment, when a tag, the length or the SHA-256 is
     /// another one; `noSpace` (507), `ioFailed` (500). Nothing of the content is left then.
@@ -97,7 +97,7 @@ package final class GenerationBuilder: Sendable {
             }
             let digest = try sealer.finish { (sealed) throws(CofferError) in try fileSystem.write(sealed, to: file) }
             guard digest == reader.content else {
-                throw CofferError(.damaged, of: reader.subject, "its SHA-256 is another one")
+                throw CofferError(.damaged, of: reader.subject, "its SHA-256 is wrong")
             }
             if !attachments.isEncrypted { try fileSystem.setPermissions(0o400, of: file) }
             if !synchronizesAtOnce || haveContentsBeenSynchronized.load(ordering: .acquiring) {
@@ -119,8 +119,8 @@ package final class GenerationBuilder: Sendable {
         }
     }
 
-    /// What the row of a content that ``encrypt(_:progress:)`` has copied shall hold of its file: 56 bytes, or none where
-    /// files aren't encrypted. Nil for a content that is not here.
+    /// What the row of a content that ``encrypt(_:progress:)`` has copied should hold of its file: 56 bytes, or none
+    /// where files aren't encrypted. Nil for a content that is not here.
     package func header(of content: ContentDigest) throws(CofferError) -> [UInt8]? {
         let name = try attachments.naming.name(of: content.sha1)
         guard attachments.isEncrypted else {

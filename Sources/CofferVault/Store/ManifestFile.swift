@@ -60,7 +60,7 @@ extension Manifest {
         }
     }
 
-    /// Who MANIFEST belongs to: the owner of the store. Throws `notAStore` (404) when it is missing.
+    /// The owner of MANIFEST, who is the owner of the store. Throws `notAStore` (404) when it is missing.
     static func owner(in store: Directory, _ fileSystem: any FileSystem) throws(CofferError) -> FileOwner {
         do throws(CofferError) {
             guard let status = try fileSystem.status(of: fileName, in: store) else {
@@ -75,7 +75,7 @@ extension Manifest {
 }
 
 extension Manifest {
-    /// Who a store belongs to that may have lost its MANIFEST: then the owner of its directory.
+    /// The owner of a store that may have lost its MANIFEST: then the owner of its directory.
     static func ownerIfLost(in store: Directory, _ fileSystem: any FileSystem) throws(CofferError) -> FileOwner {
         do throws(CofferError) {
             return try owner(in: store, fileSystem)
@@ -103,7 +103,7 @@ extension UnlockedManifest {
     /// Throws what went wrong before the rename, and then nothing has changed and nothing is left; from the rename on,
     /// `reopenRequired` (500): which of the two manifests outlives a power cut is open, and only the next open decides it.
     ///
-    /// - Parameter owner: who the store belongs to. Default: the owner of the old manifest, which must be there.
+    /// - Parameter owner: the owner of the store. Default: the owner of the old manifest, which must be there.
     func commitManifest(
         of store: Directory, _ fileSystem: any FileSystem, owner: FileOwner? = nil
     ) throws(CofferError) {
@@ -118,7 +118,7 @@ extension UnlockedManifest {
             try takeItsPlace(in: store, fileSystem)
         } catch {
             throw CofferError(
-                .reopenRequired, of: store.path, "whether its manifest was replaced is open", cause: error)
+                .reopenRequired, of: store.path, "whether its MANIFEST was replaced is unknown", cause: error)
         }
     }
 
@@ -129,7 +129,7 @@ extension UnlockedManifest {
         do throws(CofferError) {
             try fileSystem.removeTree(Self.temporaryFileName, in: store)
         } catch  where error.isRefusal {
-            throw error.askingForRemoval(of: store.path(of: Self.temporaryFileName), "is in the way of a new manifest")
+            throw error.askingForRemoval(of: store.path(of: Self.temporaryFileName), "blocks a new MANIFEST")
         }
         let file = try fileSystem.createFile(Self.temporaryFileName, in: store)
         try fileSystem.hand(file, to: owner)

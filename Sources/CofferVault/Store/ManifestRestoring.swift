@@ -5,10 +5,10 @@ package import CofferSealing
 extension LockedStore {
     /// Sees whether `backup` may become this store's MANIFEST, as far as that shows without the database.
     ///
-    /// It may in the place of one of the same store and generation, and where there is none that can be read, if the
+    /// It may in the place of one of the same store and generation, and where there isn't one that can be read, if the
     /// store has the generation and no later one: that one would count if MANIFEST were there.
     ///
-    /// - Returns: the sequence of the MANIFEST that is there; nil where none can be read.
+    /// - Returns: the sequence of the MANIFEST that is there; nil if none can be read.
     /// - Throws: `conflict` (409) for another store's or generation's; `notAStore` (404) where there is neither a MANIFEST
     ///   nor the generation.
     package func checkMayRestore(_ backup: UnlockedManifest) throws(CofferError) -> UInt64? {
@@ -19,12 +19,12 @@ extension LockedStore {
             let later = try fileSystem.textNames(in: directory).filter {
                 Generation.isGenerationName($0) && $0.prefix(17) > backup.generationName.prefix(17)
             }
-            guard hasGeneration, later.isEmpty else { throw refusal("its generation is another than the store's") }
+            guard hasGeneration, later.isEmpty else { throw refusal("its generation is not the store's") }
             return nil
         }
-        guard current.storeUUID == backup.storeUUID else { throw refusal("it is another store's") }
+        guard current.storeUUID == backup.storeUUID else { throw refusal("it belongs to another store") }
         guard current.generation == backup.generation, current.generationTag == backup.generationTag else {
-            throw refusal("it is of generation \(backup.generation), and the store has \(current.generation)")
+            throw refusal("its generation is \(backup.generation), and the store's is \(current.generation)")
         }
         return current.sequence
     }
@@ -37,7 +37,7 @@ extension LockedStore {
     /// - Throws: as ``UnlockedManifest/commitManifest(of:_:owner:)``.
     package func restore(_ backup: UnlockedManifest, above sequence: UInt64) throws(CofferError) -> UnlockedManifest {
         try checkOpen()
-        precondition(access == .restoring, "a store that was not opened to be given a MANIFEST")
+        precondition(access == .restoring, "the store was not opened to restore a MANIFEST")
         let next = try backup.advanced(above: sequence)
         try next.commitManifest(of: directory, fileSystem, owner: try Manifest.ownerIfLost(in: directory, fileSystem))
         return next

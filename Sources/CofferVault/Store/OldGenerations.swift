@@ -11,7 +11,7 @@ package struct LeftGeneration: Sendable {
     package let byteCount: Int
     /// Whether something in it may be read without a key. What nothing is known of may be.
     package let mayBeReadable: Bool
-    /// Why it couldn't be removed; nil where nobody has tried, since somebody still reads there.
+    /// Why it couldn't be removed; nil if nobody has tried, since somebody still reads there.
     package let failure: CofferError?
 }
 

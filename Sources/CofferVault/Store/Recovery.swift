@@ -26,13 +26,13 @@ extension LockedStore {
     /// Finishes what a killed process left, and removes what belongs to no generation of this store any more.
     ///
     /// Only for a store that is proven: a manifest that its key vouched for, and a database whose binding row belongs to
-    /// it. First MANIFEST is written anew with the next sequence, since an fsync of the directory that failed in another
-    /// process says nothing now, and nothing may be deleted that an older MANIFEST could still name after a power cut.
-    /// `updateBindingRow` then has to make that sequence durable in the database. Only after that is anything deleted:
-    /// other generations, what is left of a writing of MANIFEST, and attachments that were being written. One that was
-    /// about to get its row has its file in `attachments/` and is announced: `attachmentHasRow` is asked whether there is a
-    /// row that names the file of this name as content that is here, and without one that file goes as well. Other names
-    /// stay. Killed anywhere, the next recovery does the same again.
+    /// it. First MANIFEST is written again with the next sequence, since an fsync of the directory that failed in
+    /// another process says nothing now, and nothing may be deleted that an older MANIFEST could still name after a
+    /// power cut. `updateBindingRow` then has to make that sequence durable in the database. Only after that is
+    /// anything deleted: other generations, what is left of a writing of MANIFEST, and attachments that were being
+    /// written. One that was about to get its row has its file in `attachments/` and is announced: `attachmentHasRow`
+    /// is asked whether there is a row that names the file of this name as content that is here, and without one that
+    /// file goes as well. Other names stay. Killed anywhere, the next recovery does the same again.
     ///
     /// What the system refuses to remove, an immutable file for one, is left to the next recovery, and keeps nothing else
     /// from going.

@@ -6,7 +6,7 @@ internal import Glibc
 internal import Darwin
 #endif
 
-/// A name in an open directory: where a store is, or shall be. Nothing of that name has to exist.
+/// A name in an open directory: where a store is, or should be. Nothing of that name has to exist.
 struct StoreLocation: Sendable {
     let parent: Directory
     let name: String

@@ -66,6 +66,46 @@ import Testing
         #expect(json.json["results"]?[0]?["docs"]?[0]?["ok"]?["_attachments"]?["a.txt"]?["stub"] == true)
     }
 
+    /// CouchDB's replicator waited five minutes for each such part.
+    @Test("A content without bytes stands in the JSON of a revision that comes in parts, and is no part")
+    func emptyContents() async throws {
+        let database = try server.database()
+        try database.write("empty", [:], attachment: ("none.txt", Data()))
+        try database.write("both", [:], attachment: ("some.txt", Data("some".utf8)))
+        let draft = try database.document(withID: "both").newRevision()
+        draft.setAttachment(named: "none.txt", contentType: "text/plain", content: Data())
+        try await draft.save()
+        for (id, partCount) in [("empty", 1), ("both", 2)] {
+            let answer = try await server.call(
+                "GET", "/db/\(id)?open_revs=all&revs=true", fields: ["Accept": "multipart/mixed"])
+            let parts = try #require(try await parts(of: answer).first)
+            #expect(parts.count == partCount)
+            let document = try JSONValue(json: parts[0].body)
+            #expect(document["_attachments"]?["none.txt"]?["data"] == "")
+            #expect(document["_attachments"]?["none.txt"]?["follows"] == nil)
+        }
+    }
+
+    /// A continuous feed names a document once for each of its changes, and so does the question about them.
+    @Test(
+        "Revisions of a document that is named twice are asked for together",
+        arguments: ["_revs_diff", "_missing_revs"])
+    func namedTwice(_ call: String) async throws {
+        try server.database().write("a", [:])
+        let answer = try await server.call(
+            HTTPRequest(
+                "POST", "/db/\(call)",
+                body: .bytes(Array(#"{"a":["1-x","2-y"],"b":["1-z"],"a":["2-y","3-u"]}"#.utf8))))
+        #expect(answer.status == 200, "\(answer.text)")
+        let missing = call == "_revs_diff" ? answer.json["a"]?["missing"] : answer.json["missing_revs"]?["a"]
+        #expect(missing?.arrayValue?.compactMap(\.stringValue).sorted() == ["1-x", "2-y", "3-u"])
+        #expect(answer.text.components(separatedBy: #""a""#).count == 2, "It is answered once: \(answer.text)")
+        for text in [#"{"a":["1-x"],"a":5}"#, #"{"a":["x"],"a":["1-x"]}"#] {
+            let refused = try await server.call(HTTPRequest("POST", "/db/\(call)", body: .bytes(Array(text.utf8))))
+            #expect(refused.status == 400)
+        }
+    }
+
     @Test("A client that has a revision in parts that it did not ask for in parts reads it all the same")
     func unaskedParts() async throws {
         let peers = try Peers()

@@ -13,8 +13,14 @@ import Testing
 
     init() throws {
         let remote = remote
-        server = TestServer({ $0.replications = ReplicationOptions() }, makeTransport: { _, _ in { remote } })
+        server = TestServer(Self.patient, makeTransport: { _, _ in { remote } })
         for number in 0..<3 { try remote.database().write("doc-\(number)", [:]) }
+    }
+
+    /// However busy the machine, the answer waits for the replication's end.
+    private static func patient(_ options: inout ListenerOptions) {
+        options.replications = ReplicationOptions()
+        options.idleTimeout = longestWait
     }
 
     private func replicate(
@@ -138,7 +144,7 @@ import Testing
         arguments: [401, 404])
     func refused(_ status: Int) async throws {
         let refusing = InterceptingTransport(remote) { _, _, _ in HTTPResponse(status) }
-        let server = TestServer({ $0.replications = ReplicationOptions() }, makeTransport: { _, _ in { refusing } })
+        let server = TestServer(Self.patient, makeTransport: { _, _ in { refusing } })
         _ = try server.database()
         let answer = try await replicate(["source": "http://there/db", "target": "db"], on: server)
         #expect(answer.status == (status == 401 ? 500 : 404))

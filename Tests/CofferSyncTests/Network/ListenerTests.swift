@@ -205,7 +205,7 @@ import Testing
         let file = URL.temporaryDirectory.appending(path: "coffer-request-\(UUID().uuidString)")
         try Data(text.utf8).write(to: file)
         defer { try? FileManager.default.removeItem(at: file) }
-        let script = "exec 3<>/dev/tcp/127.0.0.1/\(port); cat \(file.path) >&3; timeout 60 cat <&3"
+        let script = "exec 3<>/dev/tcp/127.0.0.1/\(port); cat \(file.path) >&3; timeout 1200 cat <&3"
         return String(decoding: try await output(of: "bash -c '\(script)' 2>/dev/null"), as: UTF8.self)
     }
 }

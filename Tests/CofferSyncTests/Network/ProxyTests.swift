@@ -99,6 +99,8 @@ import Testing
         let error = await #expect(throws: SyncError.self) { try await pull.run() }
         #expect(error?.detail.contains("https://example.com:6984/other/db,") == true, "\(String(describing: error))")
         #expect(error?.detail.contains("s3cret") == false && error?.detail.contains("abc") == false)
+        #expect(error?.status == 301)
+        #expect(elsewhere.count == 1, "A permanent redirect is asked for once")
     }
 }
 #endif

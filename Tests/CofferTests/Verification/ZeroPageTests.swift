@@ -49,14 +49,14 @@ struct ZeroPageTests {
             #expect(found.map(\.subject) == pages.map { "page \($0) of db.sqlite3" })
             #expect(found.allSatisfy { $0.kind == .page && $0.detail.hasPrefix(Self.meaning) })
             // All codes depend on the salt, in page 1.
-            #expect(found.filter { $0.detail.contains("the salt is lost") }.map(\.page) == pages.filter { $0 == 1 })
+            #expect(found.filter { $0.detail.contains("The salt is lost") }.map(\.page) == pages.filter { $0 == 1 })
         }
         // A page with any other byte was written.
         var data = whole
         data.resetBytes(in: 4 * 4096..<5 * 4096)
         data[5 * 4096 - 1] = 1
         try data.write(to: stores.databaseFile())
-        #expect(try findings().map(\.detail) == ["its code is not that of its bytes"])
+        #expect(try findings().map(\.detail) == ["its MAC doesn't match its bytes"])
         try whole.write(to: stores.databaseFile())
         #expect(try findings(.everything).isEmpty)
     }

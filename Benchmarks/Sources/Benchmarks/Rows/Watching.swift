@@ -32,7 +32,7 @@ struct Watching {
         }
         try database.close()
         return Row(
-            "watching: a save that is told of", processorTime: comparison, atMost: 1.5,
+            "watching: a save that is reported", processorTime: comparison, atMost: 1.5,
             explanation: """
                 saving a document, each in a commit of its own that is not synced, while one listener is called with all of \
                 them, against the same without one

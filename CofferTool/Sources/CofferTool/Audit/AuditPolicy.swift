@@ -16,7 +16,7 @@ struct AuditPolicy {
             switch self {
             case .notEncrypted: "it is not encrypted"
             case .tooOld: "its data key is older than it may be"
-            case .tooWeak: "a password opens it whose derivation is too cheap to keep guesses out"
+            case .tooWeak: "it has a password whose key derivation is too cheap to withstand guesses"
             }
         }
     }

@@ -13,29 +13,43 @@ internal import Darwin
 struct LockHolders {
     struct Holder: Equatable {
         let process: Int32
-        /// What the system calls it; nil where it doesn't say.
+        /// What the system calls it; nil if it doesn't say.
         let command: String?
     }
 
-    private let locks: [Lock]
+    private let locks: Set<Lock>
 
-    private struct Lock {
+    private struct Lock: Hashable {
         let process: Int32
         let device: String
         let file: UInt64
     }
 
+    /// The most readings of the list. While locks come and go, one reading in twenty missed a lock that was held all along.
+    private static let readings = 8
+
     /// The locks that there are now.
-    init() {
-        let text = (try? String(contentsOfFile: "/proc/locks", encoding: .utf8)) ?? ""
-        locks = text.split(separator: "\n").compactMap { line in
-            // Such as "1: FLOCK  ADVISORY  WRITE 694 fe:00:16580615 0 EOF"; one that waits has an arrow after its number.
-            let words = line.split(separator: " ")
-            guard words.count >= 6, words[1] == "FLOCK", let process = Int32(words[4]), process > 0 else { return nil }
-            guard let colon = words[5].lastIndex(of: ":"), let file = UInt64(words[5][words[5].index(after: colon)...])
-            else { return nil }
-            return Lock(process: process, device: String(words[5][..<colon]), file: file)
+    ///
+    /// The system hands its list out in pieces and counts from the start for each, so that a lock is left out where others were given
+    /// up in between. The list is read until it stays the same, and what any reading had counts.
+    init(readingList: () -> String = { (try? String(contentsOfFile: "/proc/locks", encoding: .utf8)) ?? "" }) {
+        var (seen, latest) = (Set<Lock>(), Set<Lock>?.none)
+        for _ in 0..<Self.readings {
+            let read = Set(readingList().split(separator: "\n").compactMap(Self.lock(of:)))
+            seen.formUnion(read)
+            guard read != latest else { break }
+            latest = read
         }
+        locks = seen
+    }
+
+    /// Such as "1: FLOCK  ADVISORY  WRITE 694 fe:00:16580615 0 EOF"; one that waits has an arrow after its number.
+    private static func lock(of line: Substring) -> Lock? {
+        let words = line.split(separator: " ")
+        guard words.count >= 6, words[1] == "FLOCK", let process = Int32(words[4]), process > 0 else { return nil }
+        guard let colon = words[5].lastIndex(of: ":"), let file = UInt64(words[5][words[5].index(after: colon)...])
+        else { return nil }
+        return Lock(process: process, device: String(words[5][..<colon]), file: file)
     }
 
     /// Those that hold a lock of the directory.
@@ -43,7 +57,8 @@ struct LockHolders {
         var status = stat()
         guard unsafe stat(path, &status) == 0 else { return [] }
         let identity = FileIdentity(status)
-        return locks.filter { $0.file == UInt64(status.st_ino) }.compactMap { lock in
+        let held = locks.filter { $0.file == UInt64(status.st_ino) }.sorted { $0.process < $1.process }
+        return held.compactMap { lock in
             guard lock.device == Self.device(status) || Self.has(lock.process, open: identity) else { return nil }
             let command = try? String(contentsOfFile: "/proc/\(lock.process)/comm", encoding: .utf8)
             return Holder(process: lock.process, command: command?.split(separator: "\n").first.map(String.init))

@@ -8,7 +8,7 @@ extension StoreAudit {
 
     /// One line for people, and one more for each thing that is to be seen to.
     func text(_ violations: [AuditPolicy.Violation], at now: Date) -> String {
-        let state = !violations.isEmpty ? "not as it should be" : info.isEncrypted ? "encrypted" : "not encrypted"
+        let state = !violations.isEmpty ? "violates a rule" : info.isEncrypted ? "encrypted" : "not encrypted"
         var parts = ["generation \(info.generation)"]
         if let days = days(at: now) { parts.append("data key at least \(days) day\(days == 1 ? "" : "s") old") }
         parts += info.keySlots.map(\.kind.text)

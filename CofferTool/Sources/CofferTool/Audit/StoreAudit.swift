@@ -12,7 +12,7 @@ struct StoreAudit {
     let path: String
     let info: StoreInfo
     let sizes: StoreSizes
-    /// What key changes that were cut short have left; nil where somebody has the store open, and may be making it.
+    /// What key changes that were cut short have left; nil if somebody has the store open, and may be making it.
     let leftovers: [OldGeneration]?
     /// Whether this user may write to it.
     let isWritable: Bool

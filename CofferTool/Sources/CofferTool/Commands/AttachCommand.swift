@@ -7,8 +7,9 @@ struct AttachCommand: StoreCommand {
         abstract: "Attach a file to a document.",
         usage: "coffer attach <store> <id> <name> <file> [<options>]",
         discussion: """
-            The document's next revision has it, in place of an attachment of the same name; a document that is not there is \
-            made, empty. The new revision's id is the result. A file of any length needs no more memory than a short one.
+            The document's next revision has the file, which replaces an attachment of the same name. A missing \
+            document is created, empty. The result is the new revision's id. A file of any length needs no more memory \
+            than a short one.
             """
     )
 
@@ -25,7 +26,7 @@ struct AttachCommand: StoreCommand {
 
     @Option(
         name: .customLong("type"),
-        help: ArgumentHelp("What kind of content it is, such as image/png. Nothing is guessed.", valueName: "mime"))
+        help: ArgumentHelp("The media type, such as image/png. Coffer guesses none.", valueName: "mime"))
     var contentType: String?
 
     func run(_ console: Console) throws {

@@ -5,47 +5,47 @@ internal import Foundation
 struct AuditCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "audit",
-        abstract: "Say of many stores, without their keys, what is known of each, and which are not as they should be.",
+        abstract: "Inspect many stores without their keys, and report which violate the rules.",
         usage: "coffer audit <stores> [<options>]",
         discussion: """
-            No store is opened or changed. Of each it says whether it is encrypted and with what, its UUID and generation, when \
-            its data key was made, each key's kind, cost and date, how large it is, what a key change that was cut short has \
-            left, whether this user may write to it, and who has it open, where the system tells.
+            The command opens and changes no store. For each it reports whether and how it is encrypted, its UUID and \
+            generation, when its data key was made, each key's kind, cost and date, its size, what an interrupted key \
+            change has left, whether this user may write to it, and, if the system tells, who has it open.
 
-            A data key is at least as old as it is said to be: it was made with the store's files and its first key, and \
-            only a copy whose first key was replaced hides that. coffer rekey and coffer rotate make a new one; coffer key \
+            A data key is at least as old as reported: it was made with the store's files and its first key, and only \
+            a copy whose first key was replaced hides that. coffer rekey and coffer rotate make a new one; coffer key \
             does not.
 
-            It ends with 3 when a store is not as the options ask, or can't be read, and names it, or when a folder below can't \
-            be read; with 10 when the folder or the list isn't there. A folder without stores is 0.
+            The command ends with 3 when a store violates the rules of the options, or when a store or a folder can't \
+            be read, and names each; with 10 if the folder or the list doesn't exist. A folder without stores is 0.
             """
     )
 
     @OptionGroup var stores: StoreListArguments
 
-    @Flag(help: "A store that is not encrypted is not as it should be.")
+    @Flag(help: "Report stores that are not encrypted.")
     var encrypted = false
 
     @Option(
         help: ArgumentHelp(
-            "Nor is one with a data key that is older: a number with d for days, h for hours, or w for weeks, such as 90d.",
+            "Report stores with an older data key: a number with d for days, h for hours, or w for weeks, such as 90d.",
             valueName: "age"))
     var olderThan: Age?
 
     @Option(
         help: ArgumentHelp(
             """
-            Nor is one that a password opens whose derivation costs less: scrypt:N:r:p, such as scrypt:131072:8:1, or \
-            pbkdf2:ITERATIONS. May be given again. PBKDF2 costs less than any scrypt.
+            Report stores that a password with a cheaper derivation opens: scrypt:N:r:p, such as scrypt:131072:8:1, or \
+            pbkdf2:ITERATIONS. Repeatable. PBKDF2 costs less than any scrypt.
             """, valueName: "cost"))
     var weakerThan: [DerivationCost] = []
 
     @OptionGroup var metrics: MetricsArguments
 
-    @Flag(help: "Name only stores that are not as they should be.")
+    @Flag(help: "List only stores that violate a rule.")
     var quiet = false
 
-    @Flag(help: "Write one object of JSON per line, errors too.")
+    @Flag(help: "Write one JSON object per line, also for errors.")
     var json = false
 
     func run() throws {
@@ -116,19 +116,19 @@ struct AuditSummary {
 
     /// What a file of metrics says.
     func add(to metrics: inout PrometheusText) {
-        metrics.addGauge("coffer_audit_stores", "How many stores the last audit looked at.", storeCount)
-        metrics.addGauge("coffer_audit_unreadable_stores", "How many stores it could not read.", failures.count)
-        metrics.addGauge("coffer_audit_encrypted_stores", "How many stores are encrypted.", encryptedCount)
-        metrics.addGauge("coffer_audit_open_stores", "How many stores a process has open.", openCount)
+        metrics.addGauge("coffer_audit_stores", "Stores that the last audit looked at.", storeCount)
+        metrics.addGauge("coffer_audit_unreadable_stores", "Stores that the last audit could not read.", failures.count)
+        metrics.addGauge("coffer_audit_encrypted_stores", "Stores that are encrypted.", encryptedCount)
+        metrics.addGauge("coffer_audit_open_stores", "Stores that a process has open.", openCount)
         metrics.addGauge(
             "coffer_audit_stores_with_old_generations",
-            "How many stores have something left that a key change was to remove.", leftoverCount)
+            "Stores in which a key change left something that it should have removed.", leftoverCount)
         metrics.addGauge(
-            "coffer_audit_violating_stores", "How many stores are not as they should be, by what is wrong with them.",
+            "coffer_audit_violating_stores", "Stores that violate a rule, by rule.",
             AuditPolicy.Violation.allCases.map { (["violation": $0.rawValue], Double(counts[$0] ?? 0)) })
         if let oldestAge {
             metrics.addGauge(
-                "coffer_audit_oldest_data_key_age_seconds", "How old the oldest data key is at least.",
+                "coffer_audit_oldest_data_key_age_seconds", "Minimum age of the oldest data key.",
                 oldestAge / .seconds(1))
         }
     }
@@ -136,8 +136,8 @@ struct AuditSummary {
     var text: String {
         let parts = [
             (encryptedCount, "encrypted"), (openCount, "open"), (leftoverCount, "with an old generation left"),
-            (violatingCount, "not as they should be"), (failures.count, "unreadable"),
-            (passedOver.count, "passed over"),
+            (violatingCount, "violating"), (failures.count, "unreadable"),
+            (passedOver.count, "skipped"),
         ]
         let words = parts.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
         let total = storeCount + failures.count
@@ -165,7 +165,7 @@ struct AuditSummary {
         guard violatingCount == 0 else {
             throw Failure(
                 message: "\(violatingCount.counted("store", of: storeCount + failures.count)) "
-                    + violatingCount.verb("is not as it should be", "are not as they should be"),
+                    + violatingCount.verb("violates a rule", "violate a rule"),
                 code: "policyNotMet", status: 409, exit: .partlyDone)
         }
         guard let first = failures.first else { return }

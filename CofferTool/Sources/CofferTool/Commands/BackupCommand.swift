@@ -5,12 +5,12 @@ internal import Foundation
 struct BackupCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "backup",
-        abstract: "Copy a store, as it is at one moment, under a key of the copy's own.",
+        abstract: "Copy a consistent snapshot of a store, under its own key.",
         usage: "coffer backup <store> <copy> [<options>]",
         discussion: """
-            The copy is a store that stands for itself, attachments included, without what compact would drop. It has its name \
-            when it is whole; ^C leaves nothing. An encrypted store's copy needs a key; one that is to be readable needs \
-            --unencrypted.
+            The copy is an independent store with all attachments, without the data that compact would drop. It gets \
+            its name when it is whole; ^C leaves nothing. The copy of an encrypted store needs a key, or --unencrypted \
+            if it should be readable.
             """
     )
 
@@ -21,10 +21,10 @@ struct BackupCommand: StoreCommand {
 
     @OptionGroup var newKey: NewKeyArguments
 
-    @Flag(help: "Make a copy that everybody can read.")
+    @Flag(help: "Make a copy that anyone can read.")
     var unencrypted = false
 
-    @Flag(help: "Tell how far it is on standard error, also where that is no terminal.")
+    @Flag(help: "Report progress on standard error, even if it is not a terminal.")
     var progress = false
 
     var stores: [String] { [arguments.store, copy] }

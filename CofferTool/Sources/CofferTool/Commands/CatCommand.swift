@@ -6,8 +6,8 @@ struct CatCommand: StoreCommand {
         commandName: "cat",
         abstract: "Write an attachment's content to standard output.",
         discussion: """
-            Every byte is checked before it is written. Where damage is found the output ends before it, with exit status 26. \
-            With --json the content is written as it is, too, and only errors are JSON.
+            Every byte is checked before it is written. At damage the output ends, with exit status 26. With --json \
+            the content is written as it is, too, and only errors are JSON.
             """
     )
 
@@ -21,7 +21,7 @@ struct CatCommand: StoreCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Only the bytes from A to B, both included, the first being 0. Little more than these is read.",
+            "Only the bytes from A to B, both included, counted from 0. Little else is read.",
             valueName: "a-b"))
     var range: String?
 
@@ -30,7 +30,7 @@ struct CatCommand: StoreCommand {
         try arguments.withDatabase(readOnly: true) { database in
             let revision = try database.existingRevision(ofDocument: id)
             guard let attachment = try revision.attachment(named: name) else {
-                throw Failure.attachmentNotFound(name, id, "there is none of that name")
+                throw Failure.attachmentNotFound(name, id, "no attachment has that name")
             }
             if let range {
                 try write(attachment, range, to: console)

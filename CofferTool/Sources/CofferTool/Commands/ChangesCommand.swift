@@ -4,11 +4,11 @@ internal import Coffer
 struct ChangesCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "changes",
-        abstract: "List the documents that were changed, in the order of their last changes.",
+        abstract: "List changed documents, in the order of their last changes.",
         usage: "coffer changes <store> [<options>]",
         discussion: """
-            Each line has the sequence, the current revision, whether the document is deleted, and its id. Another run with \
-            --since and the last sequence lists what came after.
+            Each line has the sequence, the current revision, whether the document is deleted, and its id. Another run \
+            with --since and the last sequence lists later changes.
             """
     )
 
@@ -17,7 +17,7 @@ struct ChangesCommand: StoreCommand {
     @Option(help: ArgumentHelp("Only changes after this sequence.", valueName: "sequence"))
     var since = 0
 
-    @Option(help: ArgumentHelp("At most so many.", valueName: "count"))
+    @Option(help: ArgumentHelp("At most this many.", valueName: "count"))
     var limit: Int?
 
     func run(_ console: Console) throws {

@@ -4,16 +4,16 @@ internal import Coffer
 struct CheckCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "check",
-        abstract: "Look at a whole store, and say what of it is damaged.",
+        abstract: "Verify a whole store, and report damage.",
         usage: "coffer check <store> [<options>]",
         discussion: """
-            Nothing is written and nothing mended. A store that no longer opens is looked at as far as that goes. What \
-            is damaged goes to standard output, a line for each cause with the first pages, documents or attachments that it \
-            is about, and then how much can be read; with --verbose or --json each of them has a line of its own. The command \
-            ends with 26 then, and with 0 when all is what was written. A page that is all zeros was never written, or was lost \
-            afterwards: see docs/DURABILITY.md. Links, FIFOs, sockets and devices in the store are named and not looked \
-            into, and the holes of a sparse file are not read. What a change of the key has left that was killed is no damage: \
-            it is said on standard error, with its size, and what removes it.
+            The command writes and repairs nothing. It checks a store that no longer opens as far as possible. Damage \
+            goes to standard output, one line for each cause with the first pages, documents or attachments that it \
+            affects, followed by how much can be read; with --verbose or --json each of them has its own line. The \
+            command ends with 26 then, and with 0 if the store is sound. A page that is all zeros was never written, \
+            or was lost afterwards: see docs/DURABILITY.md. Links, FIFOs, sockets and devices in the store are named \
+            and skipped, and holes of a sparse file are not read. Remains of a key change that was killed are not \
+            damage: standard error names them, with their size and the command that removes them.
             """
     )
 
@@ -21,18 +21,18 @@ struct CheckCommand: StoreCommand {
 
     @Option(
         help: ArgumentHelp(
-            "How much: keys, pages, documents, attachments or everything.",
+            "What to check: keys, pages, documents, attachments or everything.",
             discussion: """
-                Each includes those before it. keys: MANIFEST. pages: the code of every page of the database and its log. \
-                documents: tables, indexes and every document. attachments: that each file is there, whole in length, \
-                and the right one. everything: every byte of them.
+                Each includes the ones before it. keys: MANIFEST. pages: the MAC of every page of the database and its \
+                write-ahead log. documents: tables, indexes and every document. attachments: that each file exists, \
+                has its whole length, and is the right one. everything: every byte of them.
                 """))
     private var level = Level.everything
 
-    @Flag(help: "Say how far it is, in lines, where there is no terminal.")
+    @Flag(help: "Report progress in lines if there is no terminal.")
     var progress = false
 
-    @Flag(help: "Give each damaged page, document and attachment a line of its own.")
+    @Flag(help: "List each damaged page, document and attachment.")
     var verbose = false
 
     func run(_ console: Console) throws {
@@ -99,7 +99,7 @@ extension Verification {
     fileprivate var hint: String {
         findings.contains { $0.kind == .manifest }
             ? "coffer key restore puts back a MANIFEST that coffer key backup kept"
-            : "coffer salvage copies what can still be read to a new store; a backup has what is lost"
+            : "coffer salvage copies all that can still be read to a new store; restore the rest from a backup"
     }
 
     fileprivate var text: String {

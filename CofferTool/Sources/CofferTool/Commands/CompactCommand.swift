@@ -4,10 +4,11 @@ internal import Coffer
 struct CompactCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "compact",
-        abstract: "Drop what replaced and deleted revisions keep, and give the space back.",
+        abstract: "Drop the content of replaced and deleted revisions, and free their space.",
         discussion: """
-            The properties of revisions that were replaced go, and contents of attachments that no other revision uses. \
-            Revisions that count or are in conflict keep everything. It works in short steps: ^C ends it after one of them.
+            This drops the properties of replaced revisions, and contents of attachments that no other revision uses. \
+            Winning and conflicting revisions keep everything. The command works in short steps: ^C ends it after one \
+            of them.
             """
     )
 
@@ -16,8 +17,8 @@ struct CompactCommand: StoreCommand {
     @Option(
         help: ArgumentHelp(
             """
-            Keep that many revisions of each line from here on, and forget older ones at once: 20 in a new store. What a \
-            server had last stays, with all that came after it.
+            From now on keep this many revisions of each branch, and prune older ones at once: 20 in a new store. The \
+            last revision that a server had stays, with all later ones.
             """, valueName: "revisions"))
     var depth: Int?
 

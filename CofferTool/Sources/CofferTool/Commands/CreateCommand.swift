@@ -29,7 +29,7 @@ struct CreateCommand: StoreCommand {
         let manager = try Manager(directory: path.folder)
         guard !manager.databaseExists(named: path.databaseName) else {
             throw Failure(
-                message: "\(arguments.store): there is one already", code: "databaseExists", status: 412, exit: .failed)
+                message: "\(arguments.store): it exists already", code: "databaseExists", status: 412, exit: .failed)
         }
         try path.checkFolder()
         let options = try new.options(arguments, console)

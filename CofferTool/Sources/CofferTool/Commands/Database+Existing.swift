@@ -1,7 +1,7 @@
 internal import Coffer
 
 extension Database {
-    /// The revision of a document that counts; a failure when there is none, or it is deleted.
+    /// The winning revision of a document; a failure if it doesn't exist or is deleted.
     func existingRevision(ofDocument id: String) throws -> SavedRevision {
         guard let revision = try document(withID: id).currentRevision else {
             throw Failure.documentNotFound(id)

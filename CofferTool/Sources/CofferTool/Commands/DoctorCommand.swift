@@ -5,20 +5,20 @@ internal import Foundation
 struct DoctorCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "doctor",
-        abstract: "See whether this system can keep encrypted stores.",
+        abstract: "Check whether this system can keep encrypted stores.",
         discussion: """
-            It tells the versions of libraries, makes stores in a folder of its own, which it removes, looks for their \
-            content on the disk, and measures how long a password and an fsync take. It ends with 14 where encryption does \
-            not work, and with what else is wrong.
+            It reports the versions of libraries, makes stores in its own folder, which it removes, searches the disk \
+            for their content, and measures how long a password and an fsync take. It ends with 14 if encryption does \
+            not work, and names every problem.
             """
     )
 
     @Argument(
-        help: "The folder that stores are to be in. Without it, the system's folder for temporary files.",
+        help: "The folder for stores; the system's folder for temporary files by default.",
         completion: .directory)
     var folder: String?
 
-    @Flag(help: "Write one object of JSON per line, errors too.")
+    @Flag(help: "Write one JSON object per line, also for errors.")
     var json = false
 
     func run() throws {

@@ -11,29 +11,31 @@ internal import Darwin
 struct ExportCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "export",
-        abstract: "Write all documents as lines of JSON, for everybody to read.",
+        abstract: "Write all documents as lines of unencrypted JSON.",
         usage: "coffer export <store> [<file>] [<options>]",
         discussion: """
-            Each document is one line, its _id first, in the order of the ids' bytes; deleted ones, earlier revisions and \
-            those that lost a conflict are left out. All of it is of one moment: nobody writes meanwhile. coffer import makes \
-            the same documents of it.
+            Each document is one line, its _id first, in the order of the ids' bytes. Deleted documents, earlier \
+            revisions and conflicting ones that are not the winning revision are left out. The export is a snapshot: \
+            nobody writes meanwhile. coffer import makes the same documents from it.
 
-            With --attachments the content of each attachment and blob becomes a file, named by its SHA-1, once for all that \
-            have it. Without, the lines say what is known of them, and how many were left out is said on standard error.
+            With --attachments the content of each attachment and blob becomes a file, named by its SHA-1, once for \
+            all documents that use it. Without it, the lines describe the contents, and standard error says how many \
+            were left out.
 
-            What is written is not encrypted. It is in files that only you can read, and none is overwritten. Anything that \
-            goes wrong, damage that is found too, takes all of them away again.
+            The output is not encrypted. It goes to files that only you can read, and overwrites none. Any failure, \
+            also damage, removes all of them again.
             """
     )
 
     @OptionGroup var arguments: StoreArguments
 
-    @Argument(help: "The file, which must not exist. Without it, or with -, standard output.", completion: .file())
+    @Argument(
+        help: "The file, which must not exist. The default, also with -, is standard output.", completion: .file())
     var file = "-"
 
     @Option(
         help: ArgumentHelp(
-            "A folder for the contents of attachments and blobs: one that does not exist, or is empty.",
+            "A folder for the contents of attachments and blobs. It must be new or empty.",
             valueName: "folder"),
         completion: .directory)
     var attachments: String?
@@ -63,7 +65,7 @@ struct ExportCommand: StoreCommand {
         if let database = store as? Database { return OpenStoreExport(database) }
         guard let database = store as? DatabaseInUse else { preconditionFailure("it is open here or elsewhere") }
         console.printNote(
-            "another process has it open: each document is exported as it is when its turn comes, and not all as of one moment"
+            "another process has it open: the export is not a snapshot; each document is exported as it is when its turn comes"
         )
         return StoreInUseExport(database)
     }
@@ -88,12 +90,12 @@ struct ExportCommand: StoreCommand {
             summary.omittedCount, "attachment or blob was left out: --attachments exports it too",
             "attachments and blobs were left out: --attachments exports them too")
         note(
-            summary.conflictCount, "document has a conflict, and what counts of it was exported",
-            "documents have conflicts, and what counts of them was exported")
+            summary.conflictCount, "document has a conflict, and its winning revision was exported",
+            "documents have conflicts, and their winning revisions were exported")
         guard summary.missingCount > 0 else { return }
         try console.flush()
         throw Failure(
-            message: "\(summary.missingCount) of the contents are not in the store, and so not in the export (404)",
+            message: "\(summary.missingCount) of the contents are not in the store, so the export lacks them (404)",
             code: "attachmentNotFound", status: 404, exit: .partlyDone)
     }
 

@@ -5,7 +5,7 @@ struct GetCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "get",
         abstract: "Write a document as one line of JSON, its _id first.",
-        discussion: "Attachments are in _attachments: what is known of them, without their content, which cat writes."
+        discussion: "_attachments describes the attachments; cat writes their content."
     )
 
     @OptionGroup var arguments: StoreArguments

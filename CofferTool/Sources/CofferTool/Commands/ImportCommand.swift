@@ -4,17 +4,17 @@ internal import Coffer
 struct ImportCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "import",
-        abstract: "Save the records of JSON files, or any files, as documents: all of them, or none.",
+        abstract: "Import the records of JSON files, or any files, as documents, in one transaction.",
         usage: "coffer import <store> <paths> ... [<options>]",
         discussion: """
-            A file holds an array of objects, or one object whose only array holds them, or one object after the other on \
-            lines of their own (NDJSON, as coffer export writes it); its content says which. Of a folder, the files ending in \
-            .json, .ndjson or .jsonl are read. The first bad record ends the import, and nothing of it stays. Where records \
-            name contents of attachments and blobs, --attachments says where these are.
+            A file holds an array of objects, one object whose only array holds them, or one object per line (NDJSON, \
+            as coffer export writes it); its content decides. In a folder, coffer reads the files that end in .json, \
+            .ndjson or .jsonl. The first bad record ends the import, and nothing of it stays. If records name contents \
+            of attachments and blobs, --attachments says where these are.
 
-            With --attach a file of any kind becomes a document of its own, with the file attached under its name. Of a folder \
-            all files are taken, hidden ones and those in folders below it too, and the path below the folder is the \
-            document's id; a symbolic link, a pipe or a device in it ends the import.
+            With --attach a file of any kind becomes its own document, with the file attached under its name. From a \
+            folder all files are attached, also hidden ones and those in subfolders, and the path below the folder is \
+            the document's id; a symbolic link, a pipe or a device in it ends the import.
             """
     )
 
@@ -26,7 +26,7 @@ struct ImportCommand: StoreCommand {
     @Option(
         help: ArgumentHelp(
             "The member that holds the id of a record: a string or an integer.",
-            discussion: "Without it that is _id, and a record without an _id gets a new id.", valueName: "field"))
+            discussion: "The default is _id, and a record without an _id gets a new id.", valueName: "field"))
     var id: String?
 
     @Option(

@@ -6,25 +6,27 @@ internal import Foundation
 struct InfoCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "info",
-        abstract: "Say what a store is, or each of many.",
+        abstract: "Describe a store, or each of many.",
         usage: "coffer info <store> [<options>]",
         discussion: """
-            Without --key that is what can be known without one, and the store is neither opened nor locked. With --key it is \
-            opened, its keys are listed with their labels, and it is counted and measured: its documents, the last sequence, \
-            the database file with its log, and the files of attachments and blobs.
+            Without --key this reports everything that is known without a key, and neither opens nor locks the store. \
+            With --key it opens the store, lists its keys with their labels, and counts and measures its documents, \
+            the last sequence, the database file with its write-ahead log, and the files of attachments and blobs.
 
-            What a change of the key has left that was killed is said in any case, with its size, and what removes it.
+            It always reports remains of a key change that was killed, with their size and the command that removes \
+            them.
 
-            Of a folder of stores, a file with the path of a store on each line, or - for such lines on standard input, each store \
-            has a line. One that can't be read, or that the key doesn't open, keeps no other out: the command ends with 3 then, \
-            and with what was wrong with the first where none could be read. As root, with a key, those of several users are \
-            looked at by a process for each of them, which has no other rights. See also coffer audit.
+            In a folder of stores, or for a file with the path of a store on each line, or - for such lines on \
+            standard input, each store has one line. A store that can't be read, or that the key doesn't open, doesn't \
+            stop the others: the command ends with 3 then, and with the first store's status if none could be read. As \
+            root, with a key, a process for each user, with no other rights, reads that user's stores. See also coffer \
+            audit.
             """
     )
 
     @OptionGroup var arguments: StoreArguments
 
-    @Flag(help: "Look into the folders in a folder of stores, too. Links, and what begins with a dot, are passed over.")
+    @Flag(help: "Also look into subfolders of a folder of stores. Links and names that begin with a dot are skipped.")
     var recursive = false
 
     /// Whether it is one store that is named, and not a folder or a list of them.

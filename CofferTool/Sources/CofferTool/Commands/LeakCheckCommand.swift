@@ -6,17 +6,17 @@ internal import Foundation
 struct LeakCheckCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "leakcheck",
-        abstract: "Look in a store's files for text that should not be readable there, and say where it is.",
+        abstract: "Search a store's files for text that should not be readable, and report where it is.",
         usage: "coffer leakcheck <store> [<options>]",
         discussion: """
-            Put a text into a store that stands nowhere else, and look for it: as UTF-8, as UTF-16 in both byte orders, as \
-            hex, and as base64, in all files and in their names. No key is needed, and nothing is locked or changed. It ends \
-            with 26 when something was found. A marker has at least 8 bytes, since chance brings shorter ones about; it is \
-            not repeated, but named by its number.
+            Put a text into a store that stands nowhere else, and look for it: as UTF-8, as UTF-16 in both byte \
+            orders, as hex, and as base64, in all files and in their names. No key is needed, and nothing is locked or \
+            changed. The command ends with 26 when it finds a marker. A marker has at least 8 bytes, since shorter \
+            ones occur by chance; the output names it by its number and doesn't repeat it.
 
-            Any other folder or file can be searched, too, such as what an app logs. Links, FIFOs, sockets and devices are \
-            named and not looked into, and of a sparse file only its data are read. It ends with 3 when nothing was found, \
-            but folders are nested too deep to be searched.
+            Any other folder or file can be searched, too, such as an app's logs. Links, FIFOs, sockets and devices \
+            are named and skipped, and of a sparse file only its data are read. The command ends with 3 when it finds \
+            no marker, but folders are nested too deeply to be searched.
             """
     )
 
@@ -25,17 +25,17 @@ struct LeakCheckCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "A text to look for. May be given again. Who lists processes sees it.", valueName: "text"))
+            "A text to look for, visible to anyone who lists processes. Repeatable.", valueName: "text"))
     var marker: [String] = []
 
     @Option(
         help: ArgumentHelp(
-            "A file with a text to look for on each line, or - for standard input. May be given again.",
+            "A file with a text to look for on each line, or - for standard input. Repeatable.",
             valueName: "file"),
         completion: .file())
     var markerFile: [String] = []
 
-    @Flag(help: "Write one object of JSON per line, errors too.")
+    @Flag(help: "Write one JSON object per line, also for errors.")
     var json = false
 
     func run() throws {
@@ -53,7 +53,7 @@ struct LeakCheckCommand: ParsableCommand {
         guard report.fileCount > 0 else {
             try console.flush()
             throw Failure(
-                message: "\(store): there is no file in it to look into", code: "invalidArgument", status: 400,
+                message: "\(store): it holds no file to search", code: "invalidArgument", status: 400,
                 exit: .failed)
         }
         for leak in report.leaks { try console.printResult(json ? leak.json : Console.printable(leak.description)) }
@@ -61,12 +61,12 @@ struct LeakCheckCommand: ParsableCommand {
         try console.flush()
         guard report.leaks.isEmpty else {
             throw Failure(
-                message: "\(store): what was looked for can be read there", code: "markerFound", status: 500,
+                message: "\(store): a marker is readable there", code: "markerFound", status: 500,
                 exit: .damaged)
         }
         guard report.isComplete else {
             throw Failure(
-                message: "\(store): nothing was found, but not all of it was searched", code: "partlySearched",
+                message: "\(store): no marker was found, but some of it was not searched", code: "partlySearched",
                 status: 500, exit: .partlyDone)
         }
     }

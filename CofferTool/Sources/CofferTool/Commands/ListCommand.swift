@@ -6,10 +6,11 @@ struct ListCommand: StoreCommand {
         commandName: "ls",
         abstract: "List the ids of the documents, the names of a document's attachments, or the stores in a folder.",
         discussion: """
-            Ids come in the order of their bytes, one on each line; an id or a name that does not fit there as a JSON string.
+            Ids come in the order of their bytes, one per line; an id or a name that doesn't fit on a line is written \
+            as a JSON string.
 
-            Of a folder that is no store, the paths of the stores in it are listed, as coffer rotate and coffer audit find them: \
-            what is called NAME.coffer. That takes no key, and opens nothing.
+            For a folder that is not a store, the command lists the paths of the stores in it, as coffer rotate and \
+            coffer audit find them: folders called NAME.coffer. That takes no key, and opens nothing.
             """
     )
 
@@ -18,7 +19,7 @@ struct ListCommand: StoreCommand {
     @Argument(help: "The id of a document, whose attachments are listed.")
     var id: String?
 
-    @Flag(help: "Look into the folders in a folder of stores, too. Links, and what begins with a dot, are passed over.")
+    @Flag(help: "Also look into subfolders of a folder of stores. Links and names that begin with a dot are skipped.")
     var recursive = false
 
     /// Whether it is a folder of stores that is named, be it there or not.

@@ -6,8 +6,8 @@ struct LogCommand: StoreCommand {
         commandName: "log",
         abstract: "List the revisions of a document, branch by branch, the newest first.",
         discussion: """
-            The branch that counts comes first. What is known of each: its id, and whether it is a deletion, in conflict with \
-            the one that counts, or without properties since the store was compacted.
+            The branch of the winning revision comes first. Each line has the revision's id, and says whether it is a \
+            deletion, in conflict with the winning revision, or without properties since the store was compacted.
             """
     )
 

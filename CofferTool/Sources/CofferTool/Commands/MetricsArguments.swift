@@ -4,12 +4,12 @@ internal import ArgumentParser
 struct MetricsArguments: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "Write numbers about this run to this file, for node_exporter's textfile collector.",
+            "Write metrics of this run to this file, for node_exporter's textfile collector.",
             discussion: """
-                The file is replaced as a whole at the end of the run, however it ends (where that fails, and all else was done, \
-                the command ends with 3): it has when it began and ended, the exit \
-                status, and how many stores there are of each kind, and no paths or keys. All users may read it. The collector \
-                reads files called NAME.prom.
+                The file is replaced as a whole at the end of the run, however it ends (if only that fails, the \
+                command ends with 3). It has the times of begin and end, the exit status, and how many stores there \
+                are of each kind, but no paths or keys. All users may read it. The collector reads files called \
+                NAME.prom.
                 """,
             valueName: "file"),
         completion: .file())

@@ -4,10 +4,10 @@ internal import CofferKeys
 
 /// What a new store is like.
 struct NewStoreArguments: ParsableArguments {
-    @Flag(help: "Make a store that everybody can read.")
+    @Flag(help: "Make a store that anyone can read.")
     var unencrypted = false
 
-    @Flag(help: "Give attachment files names that say nothing of their content, not even to who knows it.")
+    @Flag(help: "Give attachment files names that reveal nothing, even to somebody who knows the content.")
     var keyedNames = false
 
     /// How to make the store that those arguments name.

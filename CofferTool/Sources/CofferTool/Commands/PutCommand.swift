@@ -12,7 +12,7 @@ struct PutCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "put",
         abstract: "Save a document.",
-        discussion: "A document that is there already gets its next revision. The new revision's id is the result."
+        discussion: "An existing document gets its next revision. The result is the new revision's id."
     )
 
     @OptionGroup var arguments: StoreArguments
@@ -20,7 +20,7 @@ struct PutCommand: StoreCommand {
     @Argument(help: "The id of the document.")
     var id: String
 
-    @Argument(help: "A file with one JSON object. Without it, or with -, standard input.", completion: .file())
+    @Argument(help: "A file with one JSON object. The default, also with -, is standard input.", completion: .file())
     var file = "-"
 
     func run(_ console: Console) throws {

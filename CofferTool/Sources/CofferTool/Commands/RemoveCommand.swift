@@ -6,8 +6,8 @@ struct RemoveCommand: StoreCommand {
         commandName: "rm",
         abstract: "Delete a document, or one of its attachments.",
         discussion: """
-            Either makes a revision of its own, whose id is the result. What was there before goes when space is reclaimed. \
-            Where a document has no attachment of that name, nothing happens.
+            Either makes a new revision, whose id is the result. The old content goes when space is reclaimed. If a \
+            document has no attachment of that name, nothing happens.
             """
     )
 
@@ -16,7 +16,7 @@ struct RemoveCommand: StoreCommand {
     @Argument(help: "The id of the document.")
     var id: String
 
-    @Argument(help: "The name of an attachment, which alone is removed.")
+    @Argument(help: "The name of an attachment. Only it is removed.")
     var attachment: String?
 
     func run(_ console: Console) throws {
@@ -45,7 +45,7 @@ struct RemoveCommand: StoreCommand {
         }
         if revision == nil {
             let subject = "attachment \(name) of document \(id)"
-            console.printNote("\(Console.printable(subject)): there is none, and nothing was changed")
+            console.printNote("\(Console.printable(subject)): it does not exist, and nothing was changed")
         }
         if console.isJSON {
             var line = JSONLine(type: "attachment")

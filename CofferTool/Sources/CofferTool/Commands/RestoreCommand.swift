@@ -5,18 +5,19 @@ internal import Foundation
 struct RestoreCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "restore",
-        abstract: "Make a store from a backup, after all of the backup was checked.",
+        abstract: "Check a whole backup, and make a store from it.",
         usage: "coffer restore <store> <target> [<options>]",
         discussion: """
-            The store is the backup, and the target what is made of it. The backup is only read, and the keys that open it open the store. Every page, document and attachment of the copy is \
-            checked; damage ends the command with 26. The store gets its name when it is whole and on the disk: killed at any \
-            time, there is nothing under the name, or with --replace the old store, or the whole new one. Once begun, ^C does not \
-            stop it. What a killed one leaves is a hidden folder, .coffer- and 16 digits, which the next one removes.
+            The store is the backup, and the target the store to make from it. The backup is only read, and its keys \
+            open the new store. Every page, document and attachment of the copy is checked; damage ends the command \
+            with 26. The store gets its name when it is whole and on the disk: killed at any time, the name is free \
+            or, with --replace, has the old store, or the whole new one. Once begun, ^C does not stop it. A killed run \
+            leaves a hidden folder, .coffer- and 16 digits, which the next one removes.
 
-            A restored store has the store UUID and the master key of its backup, as all copies have, and a database UUID of \
-            its own. So receipts of coffer rotate tell it from others by databaseUUID, and pull and push begin at the beginning, \
-            as with a new database: revisions that it lacks come back by a pull. Keys that were removed since the backup was \
-            made open it again. coffer rekey gives it keys that no copy has.
+            A restored store has the store UUID and the master key of its backup, as all copies have, and its own \
+            database UUID. So receipts of coffer rotate distinguish it by databaseUUID, and pull and push start from \
+            the beginning, as with a new database: a pull brings the revisions that it lacks. Keys that were removed \
+            after the backup was made open it again. coffer rekey gives it keys that no copy has.
             """
     )
 
@@ -27,7 +28,7 @@ struct RestoreCommand: StoreCommand {
         completion: .directory)
     var target: String
 
-    @Flag(help: "Take the place of the store that is there, which nobody may have open. It is lost then.")
+    @Flag(help: "Replace the existing store, which nobody may have open. Its content is lost.")
     var replace = false
 
     var stores: [String] { [arguments.store, target] }
@@ -63,8 +64,8 @@ struct RestoreCommand: StoreCommand {
         guard let there = FileIdentity(path: path.path) else { return false }
         guard replace else {
             throw Failure(
-                message: "\(target): something is there already",
-                hint: "--replace puts the backup in the place of a store", code: "databaseExists", status: 412,
+                message: "\(target): it exists already",
+                hint: "--replace replaces a store with the backup", code: "databaseExists", status: 412,
                 exit: .failed)
         }
         guard !there.contains(folder: backup.path) else {
@@ -78,7 +79,7 @@ struct RestoreCommand: StoreCommand {
         if error.code == .notAStore {
             // The backup was looked at before.
             return Failure(
-                message: "\(target): what is to be replaced is not a store: \(error.detail ?? "no MANIFEST") (404)",
+                message: "\(target): the target of --replace is not a store: \(error.detail ?? "no MANIFEST") (404)",
                 hint: "move it away, and restore without --replace", code: "notAStore", status: 404, exit: .noStore)
         }
         let isOfBackup = [.wrongKey, .keyRequired, .notEncrypted, .damaged].contains(error.code)

@@ -5,13 +5,13 @@ internal import Foundation
 struct SalvageCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "salvage",
-        abstract: "Copy all that can still be read of a damaged store into a new one.",
+        abstract: "Copy everything readable of a damaged store into a new one.",
         usage: "coffer salvage <store> <target> [<options>]",
         discussion: """
-            The damaged store is only read. What is lost goes to standard output, a line for each page, document and \
-            attachment; the command ends with 3 then, and with 0 when all was salvaged. The new store opens with the same \
-            key, unless --new-key names another. It has its name when it is whole; ^C leaves nothing. A store whose MANIFEST \
-            is damaged needs a backup of its keys first: see coffer key restore.
+            The damaged store is only read. Losses go to standard output, one line for each page, document and \
+            attachment; the command ends with 3 then, and with 0 when everything was salvaged. The new store opens \
+            with the same key, unless --new-key names another. It gets its name when it is whole; ^C leaves nothing. A \
+            store whose MANIFEST is damaged needs a backup of its keys first: see coffer key restore.
             """
     )
 
@@ -22,7 +22,7 @@ struct SalvageCommand: StoreCommand {
 
     @OptionGroup var newKey: NewKeyArguments
 
-    @Flag(help: "Tell how far it is on standard error, also where that is no terminal.")
+    @Flag(help: "Report progress on standard error, even if it is not a terminal.")
     var progress = false
 
     var stores: [String] { [arguments.store, target] }
@@ -67,7 +67,8 @@ struct SalvageCommand: StoreCommand {
         guard result.isComplete else {
             try console.flush()
             throw Failure(
-                message: "\(path.fileName): \(result.losses.count) losses; all else is in \(targetPath.fileName)",
+                message:
+                    "\(path.fileName): \(result.losses.count) losses; everything else is in \(targetPath.fileName)",
                 code: "damaged", status: 500, exit: .partlyDone)
         }
     }

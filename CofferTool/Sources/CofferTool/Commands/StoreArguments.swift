@@ -17,15 +17,15 @@ struct StoreArguments: ParsableArguments {
         help: ArgumentHelp(
             "Where the key comes from: prompt, file:PATH, env:NAME, fd:N, stdin, cmd:COMMAND, credential:NAME or keyring:NAME.",
             discussion: """
-                What is read there is a password, up to one line end. With hex+, base64+ or raw+ before it, it is 32 bytes. \
-                Without --key the environment's COFFER_KEY_SOURCE names the source, or a line for the store in the file \
-                COFFER_PROFILE (otherwise ~/.config/coffer/profile); or you are asked for the key of an encrypted store if \
-                there is a terminal.
+                The source holds a password, read up to one line end. With hex+, base64+ or raw+ before it, the source \
+                holds 32 bytes. Without --key, the environment's COFFER_KEY_SOURCE names the source, or a line for the \
+                store in the file COFFER_PROFILE (otherwise ~/.config/coffer/profile); otherwise coffer asks for the \
+                key of an encrypted store, if there is a terminal.
                 """,
             valueName: "source"))
     var key: String?
 
-    @Flag(help: "Write one object of JSON per line, errors too.")
+    @Flag(help: "Write one JSON object per line, also for errors.")
     var json = false
 
     func path() throws(Failure) -> StorePath { try StorePath(store) }
@@ -104,7 +104,7 @@ struct StoreArguments: ParsableArguments {
     private func warnOfPlaintext(_ path: StorePath) {
         guard !json, isatty(STDERR_FILENO) != 0 else { return }
         Console(isJSON: false).printNote(
-            "\(Console.printable(path.fileName)) is not encrypted: whoever can read the disk can read it")
+            "\(Console.printable(path.fileName)) is not encrypted: anyone who can read the disk can read it")
     }
 
     /// The key that was named, or the one that somebody types when the store needs one.

@@ -9,7 +9,7 @@ struct StoreListArguments: ParsableArguments {
         completion: .file())
     var stores: String
 
-    @Flag(help: "Look into the folders in the folder, too. Links, and what begins with a dot, are passed over.")
+    @Flag(help: "Also look into subfolders. Links and names that begin with a dot are skipped.")
     var recursive = false
 
     var isStandardInput: Bool { stores == "-" }

@@ -9,7 +9,7 @@ struct StoreSizes {
     private(set) var contentCount = 0
     private(set) var contentByteCount = 0
 
-    /// Those of the store's one generation; what a killed process left of another is none.
+    /// Those of the store's one generation; what a killed process left of another doesn't count.
     init(of store: StorePath, generation: Int) throws(Failure) {
         let folder = store.folder.appending(path: store.fileName, directoryHint: .isDirectory)
         let digits = String(generation, radix: 16)

@@ -40,7 +40,7 @@ final class StoreChecks {
         found += try leaks()
         guard found.isEmpty else {
             return .problem(
-                name, .noEncryption("what an encrypted store holds can be read: \(found.joined(separator: ", "))"))
+                name, .noEncryption("the content of an encrypted store can be read: \(found.joined(separator: ", "))"))
         }
         do {
             try open("sealed", try SymmetricKey()).close()
@@ -49,9 +49,9 @@ final class StoreChecks {
         let again = try open("sealed", try key)
         defer { try? again.close() }
         guard try again["doctor"]?.currentRevision?.attachment(named: "marker")?.content == Data(marker.utf8) else {
-            return .problem(name, .noEncryption("what was saved in an encrypted store is not there"))
+            return .problem(name, .noEncryption("a document saved in an encrypted store is missing"))
         }
-        return .ok(name, "works: nothing can be read on the disk, and another key is refused (401)")
+        return .ok(name, "works: nothing on the disk is readable, and a wrong key is refused (401)")
     }
 
     /// Puts a store in the place of another, which takes a file system that exchanges two names in one step.
@@ -67,7 +67,7 @@ final class StoreChecks {
             }
         } catch {
             guard error.code == .unsupportedFormat else { throw error }
-            return .note(name, "the file system can't exchange two names, so that replaceDatabase is a 501")
+            return .note(name, "the file system can't exchange two names, so replaceDatabase fails (501)")
         }
         return .ok(name, "works: two stores are exchanged in one step")
     }

@@ -26,12 +26,12 @@ enum SystemChecks {
             let libraries = try LoadedLibraries()
             let sqlite = "SQLite \(libraries.sqliteVersion)"
             guard let cipher = libraries.cipherVersion else {
-                return [.problem("SQLCipher", .noEncryption("what was loaded is \(sqlite), and not SQLCipher"))]
+                return [.problem("SQLCipher", .noEncryption("the loaded library is \(sqlite), not SQLCipher"))]
             }
             let memory: Finding =
                 libraries.keepsTemporaryDataInMemory
                 ? .ok("temporary data", "stays in memory")
-                : .problem("temporary data", .noEncryption("this SQLCipher puts it into files, where it can be read"))
+                : .problem("temporary data", .noEncryption("this SQLCipher puts it into readable files"))
             return [
                 .ok("SQLCipher", "\(cipher), with \(sqlite)"), .ok("OpenSSL", libraries.openSSLVersion), memory,
                 otherSQLite(),
@@ -55,7 +55,7 @@ enum SystemChecks {
     static func crashReports() -> Finding {
         signal(SIGSEGV, SIG_DFL) == nil
             ? .ok("crash reports", "off: a crash prints neither registers nor memory")
-            : .note("crash reports", "something handled crashes in this process, and may print what is in memory")
+            : .note("crash reports", "a crash handler runs in this process, and may print memory")
     }
 
     /// How much memory may be kept out of swap, and whether a crash writes memory to a file.
@@ -69,7 +69,7 @@ enum SystemChecks {
         }
         if let limit = limit(.coreFile) {
             findings.append(
-                limit == 0 ? .ok("core dumps", "none") : .note("core dumps", "a crash may write keys into one"))
+                limit == 0 ? .ok("core dumps", "none") : .note("core dumps", "a crash may write keys into a core dump"))
         }
         return findings
     }

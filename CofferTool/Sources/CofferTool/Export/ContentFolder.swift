@@ -47,7 +47,7 @@ final class ContentFolder {
         }
     }
 
-    /// The name of the file with the content that has this digest; nil where that is no SHA-1.
+    /// The name of the file with the content that has this digest; nil if that is no SHA-1.
     static func name(ofContent digest: String) -> String? {
         guard digest.utf8.starts(with: "sha1-".utf8), let bytes = Data(base64Encoded: String(digest.dropFirst(5))),
             bytes.count == 20
@@ -60,7 +60,7 @@ final class ContentFolder {
     /// Writes a content into its file, unless it was written before.
     ///
     /// - Parameter produce: gives the content to what it is given, in pieces, and says whether there is one.
-    /// - Returns: how many bytes were written; nil where the file is there already, or the content is missing.
+    /// - Returns: how many bytes were written; nil if the file is there already, or the content is missing.
     func write(named name: String, _ produce: ((Data) throws -> Void) throws -> Bool) throws -> Int? {
         guard !names.contains(name) else { return nil }
         let path = path(name)
@@ -96,7 +96,7 @@ final class ContentFolder {
         if isNew { unsafe rmdir(path) }
     }
 
-    /// The content that has this digest, to be read once; nil where there is no such file.
+    /// The content that has this digest, to be read once; nil if there is no such file.
     func content(_ reference: ContentReference) throws(Failure) -> Blob? {
         guard let name = Self.name(ofContent: reference.digest) else { return nil }
         let path = path(name)

@@ -12,7 +12,7 @@ struct DocumentExport {
         var omittedCount = 0
         /// Contents that were never downloaded.
         var missingCount = 0
-        /// Documents with more than one revision that counts for somebody.
+        /// Documents with more than one winning revision for somebody.
         var conflictCount = 0
     }
 

@@ -55,8 +55,8 @@ struct ExportFile: ~Copyable {
         if descriptor >= 0 { return descriptor }
         guard errno == EEXIST else { throw Failure.system(errno, path) }
         throw Failure(
-            message: "\(partial): there is one already",
-            hint: "an export that was killed leaves such a file: remove it, unless one is under way",
+            message: "\(partial): it exists already",
+            hint: "a killed export leaves such a file: remove it, unless an export is under way",
             code: "ioFailed", status: 500, exit: .failed)
     }
 
@@ -112,7 +112,7 @@ struct ExportFile: ~Copyable {
 
     private static func exists(_ path: String) -> Failure {
         Failure(
-            message: "\(path): there is one already, and nothing is overwritten", code: "ioFailed", status: 500,
+            message: "\(path): it exists already, and nothing is overwritten", code: "ioFailed", status: 500,
             exit: .failed)
     }
 }

@@ -14,7 +14,7 @@ protocol ExportSource {
     /// - Returns: false where it was never downloaded: then nothing was handed out.
     func read(_ content: ExportedContent, _ body: (Data) throws -> Void) throws -> Bool
 
-    /// How many documents have more than one revision that counts for somebody; after they were handed out.
+    /// How many documents have more than one winning revision for somebody; after they were handed out.
     func conflictCount() throws -> Int
 }
 

@@ -20,7 +20,7 @@ struct FileImport {
         let document = database.document(withID: file.id)
         guard try document.currentRevision == nil else {
             throw Failure(
-                message: "\(file.path): document \(file.id): conflict: there is such a document already (409)",
+                message: "\(file.path): document \(file.id): conflict: the document exists already (409)",
                 code: "conflict", status: 409, exit: .failed)
         }
         let draft = try document.newRevision()
@@ -65,7 +65,7 @@ enum ContentType {
         "zip": "application/zip",
     ]
 
-    /// What a file of that name holds, as its extension says; nil where that says nothing.
+    /// What a file of that name holds, as its extension says; nil if that says nothing.
     static func guessed(ofFileNamed name: String) -> String? {
         guard let dot = name.lastIndex(of: "."), dot > name.startIndex else { return nil }
         return types[name[name.index(after: dot)...].lowercased()]

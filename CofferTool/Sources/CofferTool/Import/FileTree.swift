@@ -74,7 +74,7 @@ struct FileTree {
         defer { close(folder) }
         var status = stat()
         guard unsafe fstat(folder, &status) == 0, FileIdentity(status) == identity else {
-            throw Failure.notAFile(path, "another folder has come into its place")
+            throw Failure.notAFile(path, "another folder took its place")
         }
         let prefix = path.hasSuffix("/") ? path : path + "/"
         for name in try Self.names(in: folder, path) {

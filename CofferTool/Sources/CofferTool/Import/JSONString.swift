@@ -22,7 +22,7 @@ struct JSONString {
         return offset == extent.range.upperBound
     }
 
-    /// The string, or nil where its escapes or its UTF-8 are not valid.
+    /// The string, or nil if its escapes or its UTF-8 are not valid.
     func value(_ bytes: Span<UInt8>) -> String? {
         var text: [UInt8] = []
         text.reserveCapacity(extent.range.count + 2)

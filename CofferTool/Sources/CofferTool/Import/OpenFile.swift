@@ -43,7 +43,7 @@ struct OpenFile {
         }
         guard identity == nil || FileIdentity(descriptor: descriptor) == identity else {
             close(descriptor)
-            throw Failure.notAFile(path, "another file has come into its place")
+            throw Failure.notAFile(path, "another file took its place")
         }
         self.init(descriptor: descriptor, name: path, byteCount: byteCount ?? 0)
     }
@@ -59,7 +59,7 @@ struct OpenFile {
 }
 
 extension Failure {
-    /// Something among the files to attach is none.
+    /// Something among the files to attach is not a file.
     static func notAFile(_ path: String, _ what: String) -> Failure {
         Failure(
             message: "\(path): \(what), and so it cannot be attached", code: "invalidAttachment", status: 400,

@@ -5,7 +5,7 @@ internal import Foundation
 struct RecordImport {
     let database: Database
     let id: RecordID
-    /// Where the contents are that records name; nil where they must be in the database.
+    /// Where the contents are that records name; nil if they must be in the database.
     let contents: ContentFolder?
 
     /// Returns how many documents were saved.

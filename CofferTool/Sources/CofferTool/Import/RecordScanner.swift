@@ -64,7 +64,7 @@ struct RecordScanner {
         return isWrapper ? arrays[0] : nil
     }
 
-    /// The next record, or nil when there is none left.
+    /// The next record, or nil if there isn't one left.
     mutating func next(_ bytes: Span<UInt8>) throws(JSONCursor.Obstacle) -> JSONCursor.Extent? {
         cursor.skipWhitespace(bytes)
         switch shape {

@@ -5,12 +5,12 @@ internal import Foundation
 /// Says of many stores what each is, also where they are several users' and root asks: by one process after the other, each of which
 /// becomes an owner's for good before it opens anything.
 struct InfoParts {
-    /// Opens the stores; nil where none is opened.
+    /// Opens the stores; nil if none is opened.
     let key: SymmetricKey?
     let isPassword: Bool
     let isJSON: Bool
 
-    /// What a process is told, but for the key.
+    /// What a process receives, but for the key.
     struct Part: Codable {
         let owner: Owner
         let paths: [String]
@@ -68,15 +68,15 @@ struct InfoPartCommand: ParsableCommand {
     static let name = "info-part"
 
     static let configuration = CommandConfiguration(
-        commandName: name, abstract: "Do the part of coffer info that is one owner's.", shouldDisplay: false)
+        commandName: name, abstract: "Do one owner's part of coffer info.", shouldDisplay: false)
 
-    @Flag(help: "Write one object of JSON per line, errors too.")
+    @Flag(help: "Write one JSON object per line, also for errors.")
     var json = false
 
     func run() throws {
         Interruption.watch()
         let (part, keys) = try PartMessage.receive(InfoParts.Part.self, from: STDIN_FILENO)
-        guard let key = keys.first else { throw Failure.usage("this is for coffer info alone") }
+        guard let key = keys.first else { throw Failure.usage("only coffer info runs this") }
         try part.owner.act()
         let encoder = JSONEncoder()
         for path in part.paths {

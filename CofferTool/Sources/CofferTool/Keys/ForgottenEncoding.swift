@@ -6,7 +6,7 @@ internal import Synchronization
 enum ForgottenEncoding {
     private static let noted = Mutex<(option: String?, encoding: String)?>(nil)
 
-    /// - Parameter option: what named the key; nil where nobody knows.
+    /// - Parameter option: what named the key; nil if nobody knows.
     static func note(_ reading: KeyReading, of option: String?) {
         let prefix: String? =
             switch reading.probableEncoding {
@@ -18,7 +18,7 @@ enum ForgottenEncoding {
         noted.withLock { $0 = $0 ?? (option, prefix) }
     }
 
-    /// What to say where a key is wrong; nil where no key looks like that.
+    /// What to say where a key is wrong; nil if no key looks like that.
     static var hint: String? {
         noted.withLock { $0 }.map { option, encoding in
             "what \(option.map { "\($0) names" } ?? "a key's source holds") looks like 32 bytes in \(encoding), and was taken for "

@@ -19,7 +19,7 @@ struct KeyProfile {
 
     private let lines: [(pattern: String, source: KeySource)]
 
-    /// Where the user's profile says that the key of that store is; nil where there is no profile, or no line for it.
+    /// Where the user's profile says that the key of that store is; nil if there is no profile, or no line for it.
     static func source(of store: StorePath) throws(Failure) -> KeySource? {
         if let named = environment(variable) {
             return named.isEmpty ? nil : try KeyProfile(contentsOf: named).source(of: store)
@@ -51,7 +51,7 @@ struct KeyProfile {
         }
         let contents = try InputFile.contents(of: descriptor, named: path)
         guard let text = String(validating: contents, as: UTF8.self) else {
-            throw Failure.keyUnavailable("\(path): it is no text in UTF-8")
+            throw Failure.keyUnavailable("\(path): it is not text in UTF-8")
         }
         var lines: [(String, KeySource)] = []
         for (index, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {

@@ -20,10 +20,10 @@ struct KeySource: Hashable {
     let encoding: CofferKeys.KeySource.Encoding
     let origin: Origin
 
-    /// What the key is for: a command is told.
+    /// What the key is for; a command learns it.
     private(set) var request = KeyRequest()
 
-    /// The option or variable that named it, for messages; nil where that is plain.
+    /// The option or variable that named it, for messages; nil if that is plain.
     private(set) var option: String?
 
     /// Whatever named them, two that are read alike are the same.
@@ -57,13 +57,14 @@ struct KeySource: Hashable {
             throw Failure.usage(
                 error.message,
                 hint: "a key is given as prompt, file:PATH, env:NAME, fd:N, stdin, cmd:COMMAND, credential:NAME or "
-                    + "keyring:NAME, never by itself; hex+, base64+ or raw+ before it say that it is 32 bytes")
+                    + "keyring:NAME, never as the key itself; the prefix hex+, base64+ or raw+ says that it is 32 bytes"
+            )
         }
     }
 
     /// The same source for a key that is to do that, of the store there, if one is meant.
     func asked(for purpose: KeyRequest.Purpose, of store: StorePath? = nil) -> KeySource {
-        // Nobody else is told, and the UUID has to be read.
+        // Nobody else learns it, and the UUID has to be read.
         let store = isCommand ? store : nil
         return asked(for: KeyRequest(purpose, storePath: store?.path, storeUUID: store?.uuid))
     }

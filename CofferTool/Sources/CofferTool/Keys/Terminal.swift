@@ -10,7 +10,7 @@ internal import Darwin
 struct Terminal: ~Copyable {
     private let descriptor: Int32
 
-    /// Opens it, or returns nil where there is none, as in a job that nobody watches.
+    /// Opens it, or returns nil if there isn't one, as in a job that nobody watches.
     init?() {
         descriptor = unsafe open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)
         if descriptor < 0 { return nil }

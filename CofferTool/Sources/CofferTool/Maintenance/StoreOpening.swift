@@ -22,7 +22,8 @@ struct StoreOpening {
     func open() throws -> any MaintainedStore {
         do {
             return try manager.openDatabase(named: store.databaseName, options: options)
-        } catch let error as CofferError where error.code == .busy {
+        } catch {
+            guard error.code == .busy else { throw error }
             if let other = try inUse() { return other }
             // It may have closed it, or ended, before it was asked.
             return try manager.openDatabase(named: store.databaseName, options: options)

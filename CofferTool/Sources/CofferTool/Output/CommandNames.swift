@@ -26,7 +26,7 @@ enum CommandNames {
         return nil
     }
 
-    /// The name that `word` was probably meant to be; nil where none is near.
+    /// The name that `word` was probably meant to be; nil if none is near.
     static func nearest(to word: String, among names: [String]) -> String? {
         let candidates = names.map { (name: $0, distance: distance(Array(word.utf8), Array($0.utf8))) }
         // A typing error or two, of a word that is long enough to be told from others then.

@@ -16,11 +16,11 @@ extension Failure {
         case 401:
             (
                 "serverUnauthorized",
-                "this is about the server's users, and not the store's key: --user NAME, and --password SOURCE"
+                "the server refused the user; this is not about the store's key: --user NAME, and --password SOURCE"
             )
         case 403: ("serverForbidden", nil)
         case 404: ("serverNotFound", nil)
-        case 495: ("serverUntrusted", "--trust FILE names the certificates that its own is to be signed by")
+        case 495: ("serverUntrusted", "--trust FILE names the certificates that must have signed its certificate")
         case 503, 504: ("serverUnreachable", nil)
         default: ("serverFailed", nil)
         }

@@ -45,7 +45,7 @@ extension Failure {
         Failure(message: message, hint: hint, code: "keyUnavailable", status: 400, exit: .keyUnavailable)
     }
 
-    /// The source of a key yielded bytes that are none.
+    /// The source of a key yielded bytes that are not a key.
     static func unusableKey(_ message: String, hint: String? = nil) -> Failure {
         Failure(message: message, hint: hint, code: "invalidKey", status: 400, exit: .keyUnavailable)
     }

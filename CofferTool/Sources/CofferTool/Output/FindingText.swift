@@ -1,7 +1,7 @@
 internal import Coffer
 
 extension VerificationFinding {
-    /// A line of JSON. `isLost` is whether a salvage could bring it; nil where nobody has tried.
+    /// A line of JSON. `isLost` is whether a salvage could bring it; nil if nobody has tried.
     func json(isLost: Bool? = nil) -> String {
         var line = JSONLine(type: "finding")
         line.add("kind", kind.description)

@@ -4,7 +4,7 @@ internal import Glibc
 internal import Darwin
 #endif
 
-/// A new file for its owner alone, which never takes another one's place.
+/// A new file for its owner alone, which never replaces an existing one.
 enum NewFile {
     /// Makes the file and opens it for writing; -1 where that fails, with the reason in `errno`.
     static func open(_ path: String) -> Int32 {

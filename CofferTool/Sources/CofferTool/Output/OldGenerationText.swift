@@ -1,7 +1,7 @@
 internal import Coffer
 
 extension KeyChangeResult {
-    /// Why the command ends with 3 although the key was changed; nil where all is gone that was under another key.
+    /// Why the command ends with 3 although the key was changed; nil if all is gone that was under another key.
     func oldGenerationLeft(of store: String) -> Failure? {
         if let failure = oldGenerations.failure(of: store, isEncrypted: !keys.isEmpty) { return failure }
         guard !oldGenerationIsGone else { return nil }
@@ -13,7 +13,7 @@ extension KeyChangeResult {
 }
 
 extension [OldGeneration] {
-    /// What to say of them, loudly; nil where there are none.
+    /// What to say of them, loudly; nil if there aren't any.
     ///
     /// - Parameter isEncrypted: whether the store is by now.
     func failure(of store: String, isEncrypted: Bool) -> Failure? {

@@ -23,8 +23,8 @@ struct Owner: Hashable, Codable {
 
     // MARK: Whose it is
 
-    /// Who besides root has a part in the store at `path`: its MANIFEST and its folder, or where there is no store, the folder
-    /// that it would be in.
+    /// The users besides root who have a part in the store at `path`: its MANIFEST and its folder, or where there is no
+    /// store, the folder that it would be in.
     static func others(ofStoreAt path: String) -> [Owner] {
         let path = (try? StorePath(path))?.path ?? path
         let descriptor = unsafe open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
@@ -37,7 +37,7 @@ struct Owner: Hashable, Codable {
         return owners.filter { $0.user != root }
     }
 
-    /// The owner of a folder that stores are in, or shall be, unless that is root.
+    /// The owner of a folder that stores are in, or should be, unless that is root.
     static func others(ofFolderAt path: String) -> [Owner] {
         let descriptor = unsafe open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else { return [] }
@@ -109,7 +109,7 @@ struct Owner: Hashable, Codable {
         guard let owner = owners.first else { return }
         if let other = owners.first(where: { $0.user != owner.user }) {
             throw Failure(
-                message: "what belongs to users \(owner.user) and \(other.user) can't be worked on as one of them",
+                message: "users \(owner.user) and \(other.user) own parts of it, so neither user can work on it",
                 code: "notOwner", status: 403, exit: .failed)
         }
         for key in try keys() { try EarlySecrets.takeKey(key) }
@@ -135,7 +135,7 @@ struct Owner: Hashable, Codable {
     /// What explains that something was refused, where root's rights were given up.
     static var hint: String? {
         actingUser.withLock { $0 }.map {
-            "it is done as user \($0), the owner: of root's rights only keys and passwords are read with"
+            "coffer works as user \($0), the owner, and reads only keys and passwords as root"
         }
     }
 

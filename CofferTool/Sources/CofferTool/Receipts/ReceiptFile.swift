@@ -44,7 +44,7 @@ struct ReceiptFile: Sendable {
         let cut = contents[(contents.startIndex + byteCount)...]
         guard zip(cut, Self.beginning).allSatisfy({ $0 == $1 }) else {
             throw Failure.usage(
-                "\(self.path): it is not a file of receipts, and is left alone", hint: "name another file")
+                "\(self.path): it is not a file of receipts, so it was left alone", hint: "name another file")
         }
         guard byteCount < contents.count else {
             try Folder.synchronize(Folder.parent(of: path))
@@ -57,7 +57,7 @@ struct ReceiptFile: Sendable {
 
     /// Reads it, whoever writes to it.
     ///
-    /// - Parameter digest: what the SHA-256 of one of its lines must be; nil where nobody knows.
+    /// - Parameter digest: what the SHA-256 of one of its lines must be; nil if nobody knows.
     /// - Throws: `damaged` (500) where a line was changed or cut out.
     init(reading path: String, expecting digest: String?) throws(Failure) {
         self.init(try Self.open(path, O_RDONLY), path)
@@ -102,10 +102,10 @@ struct ReceiptFile: Sendable {
             let number = chain.count + 1
             guard try chain.follow(line) else {
                 throw damage(
-                    "line \(number) does not follow the one before it: one of the two was changed, or some were cut out"
+                    "line \(number) does not follow the line before it: one of the two was changed, or lines were removed"
                 )
             }
-            guard let record = ReceiptRecord(line: line) else { throw damage("line \(number) is no receipt") }
+            guard let record = ReceiptRecord(line: line) else { throw damage("line \(number) is not a receipt") }
             history.add(record)
             if chain.last == expected { expected = nil }
             byteCount = end + 1
@@ -115,7 +115,7 @@ struct ReceiptFile: Sendable {
 
     private func damage(_ reason: String) -> Failure {
         Failure(
-            message: "\(path): \(reason)", hint: "keep the file, and let the next run begin another one",
+            message: "\(path): \(reason)", hint: "keep the file, and give the next run another one",
             code: "damaged", status: 500, exit: .damaged)
     }
 

@@ -43,7 +43,7 @@ struct ReceiptHistory: Sendable {
         }
     }
 
-    /// The run whose change of a store was found to have been made; nil where none was begun, or nothing came of it.
+    /// The run whose change of a store was found to have been made; nil if none was begun, or nothing came of it.
     ///
     /// - Parameter generation: what the store has now.
     func unfinishedRun(of store: ReceiptStore, at generation: Int) -> String? {

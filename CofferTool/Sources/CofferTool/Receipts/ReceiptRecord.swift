@@ -33,7 +33,7 @@ struct ReceiptRecord: Decodable, Sendable {
     /// The run that had begun the store and did not live to write what became of it.
     let completes: String?
 
-    /// Which store of which place; nil where the line is of none, or of one that could not be read.
+    /// Which store of which place; nil if the line is of none, or of one that could not be read.
     var store: ReceiptStore? {
         guard let path, let uuid else { return nil }
         return ReceiptStore(path: path, uuid: uuid)
@@ -42,7 +42,7 @@ struct ReceiptRecord: Decodable, Sendable {
     /// Whether the store has the new key alone since.
     var isSettled: Bool { type == .done && ["rotated", "alreadyRotated"].contains(outcome) }
 
-    /// - Returns: nil where the line is no such record.
+    /// - Returns: nil if the line is no such record.
     init?(line: Data) {
         guard let record = try? JSONDecoder().decode(ReceiptRecord.self, from: line) else { return nil }
         self = record

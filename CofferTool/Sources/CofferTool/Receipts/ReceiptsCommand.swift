@@ -3,7 +3,7 @@ internal import Foundation
 
 struct ReceiptsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "receipts", abstract: "Look at what coffer rotate --receipts has written.",
+        commandName: "receipts", abstract: "Examine the receipts that coffer rotate --receipts wrote.",
         subcommands: [ReceiptsVerifyCommand.self])
 
     func run() throws { throw Failure.usage("there is no command", hint: "coffer receipts verify FILE") }
@@ -12,14 +12,14 @@ struct ReceiptsCommand: ParsableCommand {
 struct ReceiptsVerifyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "verify",
-        abstract: "See whether a file of receipts is as it was written.",
+        abstract: "Check that nobody changed a file of receipts.",
         discussion: """
-            Each line has the SHA-256 of the one before. What was changed, put in or cut out between two lines ends this with \
-            26, and the first line that does not follow is named. The last line has none after it: what it says, and that \
-            nothing was cut off behind it, is proven only where --last says what its SHA-256 was. coffer rotate prints that, and so \
-            does this, which also says whether the last line is proven. A line that was not written to its \
-            end, by a process that was killed, ends it with 3; the next run takes it away. Stores that were begun, and of \
-            which nothing was written since, are named; the next run that meets them says what became of them.
+            Each line has the SHA-256 of the one before. If anything was changed, inserted or removed between two \
+            lines, the command ends with 26 and names the first line that does not follow. No line follows the last \
+            one: only --last, its SHA-256, proves its content, and that nothing was cut off behind it. coffer rotate \
+            prints that SHA-256, and so does this command, which also says whether the last line is proven. If a \
+            killed process left the last line incomplete, the command ends with 3; the next run removes that line. \
+            Stores whose rotation began without a result are named; the next run that meets them records the result.
             """
     )
 
@@ -28,11 +28,11 @@ struct ReceiptsVerifyCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "What the SHA-256 of the last line must be, or of an earlier one where more was written since.",
+            "The expected SHA-256 of the last line, or of an earlier one if more was written since.",
             valueName: "hex"))
     var last: String?
 
-    @Flag(help: "Write one object of JSON per line, errors too.")
+    @Flag(help: "Write one JSON object per line, also for errors.")
     var json = false
 
     func run() throws {
@@ -59,19 +59,19 @@ struct ReceiptsVerifyCommand: ParsableCommand {
                 "\(receipts.chain.count.counted("line")), runs: \(history.runCount), stores rotated: \(history.rotatedCount), "
                     + "failed: \(history.failedCount), begun and not done: \(pending.count)")
             for path in pending { try console.printResult("begun  \(Console.printable(path))") }
-            let state = isLastProven ? "as --last says" : "not proven: its content only follows from --last"
+            let state = isLastProven ? "as --last says" : "not proven: only --last proves it"
             try console.printResult("last   \(receipts.chain.last)  \(state)")
         }
         try console.flush()
         guard receipts.isExpected else {
             throw Failure(
                 message:
-                    "\(Console.printable(file)): it has no line with that SHA-256: something was cut off or changed",
+                    "\(Console.printable(file)): no line has that SHA-256: lines were cut off or changed",
                 code: "damaged", status: 500, exit: .damaged)
         }
         guard !receipts.hasCutLine else {
             throw Failure(
-                message: "\(Console.printable(file)): its last line has no end", hint: "the next run takes it away",
+                message: "\(Console.printable(file)): its last line has no end", hint: "the next run removes it",
                 code: "cutLine", status: 500, exit: .partlyDone)
         }
     }

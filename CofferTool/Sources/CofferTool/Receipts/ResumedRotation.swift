@@ -41,8 +41,8 @@ struct ResumedRotation: Sendable {
         }
         guard isUntouched || !isNeeded else {
             throw Failure(
-                message: "whether the new key is that of the rotation that is resumed cannot be told: "
-                    + "no store that has it is where it was, as it was", hint: Self.hint, code: Self.code, status: 409,
+                message: "coffer can't tell whether this is the new key of the rotation to resume: "
+                    + "no store that has it is unchanged in its place", hint: Self.hint, code: Self.code, status: 409,
                 exit: .failed)
         }
     }
@@ -51,7 +51,7 @@ struct ResumedRotation: Sendable {
         guard isSame else {
             throw Failure(
                 message:
-                    "\(Console.printable(path)): the rotation that is resumed gave it a new key, and this is another",
+                    "\(Console.printable(path)): the rotation to resume gave it a new key, and this is a different one",
                 hint: hint, code: code, status: 409, exit: .failed)
         }
     }
@@ -74,7 +74,7 @@ struct ResumedRotation: Sendable {
 
         var place: ReceiptStore { ReceiptStore(path: path.path, uuid: info.storeUUID.uuidString.lowercased()) }
 
-        /// Whether the key opens it; nil where it can't be read.
+        /// Whether the key opens it; nil if it can't be read.
         func isOpened(by newKey: (_ path: String, _ uuid: UUID) throws -> SymmetricKey) throws -> Bool? {
             let key = try newKey(path.path, info.storeUUID)
             do throws(CofferError) {

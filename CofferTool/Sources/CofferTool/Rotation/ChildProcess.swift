@@ -7,8 +7,8 @@ internal import Glibc
 internal import Darwin
 #endif
 
-/// Another process of this command: what it is told on its standard input, and what it says, line by line, on its standard
-/// output. Its errors are shown as this one's are.
+/// Another process of this command: what it reads on its standard input, and what it says, line by line, on its
+/// standard output. Its errors are shown as this one's are.
 final class ChildProcess: Sendable {
     /// Where it is written to, until ``endInput()``.
     let input: Int32
@@ -144,7 +144,7 @@ extension Failure {
     /// That a process of a store's owner ended before it had done what it was told.
     static func ownersProcessEnded(_ status: Int32, _ path: String) -> Failure {
         Failure(
-            message: "\(Console.printable(path)): the process that works as its owner ended with \(status)",
+            message: "\(Console.printable(path)): the process that works as its owner exited with \(status)",
             code: "ioFailed", status: 500, exit: .failed)
     }
 }

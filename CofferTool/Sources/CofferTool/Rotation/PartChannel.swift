@@ -44,7 +44,7 @@ final class PartChannel: Sendable {
             try Self.write(.wantsNewKey(path: path, uuid: uuid))
             return try PartMessage.receiveKeys(from: STDIN_FILENO)
         }
-        guard let key = keys.first else { throw Failure.usage("this is for coffer rotate alone") }
+        guard let key = keys.first else { throw Failure.usage("only coffer rotate runs this") }
         return key
     }
 

@@ -7,7 +7,7 @@ internal import Foundation
 /// A key is a byte that says whether it is a password, its length, and itself. Numbers have four bytes, the lowest first. So no
 /// key is in an argument, in a file or in the environment.
 enum PartMessage {
-    private static let channelName = "what is sent to the process of the owner"
+    private static let channelName = "the message to the owner's process"
 
     static func send(_ part: some Encodable, _ keys: [PartedRotation.Key], to descriptor: Int32) throws {
         try send(keys, to: descriptor)
@@ -79,7 +79,7 @@ enum PartMessage {
         let keys = try keys(from: descriptor)
         let rest = try data(number(from: descriptor), from: descriptor)
         guard let part = try? JSONDecoder().decode(type, from: rest) else {
-            throw Failure.usage("this is for coffer alone")
+            throw Failure.usage("only coffer runs this")
         }
         return (part, keys)
     }

@@ -16,7 +16,7 @@ struct PartedRotation: Sendable {
         case each(@Sendable (_ path: String, _ uuid: UUID) throws -> [Key])
     }
 
-    /// The stores of one owner, and what is done to them: what the process is told, but for the keys.
+    /// The stores of one owner, and what is done to them: what the process receives, but for the keys.
     struct Part: Codable, Sendable {
         /// Nil for root's own.
         let owner: Owner?
@@ -26,9 +26,9 @@ struct PartedRotation: Sendable {
         let isJSON: Bool
         /// Whether the process says which store it is about to change, and waits for a byte before it does.
         let announcesStores: Bool
-        /// Whether the process is told no keys, and asks for those of each store.
+        /// Whether the process receives no keys, and asks for those of each store.
         let asksForKeys: Bool
-        /// Whether it is told no new key, and asks for that where it needs it.
+        /// Whether it receives no new key, and asks for that where it needs it.
         let asksForNewKey: Bool
         /// Whether it says how far each store is.
         let showsProgress: Bool

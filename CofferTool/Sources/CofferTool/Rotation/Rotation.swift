@@ -7,7 +7,7 @@ struct Rotation: Sendable {
     let manner: Manner
     /// Told of a store before it is changed. Where it throws, the store is not.
     let willChange: @Sendable (StoreBeginning) throws -> Void
-    /// Told when a store is begun, and how far it is; nil where nobody wants to know.
+    /// Told when a store is begun, and how far it is; nil if nobody wants to know.
     var progress: (@Sendable (StoreProgress) -> Void)?
 
     /// How stores are changed.

@@ -16,7 +16,7 @@ struct RotationKeys: Sendable {
             get throws {
                 let new = try later.key()
                 // It could not be told which stores were done.
-                guard new != old else { throw Failure.usage("the new key is the old one") }
+                guard new != old else { throw Failure.usage("the new key equals the old one") }
                 return new
             }
         }
@@ -29,13 +29,13 @@ struct RotationKeys: Sendable {
         }
 
         init(old: SymmetricKey, new: SymmetricKey, kept: [SymmetricKey]) throws(Failure) {
-            guard new != old else { throw Failure.usage("the new key is the old one") }
+            guard new != old else { throw Failure.usage("the new key equals the old one") }
             try self.init(old: old, kept: kept) { new }
         }
 
         /// The old key, the new one, and those that are kept, in that order.
         init(_ keys: [SymmetricKey]) throws(Failure) {
-            guard keys.count >= 2 else { throw Failure.usage("this is for coffer rotate alone") }
+            guard keys.count >= 2 else { throw Failure.usage("only coffer rotate runs this") }
             try self.init(old: keys[0], new: keys[1], kept: Array(keys[2...]))
         }
 
@@ -43,7 +43,7 @@ struct RotationKeys: Sendable {
         init(
             withoutNew keys: [SymmetricKey], new: @escaping @Sendable () throws -> SymmetricKey
         ) throws(Failure) {
-            guard let old = keys.first else { throw Failure.usage("this is for coffer rotate alone") }
+            guard let old = keys.first else { throw Failure.usage("only coffer rotate runs this") }
             try self.init(old: old, kept: Array(keys.dropFirst()), new: new)
         }
     }

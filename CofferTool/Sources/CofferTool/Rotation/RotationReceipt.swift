@@ -15,7 +15,8 @@ struct RotationReceipt: Sendable {
 
     /// In what a store that the new key opens is other than a rotation would leave it.
     enum Difference: String, Sendable {
-        /// The new key was added, or took another's place: who had a key before may know what the data is encrypted under.
+        /// The new key was added, or took another's place: somebody who had a key before may know what the data is
+        /// encrypted under.
         case notEncryptedAnew
         /// Keys open it that are neither the new one nor to be kept.
         case otherKeysOpen
@@ -32,10 +33,10 @@ struct RotationReceipt: Sendable {
     }
 
     let path: String
-    /// What the store said of itself before; nil where it could not be read.
+    /// What the store said of itself before; nil if it could not be read.
     var info: StoreInfo?
     var outcome: Outcome
-    /// The database's own UUID, which tells copies of a store apart; nil where no key opened it.
+    /// The database's own UUID, which tells copies of a store apart; nil if no key opened it.
     var databaseUUID: UUID?
     /// How long all of it took.
     var duration = Duration.zero
@@ -100,7 +101,7 @@ struct RotationReceipt: Sendable {
         return line.text
     }
 
-    /// The store's place and UUID; nil where it could not be read.
+    /// The store's place and UUID; nil if it could not be read.
     var store: ReceiptStore? {
         info.map { ReceiptStore(path: Self.absolute(path), uuid: $0.storeUUID.uuidString.lowercased()) }
     }

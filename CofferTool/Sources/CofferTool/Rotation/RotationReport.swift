@@ -15,7 +15,7 @@ struct RotationReport: Codable, Sendable {
     let hasOldGeneration: Bool
     /// What goes into a file of receipts: members of JSON.
     let members: String
-    /// The store's place and UUID; nil where it could not be read.
+    /// The store's place and UUID; nil if it could not be read.
     let storePath: String?
     let storeUUID: String?
     /// The generation that the store has now.

@@ -14,7 +14,7 @@ struct RotationRun: Sendable {
 
     /// When no further store is begun.
     struct Limits: Codable, Sendable {
-        /// After that time; nil where time doesn't count.
+        /// After that time; nil if time doesn't count.
         var end: Date?
         /// When that many stores have the new key by this run, or are on their way to it.
         var storeCount: Int?
@@ -38,7 +38,7 @@ struct RotationRun: Sendable {
         var isCancelled = false
         /// What the list has beside stores.
         var passedOver: [String] = []
-        /// The SHA-256 of the last line of the receipts; nil where none are kept.
+        /// The SHA-256 of the last line of the receipts; nil if none are kept.
         var receipts: String?
 
         /// Those that nobody came to, after another one had failed or all of it was cancelled.

@@ -12,15 +12,15 @@ extension RotationRun.Summary {
     func add(to metrics: inout PrometheusText) {
         let outcomes = counts.filter { $0.name != "oldGenerationsLeft" }
         metrics.addGauge(
-            "coffer_rotation_stores", "How many stores the last rotation was for, by what became of them.",
+            "coffer_rotation_stores", "Stores of the last rotation, by outcome.",
             outcomes.map { (["outcome": $0.name], Double($0.count)) })
         metrics.addGauge(
             "coffer_rotation_stores_with_old_generations",
-            "How many stores have something left of what was there under the old key.", leftCount)
+            "Stores in which something encrypted under the old key is left.", leftCount)
         metrics.addGauge(
-            "coffer_rotation_passed_over", "How many files and folders beside the stores were passed over.",
+            "coffer_rotation_passed_over", "Files and folders beside the stores that were skipped.",
             passedOver.count)
-        metrics.addGauge("coffer_rotation_cancelled", "Whether it was cancelled.", isCancelled ? 1 : 0)
+        metrics.addGauge("coffer_rotation_cancelled", "Whether the last rotation was cancelled.", isCancelled ? 1 : 0)
     }
 
     var text: String {
@@ -28,7 +28,7 @@ extension RotationRun.Summary {
             (rotatedCount, "rotated"), (wasRotatedCount, "rotated before"),
             (doneBeforeCount, "done in an earlier run"), (notDueCount, "not due"), (differingCount, "not as asked"),
             (dueCount, "to be rotated"), (failures.count, "failed"), (untriedCount, "not tried"),
-            (leftCount, "with an old generation left"), (passedOver.count, "passed over"),
+            (leftCount, "with an old generation left"), (passedOver.count, "skipped"),
         ]
         let words = parts.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
         return storeCount.counted("store") + (words.isEmpty ? "" : ": " + words.joined(separator: ", "))

@@ -41,7 +41,7 @@ struct StoreList {
 
     private let isRecursive: Bool
 
-    /// What each path leads to, nil where nothing is, and whether it is a symbolic link to that.
+    /// What each path leads to, nil if nothing is, and whether it is a symbolic link to that.
     private var targets: [(identity: FileIdentity?, isLink: Bool)] = []
 
     /// - Parameters:
@@ -69,7 +69,7 @@ struct StoreList {
         }
         // An empty folder is one that no store was made in so far; stores in folders below it would be forgotten in silence.
         guard !paths.isEmpty || !passedOver.contains(where: { $0.kind == .folder }) else {
-            throw Failure.usage("\(argument): it has no store", hint: "--recursive looks into the folders in it, too")
+            throw Failure.usage("\(argument): it holds no store", hint: "--recursive also looks into its folders")
         }
     }
 
@@ -88,7 +88,7 @@ struct StoreList {
 
     private mutating func addLines(_ contents: Data, of name: String) throws(Failure) {
         guard let text = String(validating: contents, as: UTF8.self), !text.contains("\0") else {
-            throw Failure.usage("\(name): not a list of paths", hint: "it has the path of a store on each line")
+            throw Failure.usage("\(name): not a list of paths", hint: "each line is the path of a store")
         }
         let lines = text.split(omittingEmptySubsequences: false, whereSeparator: { $0 == "\n" || $0 == "\r\n" })
         // A store that is called so is given as ./#NAME.
@@ -133,18 +133,18 @@ struct StoreList {
         }
     }
 
-    /// Says in notes on standard error what was passed over, and that there is no store.
+    /// Says in notes on standard error what was skipped, and that there is no store.
     func notePassedOver(_ console: Console) {
         for other in passedOver {
             let reason =
                 switch other.kind {
-                case .folder: "a folder, which --recursive looks into"
+                case .folder: "a folder; --recursive looks into it"
                 case .link: "a link to a store; name the store itself"
                 case .other: "not called NAME.coffer"
                 }
-            console.printNote("\(Console.printable(other.path)): passed over: \(reason)")
+            console.printNote("\(Console.printable(other.path)): skipped: \(reason)")
         }
-        if isEmpty { console.printNote("\(Console.printable(name)): it has no store") }
+        if isEmpty { console.printNote("\(Console.printable(name)): it holds no store") }
     }
 
     /// Whether there is neither a store nor a folder in which there may be one.
@@ -158,7 +158,7 @@ struct StoreList {
         return paths.count - kept.count
     }
 
-    /// What kind of thing is at `path`, not followed; nil where nothing is.
+    /// What kind of thing is at `path`, not followed; nil if nothing is.
     private static func kind(of path: String) -> mode_t? {
         var status = stat()
         return unsafe lstat(path, &status) == 0 ? status.st_mode & S_IFMT : nil

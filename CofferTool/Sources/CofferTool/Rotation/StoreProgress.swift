@@ -1,7 +1,7 @@
 /// How far the rotation of one store is.
 struct StoreProgress: Codable, Equatable, Sendable {
     let path: String
-    /// How many of the store's bytes have been encrypted anew.
+    /// How many of the store's bytes have been re-encrypted.
     var completedByteCount = 0
     /// How many bytes it has: its database and its contents; 0 while nobody knows.
     var totalByteCount = 0

@@ -9,7 +9,7 @@ struct StoreRotation {
     let keys: RotationKeys.OfStore
     let manner: Rotation.Manner
     let willChange: @Sendable (StoreBeginning) throws -> Void
-    /// Is told how far the copy is; nil where nobody asks.
+    /// Is told how far the copy is; nil if nobody asks.
     let meter: CopyMeter?
 
     /// Does it, and says what came of it, and the UUID of the database.
@@ -30,7 +30,7 @@ struct StoreRotation {
                 guard now > before else { throw error }
                 throw Failure(
                     message:
-                        "the process that has it open stopped answering; its generation was \(before) and is \(now) now",
+                        "the process that has it open stopped answering; its generation was \(before) and is now \(now)",
                     hint: "coffer info with each of the two keys says which one opens it", code: "ioFailed",
                     status: 500,
                     exit: .failed)
@@ -147,7 +147,7 @@ struct StoreRotation {
         guard otherCount <= 0 || manner.dropsOtherKeys else {
             throw Failure(
                 message: otherCount == 1
-                    ? "another key opens it, which was neither kept nor dropped"
+                    ? "another key also opens it: keep it or drop it"
                     : "\(otherCount) other keys open it, which were neither kept nor dropped",
                 hint: Failure.hint(for: .otherKeysExist), code: "otherKeysExist", status: 409, exit: .failed)
         }

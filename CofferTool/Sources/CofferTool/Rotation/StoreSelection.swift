@@ -12,13 +12,13 @@ internal import Darwin
 struct StoreSelection: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "Leave out stores whose path or name matches, with * and ? as in a shell. May be given again.",
+            "Skip stores whose path or name matches this pattern, with * and ? as in a shell. Repeatable.",
             valueName: "pattern"))
     var exclude: [String] = []
 
     @Option(
         help: ArgumentHelp(
-            "Leave out stores with a younger data key: a number with d for days, h for hours, or w for weeks. See coffer audit.",
+            "Skip stores with a younger data key: a number with d for days, h for hours, or w for weeks. See coffer audit.",
             valueName: "age"))
     var olderThan: Age?
 
@@ -32,7 +32,7 @@ struct StoreSelection: ParsableArguments {
 
     /// Leaves out of `list` what the rotation is not for.
     ///
-    /// - Parameter rotation: the one that is resumed; nil where none is.
+    /// - Parameter rotation: the one that is resumed; nil if none is.
     func apply(to list: inout StoreList, resuming rotation: ResumedRotation?) -> LeftOut {
         var leftOut = LeftOut()
         _ = list.keep(list.paths.filter { !isExcluded($0) })

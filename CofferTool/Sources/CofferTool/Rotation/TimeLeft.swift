@@ -40,7 +40,7 @@ struct TimeLeft {
     }
 
     /// - Parameter limit: how many further stores are begun at most; nil for all.
-    /// - Returns: nil where it can't be told yet.
+    /// - Returns: nil if it can't be told yet.
     func estimate(at now: ContinuousClock.Instant, limit: Int? = nil) -> Duration? {
         let rest = waiting.suffix(max(0, limit ?? waiting.count)).map { byteCounts[$0] ?? 0 }
         let sample = changes.count > 0 ? changes : others

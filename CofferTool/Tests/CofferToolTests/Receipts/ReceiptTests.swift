@@ -176,7 +176,7 @@ struct ReceiptTests {
         #expect(try stores.verify().status == 0)
         #expect(try stores.verify("--last", last).status == 26)
         let text = try stores.work.coffer("receipts", "verify", "receipts")
-        #expect(text.output.contains("not proven: its content only follows from --last"))
+        #expect(text.output.contains("not proven: only --last proves it"))
         changed[changed.count - 1] = changed[changed.count - 1].replacing("\"rotated\":3", with: "\"rotated\":4")
         try stores.replace(changed)
         // More may have been appended since.
@@ -188,7 +188,7 @@ struct ReceiptTests {
         #expect(try stores.verify("--last", "abc").status == 64)
     }
 
-    @Test("with a line that has no end are said to, and the next run takes it away")
+    @Test("with a line that has no end are said to, and the next run removes it")
     func noEnd() throws {
         #expect(try stores.rotate().status == 0)
         let lines = try stores.lines

@@ -86,10 +86,17 @@ struct ReceiptWorkspace {
     }
 
     /// How often it was said of a store that it got another key: in that run, or when a later one found out.
-    func rotationCount(of name: String) throws -> Int {
-        try records.count {
-            ($0["path"] as? String)?.hasSuffix("/\(name).coffer") == true
-                && ($0["outcome"] as? String == "rotated" || $0["completes"] != nil)
+    func rotationCount(of name: String) throws -> Int { try rotationCounts[name] ?? 0 }
+
+    /// The same of all stores, by their names.
+    var rotationCounts: [String: Int] {
+        get throws {
+            try records.reduce(into: [:]) { counts, record in
+                guard record["outcome"] as? String == "rotated" || record["completes"] != nil,
+                    let file = (record["path"] as? String)?.split(separator: "/").last, file.hasSuffix(".coffer")
+                else { return }
+                counts[String(file.dropLast(".coffer".count)), default: 0] += 1
+            }
         }
     }
 }

@@ -93,7 +93,7 @@ struct StoresInUseKillTests {
             in: use.work.folder, surroundings, goesOnForEver: true
         ) { server in
             let url = try CofferProcess.firstLine(of: output, by: server) ?? ""
-            let opened = try use.work.shell("curl -s --max-time 20 \(url)/people").output
+            let opened = try use.work.shell("curl -s --max-time 300 \(url)/people").output
             try #require(opened.contains("doc_count"), "\(opened)")
             let start = ContinuousClock.now
             let outcome = try use.run(rotate(names)) { tool in

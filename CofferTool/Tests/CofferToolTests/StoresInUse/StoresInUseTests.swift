@@ -94,7 +94,7 @@ struct StoresInUseTests {
         // As a process leaves it that was killed.
         let socket = use.sockets.appending(path: "dead").path
         try FileManager.default.createDirectory(at: use.sockets, withIntermediateDirectories: true)
-        FileManager.default.createFile(atPath: socket, contents: nil)
+        _ = FileManager.default.createFile(atPath: socket, contents: nil)
         #expect(try use.run(check + ["raw+file:old"]).status == 11)
         try database.close()
         #expect(try use.run(check + ["raw+file:old"]).status == 0)
@@ -151,7 +151,7 @@ struct StoresInUseTests {
             use.work, ["--key", "raw+file:old", "--user", "robin", "--password", "file:password"],
             surroundings: use.surroundings, folder: "stores"
         ) { url in
-            let curl = "curl -s --max-time 20 -u robin:$(cat password)"
+            let curl = "curl -s --max-time 300 -u robin:$(cat password)"
             // A store is opened when it is asked for.
             #expect(try use.work.shell("\(curl) \(url)/people").output.contains("doc_count"))
             #expect(try use.run(["put", "stores/people.coffer", "x", "--key", "raw+file:old"]).status == 11)

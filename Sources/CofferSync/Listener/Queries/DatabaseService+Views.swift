@@ -113,7 +113,7 @@ extension DatabaseService {
     /// More rows are not counted to say how many come before the first one.
     private static let countedRowLimit = 10_000
 
-    /// How many rows come before the first one; nil where that would take long to find out.
+    /// How many rows come before the first one; nil if that would take long to find out.
     private func offset(_ view: DatabaseView, _ options: ViewOptions, _ total: Int) throws -> Int? {
         guard options.keys == nil else { return nil }
         var before = 0

@@ -6,7 +6,7 @@ internal import Foundation
 struct FindRequest: Sendable {
     let selector: JSONValue
     private(set) var query: DocumentQuery
-    /// Fields that are told of each document; nil for all.
+    /// The fields that each document is reported with; nil for all.
     private(set) var fields: [PropertyPath]?
     private(set) var limit = 25
     private(set) var skip = 0

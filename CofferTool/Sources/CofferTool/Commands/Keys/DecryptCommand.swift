@@ -4,24 +4,24 @@ internal import Coffer
 struct DecryptCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "decrypt",
-        abstract: "Remove the encryption of a store: all of it, or nothing. Everybody can read it then.",
+        abstract: "Decrypt a store in one step. Anyone can read it then.",
         usage: "coffer decrypt <store> --yes-remove-encryption [<options>]",
-        discussion: "As coffer rekey. It has to be asked for in so many words: --yes-remove-encryption."
+        discussion: "Works like coffer rekey, and requires --yes-remove-encryption."
     )
 
     @OptionGroup var arguments: StoreArguments
     @OptionGroup var change: KeyChangeArguments
 
-    @Flag(help: "Yes: whoever can read the files shall be able to read what is in them.")
+    @Flag(help: "Confirm that anyone who can read the files may read their content.")
     var yesRemoveEncryption = false
 
-    @Flag(help: "Do it although other keys open the store too.")
+    @Flag(help: "Decrypt even if other keys open the store too.")
     var dropOtherKeys = false
 
     func run(_ console: Console) throws {
         guard yesRemoveEncryption else {
             throw Failure.usage(
-                "everybody could read the store then", hint: "--yes-remove-encryption says that this is meant")
+                "anyone could read the store then", hint: "--yes-remove-encryption confirms that you want this")
         }
         Interruption.watch()
         let result = try arguments.withDatabase(readOnly: false) { database in

@@ -4,11 +4,11 @@ internal import Coffer
 struct EncryptCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "encrypt",
-        abstract: "Encrypt a store that was readable: all of it, or nothing.",
+        abstract: "Encrypt an unencrypted store in one step.",
         usage: "coffer encrypt <store> [<options>]",
         discussion: """
-            As coffer rekey. Old copies and backups stay readable, and so may be what the disk keeps of the files that were \
-            removed.
+            Works like coffer rekey. Old copies and backups stay readable, and so may the disk's remains of the \
+            removed files.
             """
     )
 
@@ -16,7 +16,7 @@ struct EncryptCommand: StoreCommand {
     @OptionGroup var newKey: NewKeyArguments
     @OptionGroup var change: KeyChangeArguments
 
-    @Flag(help: "Give attachment files names that say nothing of their content, not even to who knows it.")
+    @Flag(help: "Give attachment files names that reveal nothing, even to somebody who knows the content.")
     var keyedNames = false
 
     var keySources: [KeySource] {

@@ -4,9 +4,9 @@ internal import Coffer
 struct KeyAddCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "add",
-        abstract: "Add a key that opens the store too.",
+        abstract: "Add another key that opens the store.",
         usage: "coffer key add <store> [<options>]",
-        discussion: "The new key's id is the result."
+        discussion: "The result is the new key's id."
     )
 
     @OptionGroup var arguments: StoreArguments

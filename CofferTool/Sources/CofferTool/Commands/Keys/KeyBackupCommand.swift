@@ -5,14 +5,15 @@ internal import Foundation
 struct KeyBackupCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "backup",
-        abstract: "Copy the file without which no key opens the store: its MANIFEST.",
+        abstract: "Copy MANIFEST, the file without which no key opens the store.",
         discussion: """
-            With it and a key that it names, coffer key restore makes the store open again when that file is lost or damaged, \
-            or a key was replaced and the new one forgotten. The other way round, removing a key does not help against \
-            somebody who has such a copy and that key; coffer rekey does, and makes the copy worthless: make a new one then.
+            With the copy and a key that it names, coffer key restore makes the store open again after MANIFEST was \
+            lost or damaged, or a key was replaced and the new one forgotten. The other way round, removing a key does \
+            not help against somebody who has such a copy and that key; coffer rekey does, and makes the copy \
+            worthless: make a new one then.
 
-            The copy holds no key, but lets passwords be guessed. With --key it is seen whether that opens it. The store is \
-            not locked.
+            The copy holds no key, but lets passwords be guessed. With --key the command checks that the key opens it. \
+            The store is not locked.
             """
     )
 
@@ -38,11 +39,11 @@ struct KeyBackupCommand: StoreCommand {
 struct KeyRestoreCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "restore",
-        abstract: "Put a copy that key backup made in the place of the store's MANIFEST.",
+        abstract: "Replace the store's MANIFEST with a copy that key backup made.",
         discussion: """
-            Its keys open the store from then on, and no others: keys that were added since the copy was made end. The key \
-            asked for is one of the copy. A copy of another store is refused, and one from before the last coffer rekey. \
-            Killed at any time, there is the old MANIFEST or the copy's.
+            Only the copy's keys open the store from then on: keys that were added after the copy was made end. The \
+            key asked for is one of the copy's. A copy of another store, or from before the last coffer rekey, is \
+            refused. Killed at any time, the store has the old MANIFEST or the copy's.
             """
     )
 

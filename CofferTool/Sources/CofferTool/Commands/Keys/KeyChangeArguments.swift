@@ -1,9 +1,9 @@
 internal import ArgumentParser
 internal import Coffer
 
-/// What the commands that encrypt a store anew have in common: how they tell how far they are, and what was done.
+/// What the commands that re-encrypt a store have in common: how they tell how far they are, and what was done.
 struct KeyChangeArguments: ParsableArguments {
-    @Flag(help: "Tell how far it is on standard error, also where that is no terminal.")
+    @Flag(help: "Report progress on standard error, even if it is not a terminal.")
     var progress = false
 
     /// Runs `change`, which ^C cancels, and shows how far it is.
@@ -36,7 +36,7 @@ extension KeyChangeResult {
         lines += endedKeys.map { "ended        \($0.text)" }
         switch formerKey {
         case .refused: lines.append("old key      tried, and refused (401)")
-        case .stillOpens: lines.append("old key      still opens the store: it is one of the keys that were given")
+        case .stillOpens: lines.append("old key      still opens the store: you gave it as one to keep")
         }
         lines.append("took         \(Int(duration / .milliseconds(1))) ms")
         return lines.joined(separator: "\n")

@@ -6,8 +6,8 @@ struct KeyCommand: ParsableCommand {
         commandName: "key",
         abstract: "List, add, remove, replace, back up or restore the keys of a store, or make a new one.",
         discussion: """
-            A store has up to eight keys, each of which opens all of it. Adding, removing and replacing them encrypts \
-            nothing again, so that a key that was removed still opens the store together with a MANIFEST that somebody kept \
+            A store has up to eight keys, each of which opens all of it. Adding, removing and replacing them \
+            re-encrypts nothing, so a removed key still opens the store together with a MANIFEST that somebody kept \
             from before. After a key has become known, use coffer rekey.
             """,
         subcommands: [

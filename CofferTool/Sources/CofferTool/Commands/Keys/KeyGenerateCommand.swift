@@ -6,15 +6,15 @@ struct KeyGenerateCommand: ParsableCommand {
         commandName: "generate",
         abstract: "Make a new key: 32 random bytes in hex.",
         discussion: """
-            They are written to standard output, or into a new file that only its owner can read. A store is made with it, or \
-            opened, by --key hex+file:FILE.
+            The key is written to standard output, or into a new file that only its owner can read. --key \
+            hex+file:FILE makes or opens a store with it.
             """
     )
 
     @Argument(help: "The file, which must not exist.", completion: .file())
     var file: String?
 
-    @Flag(help: "Write one object of JSON per line, errors too.")
+    @Flag(help: "Write one JSON object per line, also for errors.")
     var json = false
 
     func run() throws {

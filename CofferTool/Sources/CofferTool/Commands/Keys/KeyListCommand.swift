@@ -7,8 +7,8 @@ struct KeyListCommand: StoreCommand {
         commandName: "list",
         abstract: "List the keys of a store.",
         discussion: """
-            A line for each: its id, when it was made, its kind and its label. The one that was used for this has a * before \
-            its id. Labels are encrypted; coffer info lists the keys without them, and needs no key.
+            Each line has a key's id, when it was made, its kind and its label. The key that this command used has a * \
+            before its id. Labels are encrypted; coffer info lists the keys without them, and needs no key.
             """
     )
 

@@ -4,9 +4,9 @@ internal import Coffer
 struct KeyRemoveCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "remove",
-        abstract: "Remove a key: it does not open the store any more.",
+        abstract: "Remove a key, so that it no longer opens the store.",
         discussion: """
-            The last one stays; coffer decrypt removes the encryption. Nothing is encrypted again: see coffer key --help.
+            The last key stays; coffer decrypt removes the encryption. Nothing is re-encrypted: see coffer key --help.
             """
     )
 

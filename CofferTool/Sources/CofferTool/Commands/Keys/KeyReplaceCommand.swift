@@ -4,17 +4,17 @@ internal import Coffer
 struct KeyReplaceCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "replace",
-        abstract: "Put a new key in the place of another, in one step.",
+        abstract: "Replace a key with a new one, in one step.",
         usage: "coffer key replace <store> [<id>] [<options>]",
         discussion: """
-            Without an id that is the key that the store is opened with. The new key keeps the label, unless --label gives \
-            another. Its id is the result. Nothing is encrypted again: see coffer key --help.
+            Without an id, the command replaces the key that opened the store. The new key keeps the label, unless \
+            --label gives another. The result is its id. Nothing is re-encrypted: see coffer key --help.
             """
     )
 
     @OptionGroup var arguments: StoreArguments
 
-    @Argument(help: "The id of the key that goes, as coffer key list shows it.")
+    @Argument(help: "The id of the key to replace, as coffer key list shows it.")
     var id: String?
 
     @OptionGroup var newKey: NewKeyArguments

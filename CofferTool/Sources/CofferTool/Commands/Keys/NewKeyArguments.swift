@@ -10,7 +10,7 @@ struct NewKeyArguments: ParsableArguments {
             valueName: "source"))
     var newKey: String?
 
-    /// Where the arguments say that it comes from, for the store of that path; nil where somebody is asked.
+    /// Where the arguments say that it comes from, for the store of that path; nil if somebody is asked.
     func namedSource(of store: String? = nil) throws(Failure) -> KeySource? {
         try newKey.map { (text) throws(Failure) in try KeySource(text, of: "--new-key") }?
             .asked(for: .new, of: store.flatMap { try? StorePath($0) })
@@ -48,6 +48,6 @@ struct NewKeyArguments: ParsableArguments {
 
 /// What a key is called.
 struct LabelArguments: ParsableArguments {
-    @Option(help: "What the key is called: up to 200 bytes, kept encrypted in the store.")
+    @Option(help: "The key's label: up to 200 bytes, kept encrypted in the store.")
     var label: String?
 }

@@ -6,18 +6,18 @@ internal import CofferKeys
 struct RekeyCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "rekey",
-        abstract: "Encrypt a whole store anew, under another key: all of it, or nothing.",
+        abstract: "Re-encrypt a whole store under another key, in one step.",
         usage: "coffer rekey <store> [<options>]",
         discussion: """
-            The database and every attachment are encrypted under a fresh key that the new key opens. Killed at any instant, \
-            exactly one of the two keys opens the whole store; ^C leaves it as it was. It needs as much space again as the \
-            store takes. Other keys of the store are kept only where they are given: without them it must be said that they \
-            are dropped.
+            The database and every attachment are encrypted under a fresh data key that the new key opens. Killed at \
+            any instant, exactly one of the two keys opens the whole store; ^C leaves it unchanged. The change needs \
+            as much free space as the store takes. Name other keys of the store to keep them, or say that they are \
+            dropped.
 
-            What was there under the old key is removed at the end. Where something of it can't be, such as an immutable \
-            file, the change is made all the same: the command says which folder is left and whether it may be readable \
-            without a key, and ends with 3. The next command that writes tries again; where the store is encrypted and that \
-            folder may be readable, it says so and does nothing else.
+            At the end the data under the old key is removed. If some of it can't be removed, such as an immutable \
+            file, the change counts anyway: the command says which folder is left and whether it may be readable \
+            without a key, and ends with 3. The next command that writes tries again; if the store is encrypted and \
+            that folder may be readable, that command says so and does nothing else.
             """
     )
 
@@ -27,15 +27,15 @@ struct RekeyCommand: StoreCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Another key of the store that shall still open it. May be given again.", valueName: "source"))
+            "Another key of the store to keep. Repeatable.", valueName: "source"))
     var keepKey: [String] = []
 
-    @Flag(help: "Drop the keys of the store that are not given.")
+    @Flag(help: "Drop all other keys of the store.")
     var dropOtherKeys = false
 
     @Flag(
         inversion: .prefixedNo,
-        help: "Give attachment files names that say nothing of their content, or no longer. Without it as before.")
+        help: "Turn names of attachment files that reveal nothing on or off. The default is as before.")
     var keyedNames: Bool?
 
     var keySources: [KeySource] {

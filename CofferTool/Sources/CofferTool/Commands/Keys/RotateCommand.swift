@@ -5,30 +5,32 @@ internal import CofferKeys
 struct RotateCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rotate",
-        abstract: "Encrypt many stores anew, each under another key as coffer rekey does it, with a receipt for each.",
+        abstract: "Re-encrypt many stores under another key, as coffer rekey does, with a receipt for each.",
         usage: "coffer rotate <stores> [<options>]",
         discussion: """
-            A store that the old key does not open and the new one does was rotated before; so a run that was cut short, by \
-            ^C or in any other way, can be run again and does the rest. At no time is a store without exactly one of the two \
-            keys. The first failure ends it, when the stores under way are done, unless --keep-going is given. Stores of \
-            several users are rotated by a process for each of them, which has no other rights, one after the other.
+            A store that the new key opens and the old one doesn't was rotated before, so a run that was interrupted, \
+            by ^C or in any other way, can be repeated and does the rest. At any time exactly one of the two keys \
+            opens a store. The first failure ends the run, after the stores under way, unless --keep-going is given. A \
+            process for each user, with no other rights, rotates that user's stores, one user after the other.
 
-            A store that the new key opens is not as asked when it was not re-encrypted since that key was added, or when \
-            other keys open it too. Its receipt says so, and the command ends with 3.
+            If a store was not re-encrypted since the new key was added, or other keys open it too, its receipt says \
+            so, and the command ends with 3.
 
-            A receipt says which store it was and its generation, what was encrypted anew and how long it took, which keys \
-            open it now and which ended, and that the old key was tried and refused. It ends with 3 when some stores are \
-            under the new key and some failed, and with what was wrong with the first where none is. It also ends with 3 \
-            when a store has the new key, but what was there under the old one could not be removed, and says where that is.
+            A receipt names the store and its generation, how much was re-encrypted and how long it took, which keys \
+            open it now and which ended, and says that the old key was tried and refused. The command ends with 3 when \
+            some stores are under the new key and some failed, and with the first failure's status if none is. It also \
+            ends with 3 when a store has the new key, but data under the old one could not be removed, and says where \
+            that is.
 
-            With --receipts a file keeps them: a line for each run, one before a store is changed, on the disk by then, and \
-            one with what became of it; each has the SHA-256 of the one before, and the last line's is printed. A run that \
-            was killed between a change and its receipt is completed by the next one with that file. --resume goes on with \
-            the last rotation there: only stores that it has not dealt with, or that were changed since, are asked. Nothing in \
-            the file says which key the new one was, so it is tried on one that has it, wherever that is; where it is \
-            another, or none can be found, nothing is changed. coffer receipts verify checks the file.
+            With --receipts a file keeps them: a line for each run, one on the disk before each store is changed, and \
+            one with the result. Each line has the SHA-256 of the one before, and the command prints the last line's. \
+            If a run was killed between a change and its receipt, the next one with that file completes it. --resume \
+            continues the last rotation in the file, only with stores that it has not finished, or that were changed \
+            since. The file doesn't say which key the new one was, so coffer tries it on a store that has it, wherever \
+            that is; if it is a different key, or no such store can be found, nothing is changed. coffer receipts \
+            verify checks the file.
 
-            A folder without stores is 0, and so is a list without lines; one that isn't there is 10. A folder below that \
+            A folder without stores, or a list without lines, is 0; one that doesn't exist is 10. A subfolder that \
             can't be read is a failure, and the others are done.
             """
     )
@@ -44,41 +46,41 @@ struct RotateCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Another key of all stores that shall still open them. May be given again.", valueName: "source"))
+            "Another key of all stores to keep. Repeatable.", valueName: "source"))
     var keepKey: [String] = []
 
-    @Flag(help: "Drop the keys of the stores that are not given.")
+    @Flag(help: "Drop all other keys of the stores.")
     var dropOtherKeys = false
 
     @Option(help: ArgumentHelp("How many stores at a time, up to 64.", valueName: "count"))
     var jobs = 1
 
-    @Flag(help: "Go on with the other stores after one has failed.")
+    @Flag(help: "Continue with the other stores after one failed.")
     var keepGoing = false
 
     @Flag(
         help: """
-            Change nothing, and say what would be done: whether the keys open each store, no other process has it open, it can be \
-            written, and a second copy of it fits on the disk. Receipts are read, for --resume, and neither they nor metrics \
-            are written. A command for the new key, which may make one, is run only where a store needs it to be told apart, \
-            and with --verify.
+            Change nothing, and report what would be done: whether the keys open each store, no other process has it \
+            open, it can be written, and a second copy of it fits on the disk. Receipts are read, for --resume, and \
+            neither they nor metrics are written. A command for the new key, which may make one, is run only where a \
+            store needs it to be told apart, and with --verify.
             """)
     var dryRun = false
 
-    @Flag(help: "With --dry-run, read all of each store, too, and see whether anything is damaged.")
+    @Flag(help: "With --dry-run, also read all of each store and look for damage.")
     var verify = false
 
     @Option(
         help: ArgumentHelp(
-            "Append what is done to this file, on the disk before a store is changed: see coffer receipts.",
+            "Append receipts to this file, durably before each store is changed: see coffer receipts.",
             valueName: "file"),
         completion: .file())
     var receipts: String?
 
     @Flag(
         help: """
-            Run the command of a key from cmd: for each store, told of it in COFFER_STORE_PATH, COFFER_STORE_UUID and \
-            COFFER_KEY_PURPOSE (old, new or kept), and not once for all.
+            Run the command of a key from cmd: for each store, with COFFER_STORE_PATH, COFFER_STORE_UUID and \
+            COFFER_KEY_PURPOSE (old, new or kept) in its environment, and not once for all.
             """)
     var keyForEachStore = false
 
@@ -86,39 +88,39 @@ struct RotateCommand: ParsableCommand {
 
     @OptionGroup var selection: StoreSelection
 
-    @Option(help: ArgumentHelp("Rotate at most that many stores.", valueName: "count"))
+    @Option(help: ArgumentHelp("Rotate at most this many stores.", valueName: "count"))
     var maxStores: Int?
 
     @Option(
         help: ArgumentHelp(
-            "Begin with no store after that time: 05:30, today or tomorrow, or 2026-05-31T05:30:00Z.",
+            "Begin no store after this time: 05:30, today or tomorrow, or 2026-05-31T05:30:00Z.",
             valueName: "time"))
     var until: PointInTime?
 
     @Option(
         help: ArgumentHelp(
-            "Wait that long for a store that another process has open, such as 30s or 5m.", valueName: "time"))
+            "Wait this long for a store that another process has open, such as 30s or 5m.", valueName: "time"))
     var wait: WaitingTime?
 
-    @Flag(help: "Keep the keys that --keep-key gives where they open a store; one that doesn't is no failure.")
+    @Flag(help: "Keep the keys of --keep-key in the stores that they open; a key that opens none is not a failure.")
     var keepKeyWhereItOpens = false
 
     @Flag(
-        help: "Go on with the last rotation in the file of receipts: stores that it has dealt with are not asked again."
+        help: "Continue the last rotation in the file of receipts, skipping the stores that it has finished."
     )
     var resume = false
 
-    @Option(help: ArgumentHelp("What the file of receipts says of this run. May be given again.", valueName: "text"))
+    @Option(help: ArgumentHelp("A label for this run in the file of receipts. Repeatable.", valueName: "text"))
     var label: [String] = []
 
     @Flag(
         help: """
-            Say how far it is also where there is no terminal, in at most a line each second: how many stores are done, about how \
-            long the others take, and which are under way.
+            Report progress even without a terminal, in at most a line each second: how many stores are done, about \
+            how long the others take, and which are under way.
             """)
     var progress = false
 
-    @Flag(help: "Write one object of JSON per line, errors too.")
+    @Flag(help: "Write one JSON object per line, also for errors.")
     var json = false
 
     func run() throws {
@@ -132,12 +134,13 @@ struct RotateCommand: ParsableCommand {
     private func rotate(_ counts: inout PrometheusText) throws {
         let console = Console(isJSON: json)
         guard (1...64).contains(jobs) else { throw Failure.usage("--jobs is a number from 1 to 64") }
-        guard maxStores.map({ $0 > 0 }) ?? true else { throw Failure.usage("--max-stores is a number from 1 on") }
+        guard maxStores.map({ $0 > 0 }) ?? true else { throw Failure.usage("--max-stores is 1 or more") }
         guard receipts != nil || (!resume && label.isEmpty) else {
             throw Failure.usage("--resume and --label are for --receipts")
         }
         guard dryRun || !verify else {
-            throw Failure.usage("--verify goes with --dry-run", hint: "a rotation itself checks all that it copies")
+            throw Failure.usage(
+                "--verify goes with --dry-run", hint: "a rotation checks everything that it copies anyway")
         }
         let sources = try sources()
         var list = try stores.list(console)
@@ -212,7 +215,7 @@ struct RotateCommand: ParsableCommand {
             showsProgress: showsProgress, limits: limits, manner: manner)
     }
 
-    /// The rotation that this run goes on with; nil where it begins one. A rehearsal only reads of it.
+    /// The rotation that this run goes on with; nil if it begins one. A rehearsal only reads of it.
     private func resumedRotation(_ log: ReceiptLog?) throws(Failure) -> ResumedRotation? {
         if let log { return resume ? ResumedRotation(log.history) : nil }
         // A file that isn't there yet would be made.
@@ -290,7 +293,7 @@ struct RotateCommand: ParsableCommand {
             let count = summary.differingCount
             throw Failure(
                 message: "\(count.counted("store", of: summary.storeCount)) \(count.verb("has", "have")) the new key, "
-                    + "but not as asked",
+                    + "but not exactly as asked",
                 hint: "coffer rekey re-encrypts such a store; coffer key remove removes another key",
                 code: "notAsAsked", status: 409, exit: .partlyDone)
         }

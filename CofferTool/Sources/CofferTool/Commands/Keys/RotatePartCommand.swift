@@ -7,9 +7,9 @@ struct RotatePartCommand: ParsableCommand {
     static let name = "rotate-part"
 
     static let configuration = CommandConfiguration(
-        commandName: name, abstract: "Do the part of coffer rotate that is one owner's.", shouldDisplay: false)
+        commandName: name, abstract: "Do one owner's part of coffer rotate.", shouldDisplay: false)
 
-    @Flag(help: "Write one object of JSON per line, errors too.")
+    @Flag(help: "Write one JSON object per line, also for errors.")
     var json = false
 
     func run() throws {

@@ -7,9 +7,9 @@ struct IndexCommand: ParsableCommand {
         commandName: "index",
         abstract: "Add, list, update or remove indexes over properties.",
         discussion: """
-            An index finds documents by its properties, from the first on: what they are equal to, and between which values the \
-            next one is. With tags[] it has an entry for each element of that list, and finds documents by any of them. It is \
-            kept in the store, encrypted as it is.
+            An index finds documents by its properties, from the first on: by equal values, and by a range of the next \
+            property. With tags[] it has an entry for each element of that list, and finds documents by any of them. \
+            The store keeps it, encrypted like everything else.
             """,
         subcommands: [
             IndexAddCommand.self, IndexListCommand.self, IndexUpdateCommand.self, IndexRemoveCommand.self,
@@ -24,11 +24,11 @@ struct IndexCommand: ParsableCommand {
 struct IndexAddCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "add", abstract: "Declare an index over properties, and fill it.",
-        discussion: "One of that name over other properties is replaced.")
+        discussion: "It replaces an index of that name over other properties.")
 
     @OptionGroup var arguments: StoreArguments
 
-    @Argument(help: "What the index is called.")
+    @Argument(help: "The name of the index.")
     var name: String
 
     @Argument(help: ArgumentHelp("The properties, such as address.city, the most important first.", valueName: "path"))
@@ -78,7 +78,7 @@ struct IndexRemoveCommand: StoreCommand {
 
     @OptionGroup var arguments: StoreArguments
 
-    @Argument(help: "What the index is called.")
+    @Argument(help: "The name of the index.")
     var name: String
 
     func run(_ console: Console) throws {

@@ -4,7 +4,7 @@ internal import Coffer
 struct QueryCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "query",
-        abstract: "Write the documents whose properties are as asked, as lines of JSON.",
+        abstract: "Write the documents that match a predicate, as lines of JSON.",
         usage: "coffer query <store> [<options>]",
         discussion: """
             An expression compares properties with JSON values or strings between apostrophes: \
@@ -22,25 +22,27 @@ struct QueryCommand: StoreCommand {
 
     @OptionGroup var arguments: StoreArguments
 
-    @Option(name: .customLong("where"), help: ArgumentHelp("Only documents that are so.", valueName: "expression"))
+    @Option(
+        name: .customLong("where"),
+        help: ArgumentHelp("Only documents that match this predicate.", valueName: "expression"))
     var condition: String?
 
     @Option(
         help: ArgumentHelp(
             """
-            What to sort by: a property, with ,desc behind it for the last first. Given again, what tells those apart that \
-            are equal in the ones before.
+            The property to sort by, with ,desc behind it for descending order. Repeat the option to sort documents \
+            that are equal in the properties before.
             """,
             valueName: "path"))
     var order: [String] = []
 
-    @Option(help: ArgumentHelp("Pass over so many.", valueName: "count"))
+    @Option(help: ArgumentHelp("Skip this many.", valueName: "count"))
     var skip = 0
 
-    @Option(help: ArgumentHelp("At most so many.", valueName: "count"))
+    @Option(help: ArgumentHelp("At most this many.", valueName: "count"))
     var limit: Int?
 
-    @Flag(help: "Say how the documents would be found, instead of finding them.")
+    @Flag(help: "Explain how the query would find documents, instead of running it.")
     var explain = false
 
     @OptionGroup var raw: RawArguments

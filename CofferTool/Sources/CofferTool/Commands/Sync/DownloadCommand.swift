@@ -9,10 +9,10 @@ struct DownloadCommand: StoreCommand {
         abstract: "Fetch contents of attachments that a pull left on the server.",
         usage: "coffer download <store> [<id> [<name>]] <url> [<options>]",
         discussion: """
-            All that documents of the store have and that are not in it, those of one document, or one attachment. What is here \
-            is not asked for. A content counts once its digest was checked and it is on the disk. One that the server doesn't \
-            have keeps no other from coming: a line on standard output names it, and the command ends with 3, or with 1 where \
-            nothing came. ^C ends it with 130; what has come stays.
+            This fetches all contents that documents of the store name and the store lacks, those of one document, or \
+            one attachment. A content counts once its digest was checked and it is on the disk. A content that the \
+            server doesn't have doesn't stop the others: a line on standard output names it, and the command ends with \
+            3, or with 1 if nothing came. ^C ends it with 130, and downloaded contents stay.
             """
     )
 
@@ -21,8 +21,8 @@ struct DownloadCommand: StoreCommand {
     @Argument(
         help: ArgumentHelp(
             """
-            The id of a document, and the name of one of its attachments, if only that is wanted; and last the database on the \
-            server, such as https://example.com/people.
+            The id of a document, and the name of one of its attachments, to fetch only that; and last the database on \
+            the server, such as https://example.com/people.
             """, valueName: "id name url"))
     var place: [String]
 
@@ -30,7 +30,7 @@ struct DownloadCommand: StoreCommand {
 
     @Option(
         name: .customLong("max-attachment"),
-        help: ArgumentHelp("Leave contents on the server that have more bytes.", valueName: "bytes"))
+        help: ArgumentHelp("Leave larger contents on the server.", valueName: "bytes"))
     var attachmentByteLimit: Int?
 
     var textSources: [KeySource] {
@@ -41,7 +41,7 @@ struct DownloadCommand: StoreCommand {
         guard (1...3).contains(place.count), let url = place.last else {
             throw Failure.usage("a document's id and an attachment's name may stand before the URL, and nothing else")
         }
-        guard (attachmentByteLimit ?? 1) > 0 else { throw Failure.usage("--max-attachment is more than 0") }
+        guard (attachmentByteLimit ?? 1) > 0 else { throw Failure.usage("--max-attachment must be more than 0") }
         let (id, name) = (place.count > 1 ? place[0] : nil, place.count > 2 ? place[1] : nil)
         let server = try connection.place(url)
         _ = try arguments.path()
@@ -80,7 +80,8 @@ struct DownloadCommand: StoreCommand {
 
     private var cancelled: Failure {
         Failure(
-            message: "cancelled; what has come stays, and another download goes on from there", code: "cancelled",
+            message: "cancelled; everything downloaded stays, and another download continues from there",
+            code: "cancelled",
             status: 499, exit: .cancelled)
     }
 

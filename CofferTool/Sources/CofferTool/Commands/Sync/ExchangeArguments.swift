@@ -9,25 +9,25 @@ struct ExchangeArguments: ParsableArguments {
     @Argument(help: "The database on the server, such as https://example.com/people.")
     var url: String
 
-    @Flag(help: "Go on when all is exchanged, and wait for more, until ^C.")
+    @Flag(help: "Wait for further changes after everything is exchanged, until ^C.")
     var continuous = false
 
     @Option(
         name: .customLong("document-id"),
-        help: ArgumentHelp("Exchange only this document. May be given again.", valueName: "id"))
+        help: ArgumentHelp("Exchange only this document. Repeatable.", valueName: "id"))
     var documentIDs: [String] = []
 
-    @Flag(help: "Only list the documents that were refused for good and are not settled. No server is asked.")
+    @Flag(help: "Only list documents that were refused for good and are not settled, without asking a server.")
     var failed = false
 
-    @Flag(help: "Try documents that were refused for good once more.")
+    @Flag(help: "Retry documents that were refused for good.")
     var retryFailed = false
 
     @OptionGroup var connection: ConnectionArguments
 
     func place() throws(Failure) -> URL {
         guard !failed || !(continuous || retryFailed) else {
-            throw .usage("--failed goes neither with --continuous nor with --retry-failed")
+            throw .usage("--failed can't be used with --continuous or --retry-failed")
         }
         return try connection.place(url)
     }

@@ -6,33 +6,34 @@ internal import CofferSync
 struct PullCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "pull",
-        abstract: "Fetch what a database on a server has: of CouchDB, Sync Gateway or coffer serve.",
+        abstract: "Pull a database from a server: CouchDB, Sync Gateway or coffer serve.",
         discussion: """
-            Revisions come with their ids and histories, conflicts too, and whatever the store has stays. Another pull goes on \
-            where the last one stopped, whatever stopped it. A document that can't be taken keeps no other from coming: a \
-            line on standard output names it, and the command ends with 3, as the next ones do until it is settled. Contents that \
-            an earlier pull left on the server come too, as far as this one may fetch them. ^C ends it with 130; what has \
-            come stays.
+            Revisions come with their ids and histories, also conflicts, and everything in the store stays. Another \
+            pull continues where the last one stopped, for whatever reason. A document that is refused doesn't stop \
+            the others: a line on standard output names it, and the command ends with 3, as later ones do until it is \
+            settled. Contents that an earlier pull left on the server come too, as far as this one may fetch them. ^C \
+            ends it with 130, and fetched revisions stay.
             """
     )
 
     @OptionGroup var arguments: StoreArguments
     @OptionGroup var remote: ExchangeArguments
 
-    @Flag(help: "Make the store where there is none. One that nothing came into is taken away again.")
+    @Flag(help: "Make the store if it doesn't exist. It is removed again if nothing was pulled.")
     var create = false
 
     @OptionGroup var new: NewStoreArguments
 
-    @Option(help: ArgumentHelp("Fetch only what the server's filter of that name lets pass.", valueName: "design/name"))
+    @Option(
+        help: ArgumentHelp("Fetch only documents that this filter of the server lets pass.", valueName: "design/name"))
     var filter: String?
 
     @Option(
         name: .customLong("filter-parameter"),
-        help: ArgumentHelp("What the filter is given. May be given again.", valueName: "name=value"))
+        help: ArgumentHelp("A parameter for the filter. Repeatable.", valueName: "name=value"))
     var filterParameters: [String] = []
 
-    @Option(help: ArgumentHelp("Fetch only this channel of Sync Gateway. May be given again.", valueName: "name"))
+    @Option(help: ArgumentHelp("Fetch only this channel of Sync Gateway. Repeatable.", valueName: "name"))
     var channel: [String] = []
 
     @Flag(help: "Leave the contents of attachments on the server. coffer download, or a later pull, fetches them.")
@@ -40,7 +41,7 @@ struct PullCommand: StoreCommand {
 
     @Option(
         name: .customLong("max-attachment"),
-        help: ArgumentHelp("Leave contents of attachments on the server that have more bytes.", valueName: "bytes"))
+        help: ArgumentHelp("Leave larger contents of attachments on the server.", valueName: "bytes"))
     var attachmentByteLimit: Int?
 
     var textSources: [KeySource] {
@@ -50,7 +51,7 @@ struct PullCommand: StoreCommand {
     func run(_ console: Console) throws {
         let place = try remote.place()
         let path = try arguments.path()
-        guard (attachmentByteLimit ?? 1) > 0 else { throw Failure.usage("--max-attachment is more than 0") }
+        guard (attachmentByteLimit ?? 1) > 0 else { throw Failure.usage("--max-attachment must be more than 0") }
         guard create || !(new.unencrypted || new.keyedNames) else {
             throw Failure.usage("--unencrypted and --keyed-names are for --create")
         }

@@ -6,19 +6,20 @@ internal import CofferSync
 struct PushCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "push",
-        abstract: "Send what the store has to a database on a server: of CouchDB, Sync Gateway or coffer serve.",
+        abstract: "Push the store to a database on a server: CouchDB, Sync Gateway or coffer serve.",
         discussion: """
-            Revisions go with their ids and histories, conflicts too; the server gets them as they are, not encrypted but for \
-            https on the way. Another push goes on where the last one stopped, whatever stopped it. A document that the \
-            server refuses keeps no other from going: a line on standard output names it, and the command ends with 3, as the \
-            next ones do until it is settled. ^C ends it with 130; what the server has stays there.
+            Revisions go with their ids and histories, also conflicts; the server gets them unencrypted, apart from \
+            https on the way. Another push continues where the last one stopped, for whatever reason. A document that \
+            the server refuses doesn't stop the others: a line on standard output names it, and the command ends with \
+            3, as later ones do until it is settled. ^C ends it with 130, and revisions that the server has stay \
+            there.
             """
     )
 
     @OptionGroup var arguments: StoreArguments
     @OptionGroup var remote: ExchangeArguments
 
-    @Flag(help: "Make the server's database where there is none.")
+    @Flag(help: "Make the server's database if it doesn't exist.")
     var createTarget = false
 
     var textSources: [KeySource] {

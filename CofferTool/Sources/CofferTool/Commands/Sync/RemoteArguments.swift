@@ -6,7 +6,7 @@ internal import Foundation
 
 /// How one gets to a database on a server, and who one is there.
 struct ConnectionArguments: ParsableArguments {
-    @Option(help: ArgumentHelp("Who to say one is to the server.", valueName: "name"))
+    @Option(help: ArgumentHelp("The user's name on the server.", valueName: "name"))
     var user: String?
 
     @Option(
@@ -15,33 +15,34 @@ struct ConnectionArguments: ParsableArguments {
             valueName: "source"))
     var password: String?
 
-    @Flag(help: "Say name and password once, for a cookie, in place of with each request.")
+    @Flag(help: "Send name and password once and use a cookie, not with each request.")
     var session = false
 
     @Option(
         help: ArgumentHelp(
-            "A header field for each request, such as \"X-Tenant: a\". May be given again.", valueName: "field"))
+            "A header field for each request, such as \"X-Tenant: a\". Repeatable.", valueName: "field"))
     var header: [String] = []
 
     @Option(
         help: ArgumentHelp(
             """
             A header field whose value is secret: its name, = and the source of its value, such as \
-            Authorization=file:token. May be given again.
+            Authorization=file:token. Repeatable.
             """, valueName: "name=source"))
     var secretHeader: [String] = []
 
     @Option(
         help: ArgumentHelp(
-            "Certificates in PEM, one of which must have signed the server's. Those that the system trusts don't count then.",
+            "Certificates in PEM that may sign the server's, instead of those that the system trusts.",
             valueName: "file"),
         completion: .file())
     var trust: String?
 
-    @Option(help: ArgumentHelp("Ask this proxy. HTTPS_PROXY and the like are not looked at.", valueName: "host:port"))
+    @Option(
+        help: ArgumentHelp("Use this proxy. HTTPS_PROXY and similar variables are ignored.", valueName: "host:port"))
     var proxy: String?
 
-    @Option(help: ArgumentHelp("Who to say one is to the proxy.", valueName: "name"))
+    @Option(help: ArgumentHelp("The user's name on the proxy.", valueName: "name"))
     var proxyUser: String?
 
     @Option(
@@ -50,7 +51,7 @@ struct ConnectionArguments: ParsableArguments {
             valueName: "source"))
     var proxyPassword: String?
 
-    @Flag(help: "Tell how far it is on standard error, also where that is no terminal.")
+    @Flag(help: "Report progress on standard error, even if it is not a terminal.")
     var progress = false
 
     // MARK: What they say
@@ -65,7 +66,7 @@ struct ConnectionArguments: ParsableArguments {
             throw .usage("this is not the URL of a database", hint: "such as https://example.com/people")
         }
         guard parts.password == nil else {
-            throw .usage("a password is no argument: others see it", hint: "--user NAME, and --password SOURCE")
+            throw .usage("a password can't be an argument: others see it", hint: "--user NAME, and --password SOURCE")
         }
         parts.user = nil
         guard let place = parts.url else { throw .usage("this is not the URL of a database") }
@@ -144,7 +145,7 @@ struct ConnectionArguments: ParsableArguments {
             }
             guard !["authorization", "cookie", "proxy-authorization"].contains(sides[0].lowercased()) else {
                 throw .usage(
-                    "what \(sides[0]) says is secret, and no argument",
+                    "the value of \(sides[0]) is secret and can't be an argument",
                     hint: "--secret-header \(sides[0])=SOURCE, or --user NAME")
             }
             headers[sides[0]] = sides[1].trimmingPrefix(while: \.isWhitespace).description

@@ -11,7 +11,7 @@ struct ReplicationRun {
     /// What came of it.
     private struct Outcome: Sendable {
         var status: ReplicationStatus
-        /// Contents that were left out before; nil where they were not asked for.
+        /// Contents that were left out before; nil if they were not asked for.
         var contents: MissingContentResult?
     }
 
@@ -67,7 +67,7 @@ struct ReplicationRun {
     private func refusal(_ first: DocumentFailure?, _ message: String) -> Failure {
         Failure(
             message: message,
-            hint: "those that were refused for a reason that may pass are tried again by the next run, others with "
+            hint: "the next run retries those refused for a temporary reason; retry others with "
                 + "--retry-failed",
             code: "documentsRefused",
             status: (first?.error as? SyncError)?.status
@@ -77,7 +77,8 @@ struct ReplicationRun {
 
     private var cancelled: Failure {
         Failure(
-            message: "cancelled; what was exchanged stays, and another \(name) goes on from there", code: "cancelled",
+            message: "cancelled; everything exchanged stays, and another \(name) continues from there",
+            code: "cancelled",
             status: 499, exit: .cancelled)
     }
 

@@ -11,28 +11,29 @@ struct ServeCommand: ParsableCommand {
         abstract:
             "Serve the stores of a folder over HTTP, in CouchDB's protocol: to coffer pull and push, CouchDB, and curl.",
         discussion: """
-            It prints its URL when it listens; a store's name follows after a slash. Whoever says the name and the password may \
-            read, change, make and delete every store of the folder, which stay as encrypted as they are. A store is opened \
-            when it is first asked for, and nobody else can have it from then on. One that the key does not open is answered \
-            with an error (500), and the others are served. ^C, and an orderly end of the process, \
-            let requests under way end, up to eight seconds, close the stores, and end with 0, after ten seconds at the \
-            latest. What was answered is saved; what was under way is saved whole or not at all.
+            It prints its URL when it listens; a store's name follows after a slash. Anyone who sends the name and the \
+            password may read, change, make and delete every store of the folder, which stay as encrypted as they are. \
+            A store is opened at the first request for it, and nobody else can have it from then on. One that the key \
+            does not open is answered with an error (500), and the others are served. ^C, and an orderly end of the \
+            process, let requests under way end, for up to eight seconds, close the stores, and end with 0, after ten \
+            seconds at the latest. Requests that were answered are saved; those under way are saved whole or not at \
+            all.
 
-            Without --host only this machine reaches it. From elsewhere it is reached with --tls-certificate and --tls-key; \
-            with --allow-plain-http everybody on the way reads everything, the password too.
+            Without --host only this machine reaches it. Other machines reach it with --tls-certificate and --tls-key; \
+            with --allow-plain-http everybody on the way can read everything, also the password.
             """
     )
 
     @Argument(help: "The folder with the stores.", completion: .directory)
     var folder: String
 
-    @Option(help: ArgumentHelp("The address that is listened at.", valueName: "address"))
+    @Option(help: ArgumentHelp("The address to listen on.", valueName: "address"))
     var host = "127.0.0.1"
 
-    @Option(help: ArgumentHelp("The port; 0 is one that is free.", valueName: "number"))
+    @Option(help: ArgumentHelp("The port; 0 picks a free one.", valueName: "number"))
     var port = 59_840
 
-    @Option(help: ArgumentHelp("Who may come in.", valueName: "name"))
+    @Option(help: ArgumentHelp("A user who may connect.", valueName: "name"))
     var user: String?
 
     @Option(
@@ -40,16 +41,23 @@ struct ServeCommand: ParsableCommand {
             "Where the password of --user comes from, as for --key; without it you are asked.", valueName: "source"))
     var password: String?
 
-    @Flag(help: "Let everybody in who reaches it, which is every user and program of this machine.")
+    @Flag(help: "Let in anyone who reaches it: every user and program of this machine.")
     var noAuthentication = false
 
     @Option(
         help: ArgumentHelp(
-            "Where the key of the stores comes from, those that are made too: see coffer get --help.",
+            "Where the key of the stores comes from, also for new ones: see coffer get --help.",
             valueName: "source"))
     var key: String?
 
-    @Flag(help: "There is no key: stores that are made are readable by everybody, and encrypted ones not served.")
+    @Flag(
+        help: """
+            Run the command of --key for each store, when a client first asks for it, and when one is made, and tell the \
+            command which store it is. Otherwise it runs once, and its key is for all stores.
+            """)
+    var keyForEachStore = false
+
+    @Flag(help: "Use no key: new stores are readable by anyone, and encrypted ones are not served.")
     var unencrypted = false
 
     @Flag(help: "Serve stores that aren't encrypted too, beside those that open with --key. They stay as they are.")
@@ -60,7 +68,7 @@ struct ServeCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "The server's certificate in PEM, and those that lead from it to one that clients trust: https alone is served.",
+            "The server's certificate chain in PEM, down to one that clients trust. Only https is served then.",
             valueName: "file"),
         completion: .file())
     var tlsCertificate: String?
@@ -68,31 +76,31 @@ struct ServeCommand: ParsableCommand {
     @Option(help: ArgumentHelp("The certificate's private key in PEM.", valueName: "file"), completion: .file())
     var tlsKey: String?
 
-    @Flag(help: "Serve others than this machine without TLS.")
+    @Flag(help: "Serve other machines without TLS.")
     var allowPlainHttp = false
 
     @Option(
         name: .customLong("max-body"),
-        help: ArgumentHelp("The largest document, or body of JSON, that is taken.", valueName: "bytes"))
+        help: ArgumentHelp("The largest document, or JSON body, that is accepted.", valueName: "bytes"))
     var documentByteLimit = 64 << 20
 
     @Option(
         name: .customLong("max-memory"),
         help: ArgumentHelp(
-            "What the bodies of all requests under way take together; a request waits for its part.", valueName: "bytes"
+            "Memory for the bodies of all requests under way; a request waits for its share.", valueName: "bytes"
         ))
     var memoryByteLimit = 384 << 20
 
     @Option(
         name: .customLong("max-attachment"),
         help: ArgumentHelp(
-            "The largest attachment that is taken. Without it, what fits on the disk.", valueName: "bytes"))
+            "The largest attachment that is accepted. The default is what fits on the disk.", valueName: "bytes"))
     var attachmentByteLimit: Int?
 
-    @Option(name: .customLong("max-connections"), help: ArgumentHelp("How many at a time.", valueName: "count"))
+    @Option(name: .customLong("max-connections"), help: ArgumentHelp("The maximum at a time.", valueName: "count"))
     var connectionLimit = 256
 
-    @Flag(help: "Write one object of JSON per line, errors too.")
+    @Flag(help: "Write one JSON object per line, also for errors.")
     var json = false
 
     func run() throws {
@@ -107,10 +115,11 @@ struct ServeCommand: ParsableCommand {
         }
         let manager = try Manager(directory: URL(filePath: folder, directoryHint: .isDirectory))
         try Owner.act(
-            asOneOf: Owner.others(ofFolderOfStoresAt: folder), keys: [sources.key].compactMap(\.self),
+            asOneOf: Owner.others(ofFolderOfStoresAt: folder),
+            keys: keyForEachStore ? [] : [sources.key].compactMap(\.self),
             texts: [sources.password].compactMap(\.self))
-        let key = try sources.key?.key(for: "Key of the stores")
-        try noteUnencrypted(manager, hasKey: key != nil, console)
+        let keys = try ServedKeys(sources.key, ofStoresIn: folder, isForEachStore: keyForEachStore, isJSON: json)
+        try noteUnencrypted(manager, hasKey: !keys.areNone, console)
         var options = ListenerOptions(access: try access(sources.password))
         options.host = host
         options.port = port
@@ -120,11 +129,11 @@ struct ServeCommand: ParsableCommand {
         options.memoryByteLimit = memoryByteLimit
         options.attachmentByteLimit = attachmentByteLimit
         options.connectionLimit = connectionLimit
-        options.requiresEncryption = key != nil && !serveUnencrypted
+        options.requiresEncryption = !keys.areNone && !serveUnencrypted
         options.encryptionKey = { [serveUnencrypted] name in
             // A store says itself whether it is encrypted, before the key is proven: only whoever asked for it takes its word.
-            guard serveUnencrypted else { return key }
-            return (try? manager.storeInfo(named: name).isEncrypted) == false ? nil : key
+            if serveUnencrypted, (try? manager.storeInfo(named: name).isEncrypted) == false { return nil }
+            return try await keys.key(ofStoreNamed: name)
         }
         try serve(manager, options, console)
     }
@@ -182,7 +191,7 @@ struct ServeCommand: ParsableCommand {
         guard (1...Int(Int32.max)).contains(connectionLimit), documentByteLimit > 0, memoryByteLimit > 0,
             (attachmentByteLimit ?? 1) > 0
         else {
-            throw .usage("--max-body, --max-memory, --max-attachment and --max-connections are more than 0")
+            throw .usage("--max-body, --max-memory, --max-attachment and --max-connections must be more than 0")
         }
         guard (0...65_535).contains(port) else { throw .usage("--port is a number from 0 to 65535") }
         let (ofKey, ofPassword) = (try keySource(), try passwordSource())
@@ -196,9 +205,15 @@ struct ServeCommand: ParsableCommand {
         guard !unencrypted else {
             guard key == nil else { throw .usage("--key and --unencrypted can't be used together") }
             guard !serveUnencrypted else { throw .usage("--serve-unencrypted goes with --key") }
+            guard !keyForEachStore else { throw .usage("--key-for-each-store goes with --key") }
             return nil
         }
-        if let named = try KeySource.given(key) { return named }
+        if let named = try KeySource.given(key) {
+            guard !keyForEachStore || named.isCommand else {
+                throw .usage("--key-for-each-store needs a key from cmd:COMMAND")
+            }
+            return named
+        }
         guard Terminal.isPresent else {
             throw .usage(
                 "there is no key", hint: "--key SOURCE, or --unencrypted if everybody may read what is stored")
@@ -211,7 +226,7 @@ struct ServeCommand: ParsableCommand {
             guard password == nil else { throw .usage("--password needs a --user") }
             guard noAuthentication else {
                 throw .usage(
-                    "nobody could come in",
+                    "nobody could connect",
                     hint: "--user NAME and --password SOURCE, or --no-authentication for all of this machine")
             }
             return nil
@@ -223,17 +238,17 @@ struct ServeCommand: ParsableCommand {
 
     private func access(_ source: KeySource?) throws(Failure) -> ListenerOptions.Access {
         guard let user, let source else { return .unauthenticatedLoopback }
-        let purpose = "Password that \(Console.printable(user)) shall say"
+        let purpose = "Password for \(Console.printable(user))"
         return .passwords([user: try source.text(for: purpose, "password")])
     }
 
     /// Others than this machine are served by TLS, unless told otherwise.
     private func checkReach() throws(Failure) {
         guard !["127.0.0.1", "::1", "localhost"].contains(host) else { return }
-        guard !noAuthentication else { throw .usage("without authentication only this machine is served") }
+        guard !noAuthentication else { throw .usage("without authentication, coffer serves only this machine") }
         guard tlsCertificate != nil || allowPlainHttp else {
             throw .usage(
-                "others than this machine are not served without TLS",
+                "without TLS, coffer serves only this machine",
                 hint: "--tls-certificate FILE and --tls-key FILE, or --allow-plain-http behind what has them")
         }
     }
