@@ -21,12 +21,12 @@ struct CofferCommand: ParsableCommand {
             Results go to standard output, everything else to standard error. The exit status is 0 when everything is \
             done, 1 after a failure (also for a missing document or attachment), 3 when only a part could be done (a \
             key was changed, but data under the old key can't be removed; a source holds something that can't be \
-            imported), 10 if there is no store, or no such folder \
-            or list of stores, 11 when another process has the store open, 12 for a wrong or missing key, 13 when the \
-            source of a key is unavailable or holds no key, 14 if SQLCipher is missing, 26 when damage was found \
-            (salvage, which repairs what it can, ends with 0 or 3), 28 when the disk is full, 64 for an invalid \
-            command line, and 130 when the command was cancelled, with the store unchanged (a pull keeps what it has \
-            fetched). If a server refuses, also because of its own passwords, the status is 1 and never 12.
+            imported), 10 if there is no store, or no such folder or list of stores, 11 when another process has the \
+            store open, 12 for a wrong or missing key, 13 when the source of a key is unavailable or holds no key, 14 \
+            if SQLCipher is missing, 26 when damage was found (salvage, which repairs what it can, ends with 0 or 3), \
+            28 when the disk is full, 64 for an invalid command line, and 130 when the command was cancelled, with the \
+            store unchanged (a pull keeps what it has fetched). If a server refuses, also because of its own \
+            passwords, the status is 1 and never 12.
 
             As root, coffer works on another user's store as that user. It reads keys first; give other files that \
             only root can read as standard input.
@@ -34,9 +34,9 @@ struct CofferCommand: ParsableCommand {
         version: "0.1.0-dev",
         subcommands: [
             CreateCommand.self, PutCommand.self, GetCommand.self, ListCommand.self, RemoveCommand.self,
-            AttachCommand.self, CatCommand.self, ImportCommand.self, ExportCommand.self, InfoCommand.self,
-            LogCommand.self, ChangesCommand.self, QueryCommand.self, IndexCommand.self, KeyCommand.self,
-            RekeyCommand.self, RotateCommand.self, RotatePartCommand.self, InfoPartCommand.self,
+            AttachCommand.self, CatCommand.self, ImportCommand.self, ImportCouchbaseCommand.self, ExportCommand.self,
+            InfoCommand.self, LogCommand.self, ChangesCommand.self, QueryCommand.self, IndexCommand.self,
+            KeyCommand.self, RekeyCommand.self, RotateCommand.self, RotatePartCommand.self, InfoPartCommand.self,
             ReceiptsCommand.self,
             EncryptCommand.self, DecryptCommand.self, CompactCommand.self, BackupCommand.self, RestoreCommand.self,
             CheckCommand.self, SalvageCommand.self, LeakCheckCommand.self, AuditCommand.self, DoctorCommand.self,

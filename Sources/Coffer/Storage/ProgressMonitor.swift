@@ -1,9 +1,9 @@
-internal import CofferSealing
+package import CofferSealing
 internal import Synchronization
 
 /// Long work, seen from who asked for it: takes progress, at most ten times a second, and the wish to end. Safe from any
 /// thread.
-final class ProgressMonitor<Progress: Sendable>: Sendable {
+package final class ProgressMonitor<Progress: Sendable>: Sendable {
     private struct State {
         var progress: Progress
         var lastReport: ContinuousClock.Instant?
@@ -15,18 +15,18 @@ final class ProgressMonitor<Progress: Sendable>: Sendable {
 
     private static var shortestPause: Duration { .milliseconds(100) }
 
-    init(from start: Progress, report: (@Sendable (Progress) -> Void)? = nil) {
+    package init(from start: Progress, report: (@Sendable (Progress) -> Void)? = nil) {
         state = Lock(State(progress: start))
         self.report = report
     }
 
     /// Has the work end at its next check, if it can still be ended then.
-    func cancel() { isCancelled.store(true, ordering: .relaxed) }
+    package func cancel() { isCancelled.store(true, ordering: .relaxed) }
 
-    var goesOn: Bool { !isCancelled.load(ordering: .relaxed) }
+    package var goesOn: Bool { !isCancelled.load(ordering: .relaxed) }
 
     /// - Throws: `cancelled` (499).
-    func checkCancelled() throws(CofferError) {
+    package func checkCancelled() throws(CofferError) {
         if !goesOn { throw CofferError(.cancelled) }
     }
 
@@ -44,12 +44,12 @@ final class ProgressMonitor<Progress: Sendable>: Sendable {
     }
 
     /// Tells where the work has come to, whenever that was last told: short work would be told of once, before it began.
-    func tellLast() { report?(state.withLock(\.progress)) }
+    package func tellLast() { report?(state.withLock(\.progress)) }
 }
 
 extension ProgressMonitor {
     /// Runs `work` for a task: with its progress, and until the task is cancelled.
-    static func run<Value: Sendable>(
+    package static func run<Value: Sendable>(
         from start: Progress, telling progress: (@isolated(any) @Sendable (Progress) -> Void)?,
         _ work: @Sendable (ProgressMonitor<Progress>) async throws -> Value
     ) async throws -> Value {

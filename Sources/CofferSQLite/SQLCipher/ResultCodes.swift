@@ -10,8 +10,8 @@ internal import Darwin
 extension DatabaseHandle {
     /// What SQLite's result `code` means here, said of the database file.
     ///
-    /// A wrong key never reaches this point: the manifest has proven the key before a connection is made. So a file that
-    /// "is not a database" is a damaged one.
+    /// A wrong key of a store never reaches this point: the manifest has proven the key before a connection is made. So a file
+    /// that "is not a database" is a damaged one. For another library's file, the key may be wrong: see ``NotADatabase``.
     func error(_ code: Int32) -> CofferError {
         let primary = code & 0xFF
         let extended = unsafe pointer.map { unsafe sqlcipher_extended_errcode($0) } ?? code
@@ -57,3 +57,6 @@ extension DatabaseHandle {
 /// Why an error is `ioFailed`: the disk did not give bytes back that should be there, or did not take them. Not that
 /// there was no memory, or no descriptor.
 package struct UnreadableBytes: Error {}
+
+/// Why an error is `damaged`: the first page is not one of a database, or it was encrypted under another key.
+package struct NotADatabase: Error {}
