@@ -84,11 +84,11 @@ let package = Package(
         .target(
             name: "CofferMaintenance", dependencies: ["Coffer", "CofferModel", "CofferSealing"], swiftSettings: strict),
 
-        // Level 0 and 1, for what other databases keep packed.
+        // Levels 0 and 1: decompression, for what other databases and clients compress.
         .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"]), .brew(["zlib"])]),
         .target(name: "CofferGzip", dependencies: ["CZlib"], swiftSettings: strict),
 
-        // Level 4 as well: stores of Couchbase Lite 1.x become stores of Coffer.
+        // Level 4 as well: importing the stores of Couchbase Lite 1.x.
         .target(
             name: "CofferCouchbaseLite",
             dependencies: ["Coffer", "CofferGzip", "CofferModel", "CofferSQLite", "CofferSealing", "CofferVault"],

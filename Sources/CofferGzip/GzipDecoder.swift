@@ -1,17 +1,17 @@
 internal import CZlib
 
-/// Unpacks gzip (RFC 1952) as it comes in: attachments that CouchDB and Couchbase Lite keep packed, and bodies that clients
-/// send so.
+/// Decompresses gzip (RFC 1952) as it arrives: attachments that CouchDB and Couchbase Lite store compressed, and
+/// compressed bodies that clients send.
 ///
-/// Its memory is bounded by what it is asked for at once, however much a piece unpacks to.
+/// Its memory is bounded by the size of a piece, however much the input expands to.
 @safe package final class GzipDecoder {
-    /// The pieces that it gives out have at most that many bytes.
+    /// The maximum length of a piece of output.
     static let pieceByteCount = 64 << 10
 
     private let stream: UnsafeMutablePointer<z_stream>
     private var input: [UInt8] = []
     private var inputStart = 0
-    /// Whether the end of the packed data was reached.
+    /// Whether the end of the compressed data was reached.
     package private(set) var isOver = false
 
     package init() {
@@ -25,17 +25,17 @@ internal import CZlib
         unsafe stream.deallocate()
     }
 
-    /// Takes packed bytes. All of those before must have been unpacked.
+    /// Takes compressed bytes. All earlier ones must have been decompressed.
     package func append(_ bytes: [UInt8]) {
-        precondition(inputStart == input.count, "there is packed data left")
+        precondition(inputStart == input.count, "there is compressed data left")
         input = bytes
         inputStart = 0
     }
 
-    /// The next unpacked bytes; nil when more packed ones are needed.
+    /// The next decompressed bytes; nil if more compressed bytes are needed.
     ///
-    /// - Throws: ``NotGzip`` for what is not gzip. What stands behind its end has to be gzip as well, whose bytes follow
-    ///   (RFC 1952, section 2.2).
+    /// - Throws: ``NotGzip`` if the input is not gzip. More data may follow the end, but it has to be gzip too (RFC
+    ///   1952, section 2.2).
     package func next() throws(NotGzip) -> [UInt8]? {
         while inputStart < input.count {
             if isOver {
@@ -48,7 +48,8 @@ internal import CZlib
         return nil
     }
 
-    /// Unpacks as much as fits into a piece: nothing where the packed bytes so far say nothing, and then all of them are taken.
+    /// Decompresses as much as fits into a piece. It returns nothing if the input so far yields no output; then all of
+    /// it is consumed.
     private func unpack() throws(NotGzip) -> [UInt8] {
         var output = [UInt8](repeating: 0, count: Self.pieceByteCount)
         var (result, consumed, produced) = (Z_OK, 0, 0)
@@ -77,7 +78,7 @@ internal import CZlib
     }
 }
 
-/// Why packed bytes can't be unpacked.
+/// The input is not gzip.
 package struct NotGzip: Error {
     init() {}
 }

@@ -4,11 +4,11 @@ import CofferSealing
 import Foundation
 import Testing
 
-/// Attachments in each form in which a store has them.
+/// Imports of attachments, in each form that stores have them in.
 @Suite struct AttachmentImportTests {
     private static let first = "1-" + String(repeating: "a", count: 32)
 
-    /// `hello hello hello hello`, packed by gzip.
+    /// `hello hello hello hello`, compressed with gzip.
     private static let packed =
         Data(
             base64Encoded: "H4sIAAAAAAACA8tIzcnJV8hAJwHjUT2NFwAAAA==") ?? Data()
@@ -24,7 +24,7 @@ import Testing
     }
 
     @Test(
-        "An attachment comes whole from each layout, whatever the case of its file's name",
+        "An import brings an attachment whole from each layout, whatever the case of its file's name",
         arguments: [SourceStore.Shape.folder, .file, .fileWithOldFolder], [true, false])
     func layouts(_ shape: SourceStore.Shape, _ isUpperCase: Bool) throws {
         let source = try SourceStore(shape, version: shape == .folder ? 102 : 17)
@@ -42,7 +42,7 @@ import Testing
         try database.close()
     }
 
-    @Test("The table of attachments of old stores is read", arguments: [11, 16, 20])
+    @Test("An import reads the attachment table of old stores", arguments: [11, 16, 20])
     func table(_ version: Int) throws {
         let source = try SourceStore(.file, version: version)
         let content = Data("from the table".utf8)
@@ -57,7 +57,7 @@ import Testing
         try database.close()
     }
 
-    @Test("An attachment that was kept packed is unpacked, and one with the wrong length is left out")
+    @Test("An import decompresses an attachment that was stored compressed")
     func gzip() throws {
         let source = try SourceStore()
         try source.write(Self.packed)
@@ -86,7 +86,7 @@ import Testing
         try database.close()
     }
 
-    @Test("A content that is missing or damaged is reported, and its attachment stays without it")
+    @Test("An import reports a missing or damaged content, and keeps its attachment without it")
     func missing() throws {
         let source = try SourceStore()
         let (here, gone, damaged) = (Data("here".utf8), Data("gone".utf8), Data("damaged".utf8))

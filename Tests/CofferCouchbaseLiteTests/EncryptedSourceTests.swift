@@ -6,7 +6,7 @@ import CofferTesting
 import Foundation
 import Testing
 
-/// Stores that are encrypted, as each platform did it.
+/// Imports of stores that are encrypted, as each platform did it.
 @Suite struct EncryptedSourceTests {
     private static let first = "1-" + String(repeating: "a", count: 32)
     private let password = SymmetricKey(password: "password123456")
@@ -27,7 +27,7 @@ import Testing
         return (source, content)
     }
 
-    @Test("The key of iOS is the one that its documentation's password makes")
+    @Test("The key derivation of iOS makes the known key of the documentation's password")
     func derivation() throws {
         let key = try CouchbaseLiteKeyDerivation.apple.key(from: password)
         let hex = key.withBytes { bytes in bytes.map { String(UInt16($0) + 0x100, radix: 16).suffix(2) }.joined() }
@@ -35,7 +35,7 @@ import Testing
     }
 
     @Test(
-        "A store encrypted by a password opens with the derivation of each platform",
+        "A password opens a store, whichever platform derived the key from it",
         arguments: CouchbaseLiteKeyDerivation.allCases)
     func passwords(_ derivation: CouchbaseLiteKeyDerivation) throws {
         let key = try derivation.key(from: password)
@@ -50,7 +50,7 @@ import Testing
         try database.close()
     }
 
-    @Test("32 bytes open what they encrypted, with attachments that are encrypted or by an old fault are not")
+    @Test("A key of 32 bytes opens a store, even if an old bug left its attachments unencrypted")
     func bytes() throws {
         let key = try SymmetricKey()
         for blobKey in [key, nil] {
@@ -63,7 +63,7 @@ import Testing
         }
     }
 
-    @Test("A wrong key, none, and one that is not needed are a 401, and leave nothing")
+    @Test("An import with a wrong, missing or unneeded key is a 401, and leaves nothing")
     func wrongKeys() throws {
         let key = try SymmetricKey()
         let (encrypted, _) = try store(key, blobKey: key)
@@ -79,7 +79,7 @@ import Testing
         }
     }
 
-    @Test("Only the derivations that are named are tried")
+    @Test("An import tries only the key derivations that its options name")
     func namedDerivation() throws {
         let (source, _) = try store(try CouchbaseLiteKeyDerivation.java.key(from: password), blobKey: nil)
         var options = CouchbaseLiteImportOptions()
@@ -91,7 +91,7 @@ import Testing
         try target.take(source, key: password, options: options).0.close()
     }
 
-    @Test("Nothing of an encrypted store is readable on the disk while and after it is imported with its log")
+    @Test("An import of an encrypted store and its write-ahead log leaves nothing readable on the disk")
     func nothingReadable() throws {
         let key = try SymmetricKey()
         let source = try SourceStore(key: key)

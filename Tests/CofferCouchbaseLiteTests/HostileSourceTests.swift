@@ -11,7 +11,7 @@ import Glibc
 import Darwin
 #endif
 
-/// Stores that are damaged, made to do harm, or none that can be imported.
+/// Sources that are damaged, hostile, or not stores that can be imported.
 @Suite struct HostileSourceTests {
     private static func id(_ generation: Int, _ digit: Character = "a") -> String {
         "\(generation)-" + String(repeating: digit, count: 32)
@@ -19,13 +19,13 @@ import Darwin
 
     private let good = SourceStore.Row(sequence: 1_000, document: 1_000, id: id(1), json: #"{"good":true}"#)
 
-    /// A row that can't be imported as it is, and how many problems it makes.
+    /// Rows that can't be imported as they are, and how many problems they make.
     struct BadRow: Sendable, CustomTestStringConvertible {
         let testDescription: String
         var document = "bad"
         var rows: [SourceStore.Row]
         var problemCount = 1
-        /// Whether the document comes all the same.
+        /// Whether the document is still imported.
         var comes = false
     }
 
@@ -43,20 +43,23 @@ import Darwin
             testDescription: "the id of a local document", document: "_local/x",
             rows: [.init(sequence: 1, document: 1, id: id(1), json: "{}")]),
         BadRow(
-            testDescription: "no revision id", rows: [.init(sequence: 1, document: 1, id: "first", json: "{}")]),
+            testDescription: "an invalid revision id",
+            rows: [.init(sequence: 1, document: 1, id: "first", json: "{}")]),
         BadRow(
             testDescription: "generation 0", rows: [.init(sequence: 1, document: 1, id: "0-a", json: "{}")]),
         BadRow(
             testDescription: "a generation beyond 64 bits",
             rows: [.init(sequence: 1, document: 1, id: "99999999999999999999-a", json: "{}")]),
         BadRow(
-            testDescription: "no document", rows: [.init(sequence: 1, document: 77, id: id(1), json: "{}")]),
+            testDescription: "a missing document", rows: [.init(sequence: 1, document: 77, id: id(1), json: "{}")]),
         BadRow(
-            testDescription: "no body", rows: [.init(sequence: 1, document: 1, id: id(1), json: nil)]),
+            testDescription: "a missing body", rows: [.init(sequence: 1, document: 1, id: id(1), json: nil)]),
         BadRow(
-            testDescription: "no JSON", rows: [.init(sequence: 1, document: 1, id: id(1), json: "{\"a\":")]),
+            testDescription: "a body that is not JSON",
+            rows: [.init(sequence: 1, document: 1, id: id(1), json: "{\"a\":")]),
         BadRow(
-            testDescription: "no object", rows: [.init(sequence: 1, document: 1, id: id(1), json: "[1]")]),
+            testDescription: "a body that is not an object",
+            rows: [.init(sequence: 1, document: 1, id: id(1), json: "[1]")]),
         BadRow(
             testDescription: "a key that starts with _",
             rows: [.init(sequence: 1, document: 1, id: id(1), json: #"{"_secret":1}"#)]),
@@ -67,7 +70,7 @@ import Darwin
             testDescription: "a key twice",
             rows: [.init(sequence: 1, document: 1, id: id(1), json: #"{"a":1,"a":2}"#)]),
         BadRow(
-            testDescription: "attachments that are none",
+            testDescription: "attachments that are a number",
             rows: [.init(sequence: 1, document: 1, id: id(1), json: #"{"_attachments":7}"#)]),
         BadRow(
             testDescription: "the same revision twice",
@@ -76,13 +79,13 @@ import Darwin
                 .init(sequence: 2, document: 1, id: id(1), json: #"{"n":2}"#),
             ], comes: true),
         BadRow(
-            testDescription: "a parent that is not there",
+            testDescription: "a missing parent",
             rows: [.init(sequence: 1, document: 1, id: id(2), parent: 55, json: "{}")], comes: true),
         BadRow(
-            testDescription: "itself as its parent",
+            testDescription: "a revision that is its own parent",
             rows: [.init(sequence: 1, document: 1, id: id(1), parent: 1, json: "{}")], comes: true),
         BadRow(
-            testDescription: "a cycle",
+            testDescription: "a cycle of parents",
             rows: [
                 .init(sequence: 1, document: 1, id: id(1), parent: 2, json: "{}"),
                 .init(sequence: 2, document: 1, id: id(2), parent: 1, json: "{}"),
@@ -97,20 +100,20 @@ import Darwin
                 .init(sequence: 2, document: 1, id: id(3), parent: 1, json: "{}"),
             ], comes: true),
         BadRow(
-            testDescription: "two current revisions, one the other's parent",
+            testDescription: "two current revisions, one of which is the other's parent",
             rows: [
                 .init(sequence: 1, document: 1, id: id(1), json: "{}"),
                 .init(sequence: 2, document: 1, id: id(2), parent: 1, json: "{}"),
             ], problemCount: 0, comes: true),
         BadRow(
-            testDescription: "a newest body that is not there",
+            testDescription: "a current revision without a body",
             rows: [
                 .init(sequence: 1, document: 1, id: id(1), isCurrent: false, json: #"{"n":1}"#),
                 .init(sequence: 2, document: 1, id: id(2), parent: 1, json: nil),
             ], comes: true),
     ]
 
-    @Test("A row that is none is reported, and nothing else is lost", arguments: badRows)
+    @Test("An import reports an invalid row, and loses nothing else", arguments: badRows)
     func rows(_ bad: BadRow) throws {
         let source = try SourceStore()
         try source.add(documents: [1: bad.document, 1_000: "good"], bad.rows + [good])
@@ -122,13 +125,13 @@ import Darwin
         #expect(try database.documentCount == (bad.comes ? 2 : 1))
         #expect(report.documentCount == (bad.comes ? 2 : 1))
         #expect(!report.problems.contains { $0.reason.contains("secret") })
-        // The same revision twice is noticed by the store alone.
+        // Only the new store notices a revision that is there twice.
         if !bad.testDescription.contains("twice") { #expect(checked == report) }
         try database.close()
         #expect(try target.manager.verifyDatabase(named: "people").isSound)
     }
 
-    @Test("A document whose id is not UTF-8 is reported alone")
+    @Test("An import reports a document whose id is not UTF-8, and brings the others")
     func oddBytes() throws {
         let source = try SourceStore()
         try source.add(
@@ -140,7 +143,7 @@ import Darwin
         try database.close()
     }
 
-    @Test("Only as many problems are listed as asked for, and all are counted")
+    @Test("A report lists no more problems than its limit, and counts all of them")
     func problemLimit() throws {
         let source = try SourceStore()
         let numbers = Array(Int64(1)...50)
@@ -168,7 +171,7 @@ import Darwin
         return source
     }
 
-    /// Imports what may be damaged: a whole store comes of it, or nothing.
+    /// Imports a store that may be damaged, and expects a whole new store or none.
     private func tryImport(_ source: SourceStore, _ key: SymmetricKey?) throws {
         let target = try Target()
         do {
@@ -183,7 +186,7 @@ import Darwin
         }
     }
 
-    @Test("A database that is cut off makes a whole store or none", arguments: [false, true])
+    @Test("An import of a truncated database makes a whole store or none", arguments: [false, true])
     func truncated(_ isEncrypted: Bool) throws {
         let key = isEncrypted ? try SymmetricKey() : nil
         let original = try filled(key)
@@ -197,13 +200,13 @@ import Darwin
         }
     }
 
-    @Test("A database in which bits are flipped makes a whole store or none", arguments: [false, true])
+    @Test("An import of a database with flipped bits makes a whole store or none", arguments: [false, true])
     func flipped(_ isEncrypted: Bool) throws {
         let key = isEncrypted ? try SymmetricKey() : nil
         let original = try filled(key)
         let whole = try Data(contentsOf: original.file)
         let page = isEncrypted ? 1024 : 4096
-        // The header of the file, and of each page the beginning of its header and somewhere among its rows.
+        // Places in the file's header and, in each page, at the start of its header and among its rows.
         var places = Array(stride(from: 16, to: 100, by: 6))
         for start in stride(from: 0, to: whole.count, by: page) {
             places += [start, start + 1, start + 3, start + 5, start + 8, start + page / 2, start + page - 9]
@@ -217,7 +220,7 @@ import Darwin
         }
     }
 
-    @Test("A damaged page of an encrypted store is damage, and its first one is told as a wrong key may be")
+    @Test("A damaged page of an encrypted store is damage, but a damaged first page is a wrong key that says so")
     func damagedPages() throws {
         let key = try SymmetricKey()
         let source = try filled(key)
@@ -234,7 +237,7 @@ import Darwin
         #expect(target.names.isEmpty)
     }
 
-    @Test("What is no store of Couchbase Lite 1.x is refused with a status that says why")
+    @Test("An import refuses anything but a store of Couchbase Lite 1.x, with a status that says why")
     func otherFormats() throws {
         let target = try Target()
         func code(_ source: SourceStore) throws -> CofferError.Code? {
@@ -261,7 +264,7 @@ import Darwin
         #expect(target.names.isEmpty)
     }
 
-    @Test("Symbolic links are not followed, be it the store, its database, its log or its attachments")
+    @Test("An import follows no symbolic link to a store, its database, its log or its attachments")
     func links() throws {
         for part in 0..<4 {
             let source = try filled()
@@ -285,7 +288,7 @@ import Darwin
     }
 
     #if os(Linux)
-    @Test("A store that somebody has open is busy")
+    @Test("An import of a store that is open elsewhere is a 503")
     func inUse() throws {
         let source = try filled()
         let connection = try source.connect(.readWrite)
@@ -301,7 +304,7 @@ import Darwin
     }
     #endif
 
-    @Test("A name that is taken is a 412, and the database under it stays")
+    @Test("An import under a name that is taken is a 412, and leaves the database of that name alone")
     func taken() throws {
         let target = try Target()
         let there = try target.manager.database(named: "people")

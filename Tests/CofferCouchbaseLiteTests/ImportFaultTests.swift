@@ -12,7 +12,7 @@ import Glibc
 import Darwin
 #endif
 
-/// A disk that fails, or is full, while a store is imported.
+/// Imports onto a disk that fails or is full.
 @Suite struct ImportFaultTests {
     private func source() throws -> SourceStore {
         let source = try SourceStore()
@@ -30,7 +30,7 @@ import Darwin
         return source
     }
 
-    /// Imports on a disk with a fault; the steps that were made, and the error.
+    /// Imports onto a disk with a fault. Returns how many steps the disk made, and the error.
     private func take(_ source: SourceStore, _ fault: Fault?) throws -> (stepCount: Int, error: CofferError?) {
         let directory = FileManager.default.temporaryDirectory.appending(path: "faults-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -45,7 +45,7 @@ import Darwin
         }
         let path = directory.path(percentEncoded: false)
         let names = try FileManager.default.contentsOfDirectory(atPath: path).filter { !$0.hasPrefix(".") }
-        // Whatever it says, there is a whole store or none.
+        // Whatever the error is, there is a whole store or none.
         #expect(names == (failure == nil ? ["people.coffer"] : []), "\(String(describing: fault))")
         if !names.isEmpty {
             let healthy = try Manager(directory: directory)
@@ -56,7 +56,7 @@ import Darwin
 
     private static let key = [UInt8](repeating: 9, count: 32)
 
-    @Test("At whatever step the disk is full or fails, there is a whole store or none", .timeLimit(.minutes(5)))
+    @Test("An import makes a whole store or none, at whichever step the disk is full or fails", .timeLimit(.minutes(5)))
     func eachStep() throws {
         let source = try source()
         let before = try source.snapshot()

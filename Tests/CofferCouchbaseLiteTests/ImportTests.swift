@@ -5,7 +5,7 @@ import CofferSealing
 import Foundation
 import Testing
 
-/// What comes out of a healthy store.
+/// Imports of healthy stores.
 @Suite struct ImportTests {
     private func id(_ generation: Int, _ digit: Character = "a") -> String {
         "\(generation)-" + String(repeating: digit, count: 32)
@@ -65,7 +65,7 @@ import Testing
         #expect(try target.manager.verifyDatabase(named: "people").isSound)
     }
 
-    @Test("A check reads the same as an import, and makes nothing")
+    @Test("A check reports the same as an import, and makes no store")
     func check() throws {
         let source = try SourceStore()
         let content = Data("an attachment".utf8)
@@ -89,14 +89,14 @@ import Testing
         try database.close()
     }
 
-    @Test("What stands in the log of a store that was not closed is imported, and log and file stay as they are")
+    @Test("An import reads the write-ahead log of a store that was not closed, and changes neither log nor database")
     func log() throws {
         let source = try SourceStore()
         let connection = try source.connect(.readWrite)
         try connection.switchToWriteAheadLog()
         try source.add(
             documents: [1: "a"], [.init(sequence: 1, document: 1, id: id(1), json: #"{"n":1}"#)], to: connection)
-        // As a process that was killed leaves them.
+        // As a killed process leaves them.
         let copy = try SourceStore()
         for suffix in ["", "-wal"] {
             let data = try Data(contentsOf: URL(filePath: source.file.path(percentEncoded: false) + suffix))
@@ -114,7 +114,7 @@ import Testing
         try database.close()
     }
 
-    @Test("A tree that is longer than the depth is cut once it is whole, and bodies of its revisions stay")
+    @Test("An import prunes a revision tree only once it is whole, so that each branch keeps its history")
     func depth() throws {
         let source = try SourceStore()
         try source.run("UPDATE info SET value = '3' WHERE key = 'max_revs'")
@@ -124,7 +124,7 @@ import Testing
                 parent: generation == 1 ? nil : Int64(generation - 1), isCurrent: generation == 6,
                 json: #"{"n":\#(generation)}"#)
         }
-        // The other branch begins where the first has long gone on.
+        // This branch starts after the other one has grown far beyond that point.
         let branch = SourceStore.Row(sequence: 7, document: 1, id: id(3, "b"), parent: 2, json: "{}")
         try source.add(documents: [1: "a"], rows + [branch])
         let target = try Target()
@@ -142,7 +142,7 @@ import Testing
         try database.close()
     }
 
-    @Test("A child whose parent has a later sequence follows it, and both bodies come")
+    @Test("An import keeps a child and its parent, with both bodies, even if the parent has the later sequence")
     func laterParent() throws {
         let source = try SourceStore()
         try source.add(
@@ -160,7 +160,7 @@ import Testing
         try database.close()
     }
 
-    @Test("An old revision that lost what followed it makes no conflict; of a document with no current one it counts")
+    @Test("An old revision without a child makes no conflict, and counts only in a document without a current revision")
     func leftOver() throws {
         let source = try SourceStore()
         try source.add(

@@ -5,7 +5,7 @@ import CofferSealing
 import Foundation
 import Testing
 
-/// A store of Couchbase Lite 1.x that a test makes, as docs of its format have it: with the SQLCipher that is loaded.
+/// A store of Couchbase Lite 1.x that a test makes, in that library's format, with the SQLCipher that is loaded.
 final class SourceStore {
     /// A row of `revs`.
     struct Row {
@@ -64,10 +64,10 @@ final class SourceStore {
 
     deinit { try? FileManager.default.removeItem(at: folder) }
 
-    /// What is imported.
+    /// The path to import.
     var url: URL { folder.appending(path: shape == .folder ? "people.cblite2" : "people.cblite") }
 
-    /// The database.
+    /// The database file.
     var file: URL { shape == .folder ? url.appending(path: "db.sqlite3") : url }
 
     var attachments: URL {
@@ -84,7 +84,7 @@ final class SourceStore {
             cacheByteCount: 1 << 20)
     }
 
-    /// Runs SQL that holds no values of others.
+    /// Runs SQL that holds no foreign values.
     func run(_ sql: String) throws {
         let connection = try connect(.readWrite)
         try connection.execute(assembled: sql)
@@ -125,7 +125,7 @@ final class SourceStore {
         try connection.execute("COMMIT")
     }
 
-    /// Names the collation that only Couchbase Lite has, as its own files do.
+    /// Makes the schema name the collation that only Couchbase Lite has, as its own files do.
     func nameCollations() throws {
         try run(
             """
@@ -171,7 +171,7 @@ final class SourceStore {
     }
 }
 
-/// A folder for new databases, which goes with the value.
+/// A folder for new databases, which is removed with this object.
 final class Target {
     let manager: Manager
 

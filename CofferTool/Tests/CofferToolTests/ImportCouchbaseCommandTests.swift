@@ -13,7 +13,7 @@ struct ImportCouchbaseCommandTests {
 
     private func source() throws -> [String: Data] { try work.contents(of: "old.cblite2") }
 
-    @Test("An import makes a store that opens with its key, and leaves the source as it was")
+    @Test("import-couchbase makes a store that opens with its key, and leaves the source unchanged")
     func whole() throws {
         let before = try source()
         let result = try work.coffer("import-couchbase", "old.cblite2", "new.coffer", "--key", "raw+file:key", "--json")
@@ -23,12 +23,12 @@ struct ImportCouchbaseCommandTests {
         #expect(object["documents"] as? Int == 1 && object["complete"] as? Bool == true)
         #expect(try work.coffer("get", "new.coffer", "robin", "--key", "raw+file:key").output.contains("hello"))
         #expect(try source() == before)
-        // The name is taken now.
+        // Now the name is taken.
         #expect(
             try work.coffer("import-couchbase", "old.cblite2", "new.coffer", "--key", "raw+file:key").status == 1)
     }
 
-    @Test("A check says what an import would, and makes nothing")
+    @Test("import-couchbase --check reports what an import would, and makes no store")
     func check() throws {
         let result = try work.coffer("import-couchbase", "old.cblite2", "--check", "--json")
         #expect(result.status == 0, "\(result.errors)")
@@ -37,7 +37,7 @@ struct ImportCouchbaseCommandTests {
         #expect(try work.coffer("import-couchbase", "old.cblite2", "new.coffer", "--check").status == 64)
     }
 
-    @Test("What could not be imported is a line each, and the command ends with 3")
+    @Test("import-couchbase prints a line for each problem, and ends with 3")
     func partly() throws {
         try work.makeCouchbaseStore("bad.cblite2", body: "no JSON")
         let result = try work.coffer("import-couchbase", "bad.cblite2", "bad.coffer", "--unencrypted", "--json")
@@ -47,7 +47,7 @@ struct ImportCouchbaseCommandTests {
         #expect(try work.coffer("ls", "bad.coffer").status == 0)
     }
 
-    @Test("No key for the new store is 64, one that the source does not need is 12, and no source is 10")
+    @Test("import-couchbase ends with 64 without a key for the new store, 12 for an unneeded key, 10 without a source")
     func refusals() throws {
         #expect(try work.coffer("import-couchbase", "old.cblite2", "new.coffer").status == 64)
         #expect(try work.coffer("import-couchbase", "old.cblite2", "--key", "raw+file:key").status == 64)
@@ -60,7 +60,7 @@ struct ImportCouchbaseCommandTests {
 }
 
 extension Workspace {
-    /// Makes a store of Couchbase Lite 1.x that is not encrypted, with one document. Python has SQLite.
+    /// Makes an unencrypted store of Couchbase Lite 1.x with one document, using Python's SQLite.
     func makeCouchbaseStore(_ name: String, body: String = #"{"text":"hello"}"#) throws {
         try FileManager.default.createDirectory(
             at: folder.appending(path: "\(name)/attachments"), withIntermediateDirectories: true)

@@ -3,14 +3,15 @@ internal import CofferSealing
 internal import CofferVault
 
 extension Manager {
-    /// Makes a database that is there whole or not at all: `fill` writes into one that nobody else sees, and that gets its name
-    /// when it is closed and on the disk.
+    /// Makes a database that is whole or absent: `fill` writes into one that nobody else sees, and that gets its name
+    /// once it is closed and on the disk.
     ///
     /// - Parameters:
     ///   - name: see `openDatabase(named:options:)`.
-    ///   - options: the key, and whether its attachments have keyed names; all else is chosen for writing much at once.
-    /// - Throws: what `fill` throws; as creating a database does; `databaseExists` (412) where there is one, at the beginning
-    ///   or at the end. Nothing is left then.
+    ///   - options: the key, and whether its attachments have keyed names. Other settings are chosen for bulk writing.
+    ///   - fill: writes what the database should hold.
+    /// - Throws: what `fill` and creating a database throw; `databaseExists` (412) if the name is taken, at the
+    ///   beginning or at the end. Nothing is left then.
     package func makeDatabase<Value>(
         named name: String, options: DatabaseOptions, _ fill: (Database) throws -> Value
     ) throws -> Value {
@@ -45,7 +46,7 @@ extension Manager {
         options.create = true
         options.readOnly = false
         options.compactsInBackground = false
-        // It is made durable as a whole before it gets its name.
+        // The whole store is synced before it gets its name.
         options.durability = .relaxed
         let opener = StoreOpener(
             path: path, subject: Self.subject(name), options: options,

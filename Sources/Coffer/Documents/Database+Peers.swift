@@ -44,12 +44,14 @@ extension Database {
         }
     }
 
-    /// Takes over a revision that was read out of another database's file: see
+    /// Inserts a revision that was read from another library's database: see
     /// ``putExistingRevision(_:withID:history:isDeletion:attachments:)``.
     ///
     /// - Parameters:
-    ///   - body: what the other database says of it.
-    ///   - history: its id and those of its ancestors, the newest first.
+    ///   - body: the revision's body in the other database.
+    ///   - id: the document's id.
+    ///   - history: the ids of the revision and its ancestors, newest first.
+    ///   - isDeletion: whether the revision deletes the document.
     ///   - attachments: contents by the names of attachments.
     @discardableResult
     package func putExistingRevision(

@@ -3,9 +3,9 @@ internal import CofferModel
 internal import CofferSealing
 internal import Foundation
 
-/// Makes attachments of the new database of those that a source's revisions have.
+/// Converts the attachments of a source's revisions into attachments of the new database.
 struct AttachmentImport {
-    /// A revision's body, as it is to be saved, and what comes with it.
+    /// A revision's body as it will be saved, and the contents that come with it.
     struct Revised {
         let body: DocumentBody
         var contents: [ByteKey: Blob] = [:]
@@ -13,13 +13,13 @@ struct AttachmentImport {
         fileprivate var found: [[UInt8]: AttachmentFiles.Found] = [:]
     }
 
-    /// An attachment as the source has it.
+    /// An attachment as the source describes it.
     fileprivate struct Entry {
         let name: String
         let contentType: String?
-        /// As it stands there.
+        /// As the source states it.
         let digest: String?
-        /// The SHA-1 of what was stored, where the digest is one.
+        /// The SHA-1 of the stored bytes, if the digest is one.
         let sha1: [UInt8]?
         let length: Int?
         let generation: Int
@@ -28,7 +28,7 @@ struct AttachmentImport {
 
     private let files: AttachmentFiles
     private let database: Database?
-    /// What contents that were saved became, by the SHA-1 of what the source stored.
+    /// The SHA-1 and length of each saved content, by the SHA-1 of the bytes that the source stored.
     private var saved: [[UInt8]: (sha1: [UInt8], byteCount: Int)] = [:]
     private var absent: Set<[UInt8]> = []
 
@@ -42,13 +42,14 @@ struct AttachmentImport {
         self.database = database
     }
 
-    /// Reads the contents that a revision has, and has its body name them as the new database will.
+    /// Reads a revision's contents, and rewrites its body to name them as the new database does.
     ///
     /// - Parameters:
     ///   - parsed: the body as the source has it.
-    ///   - rows: what the table of old stores says, which counts where it says something.
+    ///   - rows: the revision's rows in the attachment table of old stores. If there are any, the body's entries are
+    ///     ignored.
     ///   - revision: the revision's id.
-    ///   - tell: is told of each attachment that is not as it should be.
+    ///   - tell: receives each attachment that has a problem.
     /// - Throws: `noSpace` (507), `cancelled` (499), `ioFailed` (500).
     mutating func revise(
         _ parsed: DocumentBody, _ rows: [SourceAttachment], of revision: RevisionID,
@@ -57,7 +58,8 @@ struct AttachmentImport {
         var entries: [Entry] = []
         for row in rows {
             guard let entry = Entry(row) else {
-                tell(String(decoding: row.name.prefix(300), as: UTF8.self), "its entry is no attachment; left out")
+                let name = String(decoding: row.name.prefix(300), as: UTF8.self)
+                tell(name, "its entry is not a valid attachment; left out")
                 continue
             }
             entries.append(entry)
@@ -66,7 +68,7 @@ struct AttachmentImport {
             guard let stated = parsed.attachments else { return Revised(body: parsed) }
             for (name, value) in stated {
                 guard let entry = Entry(name, value) else {
-                    tell(name, "its entry is no attachment; left out")
+                    tell(name, "its entry is not a valid attachment; left out")
                     continue
                 }
                 entries.append(entry)
@@ -88,7 +90,7 @@ struct AttachmentImport {
             attachmentCount: revisedEntries.count, found: found)
     }
 
-    /// Notes that a revision was saved with its contents: others that have them need only name them.
+    /// Notes that a revision was saved with its contents, so that other revisions need only name them.
     mutating func noteSaved(_ revised: Revised) {
         for (stored, content) in revised.found where saved[stored] == nil {
             saved[stored] = (content.sha1, content.byteCount)
@@ -115,7 +117,7 @@ struct AttachmentImport {
                     if let blob = new.content { contents[ByteKey(entry.name)] = blob }
                 case .missing:
                     absent.insert(stored)
-                    tell(entry.name, "its content is not there")
+                    tell(entry.name, "its content is missing")
                 case .damaged:
                     absent.insert(stored)
                     tell(entry.name, "its content is damaged, or encrypted under another key; left out")
@@ -128,11 +130,11 @@ struct AttachmentImport {
             }
         }
         guard let digest = entry.digest, let length = entry.length else {
-            tell(entry.name, "neither its content nor its digest and length are there; left out")
+            tell(entry.name, "its content is missing, and so is its digest or its length; left out")
             return nil
         }
-        if entry.sha1 == nil { tell(entry.name, "its digest names no content") }
-        // The digest of packed bytes is not that of the content, which may come from a server one day.
+        if entry.sha1 == nil { tell(entry.name, "its digest is not a SHA-1, so its content can't be found") }
+        // This is the digest of the compressed bytes, and not of the content, which a server may deliver later.
         json["digest"] = .string(entry.isGzip ? "gzip-" + digest : digest)
         json["length"] = .number(JSONNumber(Int64(length)))
         return json
@@ -142,7 +144,7 @@ struct AttachmentImport {
 extension AttachmentImport.Entry {
     private static let sha1ByteCount = 20
 
-    /// What a body says; nil where it is no attachment.
+    /// An entry of a body; nil if it is not a valid attachment.
     fileprivate init?(_ name: String, _ value: JSONValue) {
         guard let object = value.objectValue else { return nil }
         let stated = object["digest"]?.stringValue
@@ -161,7 +163,7 @@ extension AttachmentImport.Entry {
         }
     }
 
-    /// What a row of the table of old stores says; nil where it is no attachment.
+    /// A row in the attachment table of old stores; nil if it is not a valid attachment.
     fileprivate init?(_ row: SourceAttachment) {
         guard let name = String(validating: row.name, as: UTF8.self), row.key.count == Self.sha1ByteCount else {
             return nil

@@ -2,25 +2,25 @@ internal import Coffer
 
 /// How a Couchbase Lite store is imported.
 public struct CouchbaseLiteImportOptions: Sendable {
-    /// How the source's key may have been made of a password: each is tried, in that order. Default: all.
+    /// The ways in which the source's key may have been derived from a password, tried in this order. Default: all.
     public var keyDerivations = CouchbaseLiteKeyDerivation.allCases
 
-    /// Whether the attachment files of the new database have names that say nothing: see
+    /// Whether the attachment files of the new database get names that reveal nothing: see
     /// `DatabaseOptions.keyedNames`. Default: false.
     public var keyedNames = false
 
-    /// How many problems a report lists. All are counted. Default: 1,000.
+    /// The maximum number of problems that a report lists. It counts all of them. Default: 1,000.
     public var problemLimit = 1_000
 
-    /// The options that are their defaults.
+    /// Options with their default values.
     public init() {}
 }
 
-/// How far an import has come.
+/// How far an import is.
 public struct CouchbaseLiteImportProgress: Sendable, Equatable, Codable {
-    /// How many rows of revisions were looked at.
+    /// The number of revisions read so far.
     public internal(set) var completedRevisionCount: Int
-    /// How many there are.
+    /// The number of revisions in the source.
     public internal(set) var totalRevisionCount: Int
 
     static let start = CouchbaseLiteImportProgress(completedRevisionCount: 0, totalRevisionCount: 0)

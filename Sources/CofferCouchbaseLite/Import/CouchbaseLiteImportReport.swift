@@ -1,56 +1,58 @@
-/// What came of an import of a Couchbase Lite store, or would.
+/// What an import of a Couchbase Lite store brought across, or what one would bring across.
 public struct CouchbaseLiteImportReport: Sendable, Equatable, Codable {
     /// The version of the source's schema, such as 102 for Couchbase Lite 1.3 and 1.4.
     public internal(set) var schemaVersion = 0
     /// Whether the source is encrypted.
     public internal(set) var isSourceEncrypted = false
 
-    /// How many documents there are, not counting deleted ones.
+    /// The number of documents, without deleted ones.
     public internal(set) var documentCount = 0
-    /// How many documents are deleted.
+    /// The number of deleted documents.
     public internal(set) var deletedDocumentCount = 0
-    /// How many documents have a conflict.
+    /// The number of documents with a conflict.
     public internal(set) var conflictCount = 0
-    /// How many revisions came with a body. Those whose bodies the source had dropped came as ids.
+    /// The number of revisions that have a body. If the source had dropped a body, only the revision's id was imported.
     public internal(set) var revisionCount = 0
-    /// How many attachments these revisions have.
+    /// The number of attachments of these revisions.
     public internal(set) var attachmentCount = 0
-    /// How many contents of attachments came; each counts once, however many revisions use it.
+    /// The number of attachment contents. Each counts once, however many revisions use it.
     public internal(set) var contentCount = 0
-    /// The bytes of these contents, unpacked.
+    /// The length of these contents in bytes, decompressed.
     public internal(set) var contentByteCount = 0
-    /// How many contents are not in the source, or are not what they should be. Their attachments are there without them.
+    /// The number of contents that are missing from the source, or damaged. Their attachments were imported without
+    /// them.
     public internal(set) var missingContentCount = 0
-    /// How many local documents came.
+    /// The number of local documents.
     public internal(set) var localDocumentCount = 0
-    /// How many documents have a time at which they will be purged.
+    /// The number of documents that expire.
     public internal(set) var expirationCount = 0
 
-    /// How many views the source has: none is imported, since their functions are in an app's code.
+    /// The number of views in the source. Views are not imported, since their functions are in the app's code.
     public internal(set) var skippedViewCount = 0
-    /// How many checkpoints of replications it has: none is imported, since the new database is another one to a server.
+    /// The number of replication checkpoints in the source. They are not imported, since the new database is a new
+    /// client to a server.
     public internal(set) var skippedCheckpointCount = 0
-    /// How many old revisions were left out that no current revision descends from.
+    /// The number of old revisions that were left out because no current revision descends from them.
     public internal(set) var skippedRevisionCount = 0
 
-    /// How many problems there were.
+    /// The number of problems.
     public internal(set) var problemCount = 0
-    /// The first of them, as many as ``CouchbaseLiteImportOptions/problemLimit`` says.
+    /// The first problems, up to ``CouchbaseLiteImportOptions/problemLimit``.
     public internal(set) var problems: [CouchbaseLiteImportProblem] = []
 
-    /// Whether everything that counts came across.
+    /// Whether there was no problem.
     public var isComplete: Bool { problemCount == 0 }
 }
 
-/// Something in a source that could not be imported, or not as it was.
+/// Something in a source that could not be imported as it is.
 public struct CouchbaseLiteImportProblem: Sendable, Equatable, Codable, CustomStringConvertible {
-    /// The document's id, as far as there is one.
+    /// The document's id, if the problem is about a document.
     public let documentID: String?
-    /// The revision's id, as far as the problem is one revision's.
+    /// The revision's id, if the problem is about one revision.
     public let revisionID: String?
-    /// The name of the attachment, if it is about one.
+    /// The attachment's name, if the problem is about an attachment.
     public let attachmentName: String?
-    /// What the problem is. Holds no content.
+    /// What the problem is. It contains no document content.
     public let reason: String
 
     /// All of it in one line.

@@ -1,8 +1,8 @@
 internal import CofferSealing
 
-/// A report that is being made.
+/// Collects what a report says.
 struct ImportReport {
-    /// Where a problem is, as the source has it.
+    /// The ids of the document and the revision that have a problem, as the source has them.
     struct Place {
         var document: [UInt8]?
         var revision: [UInt8]?
@@ -11,7 +11,7 @@ struct ImportReport {
     private struct Leaves {
         var liveCount: UInt32 = 0
         var deletedCount: UInt32 = 0
-        /// Of a document none of whose leaves could be saved, what was saved last counts.
+        /// Whether the last saved revision is a deletion. It decides if none of the document's leaves could be saved.
         var isLastDeleted = false
     }
 
@@ -30,7 +30,7 @@ struct ImportReport {
                 attachmentName: attachment, reason: reason))
     }
 
-    /// Names that are too long to be read are cut, since they may be anything.
+    /// The text of an id, cut if it is long, since it may be anything.
     private static func text(_ bytes: [UInt8]) -> String {
         let limit = 300
         let text = String(decoding: bytes.prefix(limit), as: UTF8.self)
@@ -48,7 +48,7 @@ struct ImportReport {
         documents[document] = leaves
     }
 
-    /// The whole report.
+    /// The finished report.
     func finished() -> CouchbaseLiteImportReport {
         var values = values
         for leaves in documents.values {

@@ -3,28 +3,30 @@ internal import CofferModel
 internal import CofferSealing
 internal import Foundation
 
-/// One import: reads a source from beginning to end and saves what it finds, or only looks whether it could be saved.
+/// One import: reads a source from beginning to end, and saves what it finds or only checks that it could be saved.
 ///
-/// Revisions go in the order of their sequences, so that the new database tells of changes in the same order, each by the way that
-/// a replication's go.
+/// It saves revisions in the order of their sequences, so that the new database lists changes in the same order, and it
+/// saves each one as a replication does.
 final class Importer {
     private let source: Source
-    /// Nil where nothing is written.
+    /// Nil for a check, which makes no database.
     private let database: Database?
     private let monitor: ImportMonitor
     private let tree: SourceTree
     private var attachments: AttachmentImport
     private var report: ImportReport
 
-    /// Revisions with a body that are not in the new database: their children get their ancestors' ids from further back.
+    /// Revisions with a body that were not saved. The histories of their children go back further, to an ancestor that
+    /// was.
     private var lost: Set<Int64> = []
     /// Revisions that were saved before their turn, since a child with a lower sequence needs them.
     private var early: Set<Int64> = []
 
-    /// Revisions of one transaction.
+    /// The number of revisions in one transaction.
     private static let batchCount = 1_000
-    /// What is kept of a tree while its depth is not known to be enough.
+    /// The depth while revisions are saved, if trees have to be pruned afterwards.
     private static let unlimitedDepth = 1 << 30
+    /// Couchbase Lite's default.
     private static let usualDepth = 20
 
     init(
@@ -46,7 +48,7 @@ final class Importer {
         let totals = try source.database.totals()
         monitor.update { $0.totalRevisionCount = totals.revisionCount }
         let depth = try takeSettings()
-        // Trees are cut once they are whole: what is a leaf is not known before.
+        // Trees are pruned once they are whole, since their leaves are not known before.
         let isDeep = totals.generation > depth
         try database?.setMaxRevTreeDepth(isDeep ? Self.unlimitedDepth : depth)
         try takeRevisions()
@@ -86,7 +88,7 @@ final class Importer {
         try database.inTransaction(body)
     }
 
-    /// Takes a revision, and before it those of its ancestors that have their turn only later.
+    /// Saves a revision, and before it those of its ancestors whose turn would come later.
     private func take(_ revision: SourceRevision) throws(CofferError) {
         guard early.remove(revision.sequence) == nil else { return }
         var waiting: [SourceRevision] = []
@@ -104,9 +106,9 @@ final class Importer {
         try save(revision)
     }
 
-    /// The id of a parent, if it can be this revision's: of the same document, and one generation before.
+    /// The id of the parent, if it is in the same document and one generation older; nil otherwise.
     ///
-    /// Along such links generations go down, so that nothing follows itself.
+    /// Generations go down along such links, so they form no cycle.
     private func follows(_ child: SourceRevision, _ document: Int64, _ id: [UInt8]) -> RevisionID? {
         guard document == child.document, let childID = RevisionID(utf8: child.id), let id = RevisionID(utf8: id),
             id.generation == childID.generation - 1
@@ -121,7 +123,7 @@ final class Importer {
             return
         }
         let isLeaf = tree.isLeaf(revision.sequence)
-        // The body of an ancestor that was compacted away. Its id comes with what follows it.
+        // Compaction has removed the body of this ancestor. Its id comes with the history of its descendants.
         if revision.json == nil && !isLeaf { return }
         let documentID = try source.database.documentID(revision.document)
         let place = ImportReport.Place(document: documentID, revision: revision.id)
@@ -137,18 +139,18 @@ final class Importer {
     private func save(
         _ revision: SourceRevision, _ documentID: [UInt8]?, isLeaf: Bool, _ place: ImportReport.Place
     ) throws(CofferError) {
-        guard let documentID else { throw CofferError(.invalidArgument, "there is no document that it is of") }
+        guard let documentID else { throw CofferError(.invalidArgument, "its document is missing") }
         guard let id = String(validating: documentID, as: UTF8.self) else {
             throw CofferError(.invalidDocumentID, "the document's id is not UTF-8")
         }
         guard try !DocumentID(id).isLocal else {
-            throw CofferError(.invalidDocumentID, "a document with the id of a local one")
+            throw CofferError(.invalidDocumentID, "the document's id is that of a local document")
         }
         guard let revisionID = RevisionID(utf8: revision.id) else {
-            throw CofferError(.invalidArgument, "its revision id is none that Coffer can keep")
+            throw CofferError(.invalidArgument, "its revision id is not one that Coffer can keep")
         }
         guard let json = revision.json ?? (revision.isDeletion ? Array("{}".utf8) : nil) else {
-            throw CofferError(.invalidJSON, "its body is not there")
+            throw CofferError(.invalidJSON, "its body is missing")
         }
         let history = try history(of: revision, revisionID, place)
         let parsed = try DocumentBody(json: json, isForeign: true)
@@ -159,7 +161,7 @@ final class Importer {
             let result = try database.putExistingRevision(
                 revised.body, withID: id, history: history, isDeletion: revision.isDeletion,
                 attachments: revised.contents)
-            guard !result.wasKnown else { throw CofferError(.invalidArgument, "it is there twice") }
+            guard !result.wasKnown else { throw CofferError(.invalidArgument, "the source has this revision twice") }
         }
         attachments.noteSaved(revised)
         report.noteSaved(
@@ -167,22 +169,22 @@ final class Importer {
             attachmentCount: revised.attachmentCount)
     }
 
-    /// The id of a revision and those of its ancestors, up to the nearest that was saved.
+    /// The ids of a revision and its ancestors, up to the nearest one that was saved.
     private func history(
         of revision: SourceRevision, _ id: RevisionID, _ place: ImportReport.Place
     ) throws(CofferError) -> [RevisionID] {
         var ids = [id]
         var parent = revision.parent
         while let sequence = parent, ids.count < RevisionHistory.limit {
-            // Where it was pruned, nothing is known of it.
+            // Nothing is known of a parent that is missing.
             guard let ancestor = try source.database.ancestor(sequence) else {
-                report.add("the revision that it follows is not there", place)
+                report.add("its parent is missing", place)
                 break
             }
             guard ancestor.document == revision.document, let ancestorID = RevisionID(utf8: ancestor.id),
                 let child = ids.last, ancestorID.generation == child.generation - 1
             else {
-                report.add("the revision that it follows is none that it can follow", place)
+                report.add("its parent is not the previous generation of the same document", place)
                 break
             }
             ids.append(ancestorID)
@@ -194,9 +196,9 @@ final class Importer {
 
     // MARK: The rest
 
-    /// Reads the settings that count.
+    /// Reads the settings that matter for an import.
     ///
-    /// - Returns: the depth of trees.
+    /// - Returns: the depth of revision trees.
     private func takeSettings() throws(CofferError) -> Int {
         var depth = Self.usualDepth
         var checkpointCount = 0
@@ -205,7 +207,7 @@ final class Importer {
             if key.hasPrefix("checkpoint/") { checkpointCount += 1 }
         }
         report.values.skippedCheckpointCount = checkpointCount
-        // A server may have what is older than the depth lets stay.
+        // A server may have revisions that the depth alone would not keep.
         if checkpointCount > 0 { try database?.notePeer() }
         return depth
     }
@@ -229,13 +231,13 @@ final class Importer {
         guard let id = String(validating: bytes, as: UTF8.self) else {
             throw CofferError(.invalidDocumentID, "the document's id is not UTF-8")
         }
-        // What Couchbase Lite itself remembers of replications.
+        // Couchbase Lite's own record of replications.
         guard id != "_local/CBL_LocalCheckpoint" else {
             report.values.skippedCheckpointCount += 1
             return
         }
         guard let json, case .object(var properties) = try JSONValue(json: json) else {
-            throw CofferError(.invalidJSON, "its body is no object")
+            throw CofferError(.invalidJSON, "its body is not an object")
         }
         for key in ["_id", "_rev"] { properties[key] = nil }
         try database?.saveLocalDocument(properties, withID: id)
@@ -246,7 +248,7 @@ final class Importer {
         try inTransaction {
             try source.database.forEachExpiration { (id, time) throws(CofferError) in
                 guard time > 0, let id = String(validating: id, as: UTF8.self) else { return }
-                // Seconds; what would be after the year 5138 is milliseconds.
+                // In seconds. A number that would be after the year 5138 is in milliseconds.
                 let seconds = time > 100_000_000_000 ? Double(time) / 1_000 : Double(time)
                 do throws(CofferError) {
                     try database?.document(withID: id).setExpirationDate(Date(timeIntervalSince1970: seconds))
@@ -260,7 +262,7 @@ final class Importer {
 }
 
 extension RevisionID {
-    /// The id that those bytes say.
+    /// The id in these bytes; nil if they are not a revision id.
     init?(utf8 bytes: [UInt8]) {
         guard let text = String(validating: bytes, as: UTF8.self), let id = RevisionID(text) else { return nil }
         self = id
@@ -268,7 +270,7 @@ extension RevisionID {
 }
 
 extension CofferError {
-    /// Whether it is about what a document says, so that others can be imported all the same.
+    /// Whether the error is about what one document holds, so that the others can still be imported.
     fileprivate var isOfItsContent: Bool {
         [
             .invalidDocumentID, .invalidJSON, .invalidAttachment, .invalidArgument, .digestCollision,

@@ -6,30 +6,33 @@ public import Foundation
 extension Manager {
     // MARK: Stores of Couchbase Lite 1.x
 
-    /// Makes a database of a store of Couchbase Lite 1.x.
+    /// Imports a store of Couchbase Lite 1.x as a new database.
     ///
-    /// What comes across: documents with their revision trees, ids and conflicts, deletions, the order of changes, bodies of
-    /// earlier revisions that are there, attachments, local documents, expirations and the depth of trees. Views and checkpoints
-    /// of replications don't. What can't be imported is reported, one by one, and keeps nothing else from being imported.
+    /// The import keeps documents with their revision trees, ids, conflicts and deletions, the order of changes, the
+    /// bodies of earlier revisions that the source still has, attachments, local documents, expirations and the depth
+    /// of revision trees. It leaves out views and replication checkpoints. Whatever else can't be imported is reported,
+    /// item by item, and everything else is imported.
     ///
-    /// The source is only read, and has the same bytes afterwards; it must not be open anywhere. If it has a log, the database
-    /// and its log are copied for the time of the import into a folder that only this user can enter, beside the new database. The
-    /// new database appears under its name in one step, whole and durable. Memory is needed in proportion to the number of documents and
-    /// of replaced revisions, some ten bytes each, and not to what they hold.
+    /// The source is only read, and keeps its bytes. It must not be open anywhere. If it has a write-ahead log (WAL) or
+    /// a rollback journal, the database file and that log are copied for the duration of the import, into a folder
+    /// beside the new database that only this user can enter. The new database appears under its name in one step,
+    /// whole and durable. The memory needed grows with the number of documents and of replaced revisions, by a few
+    /// dozen bytes for each, and not with what they hold.
     ///
     /// - Parameters:
     ///   - url: a `.cblite2` folder, or a `.cblite` file beside its folder of attachments.
-    ///   - name: of the new database: see `openDatabase(named:options:)`.
-    ///   - key: the source's key: a password, from which each platform's Couchbase Lite makes another key, or 32 bytes. Default:
-    ///     nil, it is not encrypted.
-    ///   - encryptionKey: the new database's key. It has no default: nil makes one that is **not encrypted**.
-    ///   - options: see there.
-    /// - Returns: what came across, and what did not.
-    /// - Throws: `invalidDatabaseName`, `invalidKey` and, for a symbolic link, `invalidArgument` (400); `wrongKey`, which may
-    ///   also be a damaged first page, `keyRequired` and `notEncrypted` (401); `databaseNotFound` and `notAStore` (404) of the
-    ///   source; `databaseExists` (412); `damaged` (500) where the source's database can't be read to its end;
-    ///   `unsupportedFormat` (501) for ForestDB, Couchbase Lite 2 and later, and schemas that nobody knows; `busy` (503) where
-    ///   somebody has the source open, or changes it; `noSpace` (507). Nothing is left then.
+    ///   - name: the new database's name: see `openDatabase(named:options:)`.
+    ///   - key: the source's key: the password, from which Couchbase Lite derived a key, or 32 bytes. Default: nil, for
+    ///     a source that is not encrypted.
+    ///   - encryptionKey: the new database's key. It has no default: nil makes a database that is **not encrypted**.
+    ///   - options: how the key is derived, and what the new database and the report are like.
+    /// - Returns: what was imported, and what was not.
+    /// - Throws: `invalidDatabaseName`, `invalidKey` and, for a symbolic link, `invalidArgument` (400); `wrongKey`,
+    ///   which can also mean a damaged first page, `keyRequired` and `notEncrypted` (401); `databaseNotFound` and
+    ///   `notAStore` (404) for the source; `databaseExists` (412); `damaged` (500) if a page of the source's database
+    ///   can't be read; `unsupportedFormat` (501) for ForestDB, for Couchbase Lite 2 and later, and for unknown
+    ///   schemas; `busy` (503) if the source changes or, on Linux, is open elsewhere; `noSpace` (507). Nothing is left
+    ///   then.
     @discardableResult
     public func importCouchbaseLite(
         at url: URL, named name: String, key: SymmetricKey? = nil, encryptionKey: SymmetricKey?,
@@ -38,11 +41,11 @@ extension Manager {
         try importStore(url, name, key, encryptionKey, options, ImportMonitor(from: .start))
     }
 
-    /// Makes a database of a store of Couchbase Lite 1.x: see the form without `async`.
+    /// Imports a store of Couchbase Lite 1.x as a new database: see the form without `async`.
     ///
     /// It calls `progress` at most ten times a second, on the actor that `progress` is isolated to.
     ///
-    /// - Throws: also `cancelled` (499) when the task is cancelled before the database has its name.
+    /// - Throws: also `cancelled` (499) if the task is cancelled before the database has its name.
     @discardableResult
     public func importCouchbaseLite(
         at url: URL, named name: String, key: SymmetricKey? = nil, encryptionKey: SymmetricKey?,
@@ -56,12 +59,12 @@ extension Manager {
         }
     }
 
-    /// Reads a store of Couchbase Lite 1.x as an import does, attachments included, and makes nothing of it.
+    /// Reads a store of Couchbase Lite 1.x as an import does, attachments included, without making a database.
     ///
     /// - Parameters:
     ///   - url: see `importCouchbaseLite(at:named:key:encryptionKey:options:)`, which also lists the errors.
-    ///   - key: the source's key; nil where it is not encrypted.
-    ///   - options: see there.
+    ///   - key: the source's key; nil if it is not encrypted.
+    ///   - options: how the key is derived, and what the report is like.
     /// - Returns: what an import would bring across.
     public func checkCouchbaseLite(
         at url: URL, key: SymmetricKey? = nil, options: CouchbaseLiteImportOptions = CouchbaseLiteImportOptions()
@@ -123,7 +126,7 @@ extension URL {
     fileprivate var filePath: String {
         get throws(CofferError) {
             guard isFileURL else {
-                throw CofferError(.invalidArgument, "a store is kept in files, and the URL names none")
+                throw CofferError(.invalidArgument, "the URL doesn't name a file or folder")
             }
             return path(percentEncoded: false)
         }

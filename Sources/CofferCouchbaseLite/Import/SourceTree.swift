@@ -1,9 +1,9 @@
 internal import CofferSealing
 
-/// What the links between a source's revisions say: which are leaves, and which are left over.
+/// The links between a source's revisions: they tell which revisions are leaves, and which were left over.
 struct SourceTree {
     private var parents: Set<Int64> = []
-    /// Documents in which no revision is said to be a leaf: those that nobody follows are, then.
+    /// Documents in which the source marks no revision as current. There, the revisions without a child are leaves.
     private var unledDocuments: Set<Int64> = []
 
     /// Reads all links.
@@ -11,7 +11,7 @@ struct SourceTree {
         var replaced: [(sequence: Int64, document: Int64)] = []
         var parents: Set<Int64> = []
         try database.forEachLink { sequence, document, parent, isCurrent in
-            // A revision that follows itself follows nothing.
+            // A revision that names itself as its parent has none.
             if let parent, parent != sequence { parents.insert(parent) }
             if !isCurrent { replaced.append((sequence, document)) }
         }
@@ -24,10 +24,11 @@ struct SourceTree {
         unledDocuments = documents
     }
 
-    /// Whether nothing follows the revision.
+    /// Whether the revision has no child.
     func isLeaf(_ sequence: Int64) -> Bool { !parents.contains(sequence) }
 
-    /// Whether the revision is an old one that lost what followed it: as a leaf it would be a conflict that never was.
+    /// Whether this is an old revision that has lost its children. As a leaf, it would make a conflict that never
+    /// existed.
     func isLeftOver(_ revision: SourceRevision) -> Bool {
         !revision.isCurrent && isLeaf(revision.sequence) && !unledDocuments.contains(revision.document)
     }

@@ -5,23 +5,23 @@ internal import CofferVault
 
 /// The attachment files of a source.
 ///
-/// A file is named by the SHA-1 of what was stored: of the packed bytes, where a content is kept packed. It may be encrypted, by
-/// AES-256-CBC under the database's key, with the vector before the ciphertext and no code that proves it. So nothing that is
-/// read counts before its SHA-1 is known to be the name.
+/// A file's name is the SHA-1 of the stored bytes; for a compressed content, of the compressed bytes. The file may be
+/// encrypted with AES-256-CBC under the database's key, with the initialization vector before the ciphertext and
+/// without a MAC. So a content counts only if its SHA-1 equals the name.
 final class AttachmentFiles {
-    /// What became of a content.
+    /// The outcome of reading a content.
     enum Outcome {
-        /// It was read, has the right SHA-1, and unpacked is this.
+        /// It was read and has the right SHA-1. This is the content, decompressed.
         case read(Found)
         case missing
-        /// There is a file, and it holds something else.
+        /// There is a file, but it holds something else.
         case damaged
     }
 
     struct Found {
         let sha1: [UInt8]
         let byteCount: Int
-        /// What goes into the store; nil where nothing is written.
+        /// The content in the new store; nil for a check.
         let content: Blob?
     }
 
@@ -30,14 +30,14 @@ final class AttachmentFiles {
     private let keys: [SymmetricKey]
     private let isMarked: Bool
     private let monitor: ImportMonitor
-    /// Names that are neither all upper case nor all lower case, by their digits in upper case.
+    /// Names in mixed case, by their digits in lower case.
     private lazy var otherNames = listOtherNames()
 
-    /// Beside encrypted files is one of that name, which holds `AES`.
+    /// A file of this name, with the content `AES`, marks a folder of encrypted files.
     private static let markerName = "_encryption"
     private static let pieceByteCount = 256 << 10
 
-    /// - Parameter keys: that may have encrypted the files.
+    /// - Parameter keys: the keys that the files may be encrypted under.
     init(_ directory: Directory?, keys: [SymmetricKey], monitor: ImportMonitor) {
         self.directory = directory
         self.keys = keys
@@ -45,7 +45,7 @@ final class AttachmentFiles {
         isMarked = Self.isMarked(directory)
     }
 
-    /// Whether the files in a directory are said to be encrypted.
+    /// Whether a directory is marked as one of encrypted files.
     static func isMarked(_ directory: Directory?) -> Bool {
         guard let directory else { return false }
         return (try? SourceLocation.fileSystem.status(of: markerName, in: directory)) != nil
@@ -54,15 +54,16 @@ final class AttachmentFiles {
     /// Reads a content to its end.
     ///
     /// - Parameters:
-    ///   - digest: the SHA-1 of what was stored.
-    ///   - length: how long it is when it is unpacked; nil where nobody says.
-    ///   - database: which gets it; nil where it is only checked.
-    /// - Throws: `noSpace` (507), `cancelled` (499), and what else is not about this one content.
+    ///   - digest: the SHA-1 of the stored bytes.
+    ///   - isGzip: whether they are compressed.
+    ///   - length: the length of the decompressed content; nil if the source doesn't say.
+    ///   - database: the database that gets the content; nil for a check.
+    /// - Throws: `noSpace` (507), `cancelled` (499), and other errors that are not about this content alone.
     func read(
         _ digest: [UInt8], isGzip: Bool, length: Int?, into database: Database?
     ) throws(CofferError) -> Outcome {
         guard let directory, let file = try open(digest, in: directory) else { return .missing }
-        // Whatever the marker says: a change of the key that was cut short left both kinds.
+        // Both ways, whatever the marker says: a key change that was interrupted left encrypted and plain files.
         let keys: [SymmetricKey?] = isMarked ? self.keys + [nil] : [nil] + self.keys
         for key in keys {
             let content = try database?.beginContent()
@@ -86,7 +87,7 @@ final class AttachmentFiles {
         var names = [digits.uppercased() + ".blob", digits + ".blob"].map { FileName($0) }
         if let other = otherNames[digits] { names.append(other) }
         for name in names {
-            // What is no file, or can't be opened, is a content that is not there.
+            // If it is not a file, or can't be opened, the content is missing.
             guard let status = try fileSystem.status(of: name, in: directory), status.kind == .file else { continue }
             if let file = try? fileSystem.openFile(name, in: directory) { return file }
         }
@@ -105,7 +106,7 @@ final class AttachmentFiles {
         return found
     }
 
-    /// One attempt at a content, with one key or none.
+    /// One attempt to read a content, with one key or without.
     private final class Reading {
         private let file: File
         private let key: SymmetricKey?
@@ -113,7 +114,7 @@ final class AttachmentFiles {
         private let length: Int?
         private let monitor: ImportMonitor
         private var byteCount = 0
-        /// Of what comes out.
+        /// The SHA-1 of the content, decompressed.
         private(set) var sha1: [UInt8] = []
 
         init(file: File, key: SymmetricKey?, isGzip: Bool, length: Int?, monitor: ImportMonitor) {
@@ -124,7 +125,7 @@ final class AttachmentFiles {
             decoder = isGzip ? GzipDecoder() : nil
         }
 
-        /// The length of what comes out; nil where it is not the content.
+        /// Returns the length of the content, decompressed; nil if the file holds something else.
         func run(_ digest: [UInt8], _ content: IncomingContent?) throws(CofferError) -> Int? {
             let fileSystem = SourceLocation.fileSystem
             var stored = try StreamingDigest(.sha1)
@@ -156,7 +157,7 @@ final class AttachmentFiles {
             return bytes.isEmpty ? nil : bytes
         }
 
-        /// Takes what was stored; false where it can't be what it should be.
+        /// Takes stored bytes; false if they can't belong to the content.
         private func take(
             _ bytes: [UInt8], _ stored: inout StreamingDigest, _ unpacked: inout StreamingDigest,
             _ content: IncomingContent?
@@ -174,7 +175,7 @@ final class AttachmentFiles {
                 do throws(NotGzip) { piece = try decoder.next() } catch { return false }
                 guard let piece else { return true }
                 byteCount += piece.count
-                // So that a few bytes don't fill the disk.
+                // A few compressed bytes must not fill the disk.
                 if let length, byteCount > length { return false }
                 unpacked.update(piece)
                 try content?.write(piece)

@@ -1,14 +1,14 @@
 internal import Coffer
 internal import CofferSealing
 
-/// A store of Couchbase Lite that is open for reading: its database by the key that opens it, and its attachments.
+/// A store of Couchbase Lite that is open for reading: its database, under the key that opens it, and its attachments.
 struct Source {
     let database: SourceDatabase
     let attachments: AttachmentFiles
     let isEncrypted: Bool
     private let files: SourceFiles
 
-    /// - Throws: `wrongKey`, `keyRequired` and `notEncrypted` (401), and as opening its files does.
+    /// - Throws: `wrongKey`, `keyRequired` and `notEncrypted` (401), and what opening its files throws.
     init(
         _ location: SourceLocation, _ key: SymmetricKey?, _ options: CouchbaseLiteImportOptions, scratchPath: String,
         _ monitor: ImportMonitor
@@ -18,7 +18,7 @@ struct Source {
         isEncrypted = !files.isPlain
         let candidates = try key?.candidates(options.keyDerivations) ?? []
         if files.isPlain {
-            // Removing a key could be cut short between the database and the attachments.
+            // The removal of a key may have been interrupted between the database and the attachments.
             guard key == nil || AttachmentFiles.isMarked(location.attachments) else {
                 throw CofferError(.notEncrypted, of: subject, "it is not encrypted; import it without a key")
             }
@@ -41,7 +41,7 @@ struct Source {
         }
         throw CofferError(
             .wrongKey, of: subject,
-            "its first page can't be read with this key; a damaged first page looks the same, and so does one of another program"
+            "this key can't read its first page; a damaged first page, or another program's file, looks the same"
         )
     }
 

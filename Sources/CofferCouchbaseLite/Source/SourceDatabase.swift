@@ -1,11 +1,11 @@
 internal import CofferSealing
 internal import CofferSQLite
 
-/// A revision as a row of the source has it.
+/// A revision, as it is in a row of the source.
 struct SourceRevision {
     let sequence: Int64
     let document: Int64
-    /// As it stands there: perhaps no revision id, and not even text.
+    /// The bytes of its id, which may be neither a valid revision id nor text.
     let id: [UInt8]
     let parent: Int64?
     let isCurrent: Bool
@@ -19,12 +19,12 @@ struct SourceRevision {
         parent = row.isNull(3) ? nil : row.integer(3)
         isCurrent = row.integer(4) != 0
         isDeletion = row.integer(5) != 0
-        // An empty body says no more than none.
+        // An empty body is the same as a missing one.
         json = row.bytesIfAny(6).flatMap { $0.isEmpty ? nil : $0 }
     }
 }
 
-/// What a child needs to know of its parent.
+/// What the history of a revision needs to know of an ancestor.
 struct SourceAncestor {
     let document: Int64
     let id: [UInt8]
@@ -32,7 +32,7 @@ struct SourceAncestor {
     let hasBody: Bool
 }
 
-/// An attachment as the table of old stores has it.
+/// An attachment, as it is in a row of the table that old stores have.
 struct SourceAttachment {
     let name: [UInt8]
     let key: [UInt8]
@@ -44,8 +44,8 @@ struct SourceAttachment {
 
 /// The database of a source, open for reading.
 ///
-/// Indexes are never used: they name collations that only Couchbase Lite has, and whoever wrote the file may have made them say
-/// something else than the table does.
+/// Indexes are never used: they name collations that only Couchbase Lite has, and in a hostile file they may contradict
+/// the table.
 final class SourceDatabase {
     let version: Int
     private let subject: String
@@ -64,8 +64,8 @@ final class SourceDatabase {
 
     /// Opens the database.
     ///
-    /// - Parameter key: 32 bytes; nil where it is not encrypted.
-    /// - Returns: nil where the first page can't be read with that key.
+    /// - Parameter key: 32 bytes; nil for a database that is not encrypted.
+    /// - Returns: nil if the first page can't be read with that key.
     /// - Throws: `unsupportedFormat` (501), `notAStore` (404), `damaged` (500).
     static func open(
         _ files: SourceFiles, subject: String, key: SymmetricKey?
@@ -84,19 +84,20 @@ final class SourceDatabase {
             switch files.access {
             case .immutable: .immutable
             case .log: .readOnly
-            // What was cut short is undone, in the copy.
+            // SQLite rolls the interrupted transaction back, in the copy.
             case .journal: .readWrite
             }
         connection = try Connection(
             path: files.path, subject: subject, access: access, key: key, profile: .sqlCipher3,
             cacheByteCount: Self.cacheByteCount)
-        // Functions in the schema of who knows whose file are not called. SQLite before 3.31 has no such setting.
+        // The schema may be hostile, so it must not call functions. SQLite before 3.31 has no such setting, and ignores
+        // it.
         try connection.execute("PRAGMA trusted_schema = OFF")
         version = Int(try Statement(connection, "PRAGMA user_version").first { $0.integer(0) } ?? 0)
         tables = try Self.tables(connection)
         try Self.check(version, tables)
         guard try Statement(connection, "PRAGMA encoding").first({ $0.text(0) }) == "UTF-8" else {
-            throw CofferError(.unsupportedFormat, of: subject, "its texts are not in UTF-8")
+            throw CofferError(.unsupportedFormat, of: subject, "its text encoding is not UTF-8")
         }
         hasAttachmentTable = tables.contains("attachments")
         let columns = Statement(connection, "PRAGMA table_info(docs)")
@@ -131,8 +132,8 @@ final class SourceDatabase {
         if version >= 200 {
             throw CofferError(
                 .unsupportedFormat,
-                "it is a store of Couchbase Lite 2 or later (schema \(version)), and only those of 1.x can be imported; have it "
-                    + "replicate with a server, and pull from there")
+                "it is a store of Couchbase Lite 2 or later (schema \(version)), and only stores of 1.x can be imported; "
+                    + "let its app push it to a Sync Gateway, and pull from there")
         }
         guard version != 0 || tables.contains("revs") else {
             throw CofferError(.notAStore, "it is a database, but not one of Couchbase Lite")
@@ -140,31 +141,32 @@ final class SourceDatabase {
         guard (11...20).contains(version) || (100...102).contains(version) else {
             throw CofferError(
                 .unsupportedFormat,
-                "its schema has version \(version), which nobody has looked at; 11 to 20 and 100 to 102 can be imported"
+                "its schema has the unknown version \(version); versions 11 to 20 and 100 to 102 can be imported"
             )
         }
         guard tables.isSuperset(of: ["docs", "revs"]) else {
-            throw CofferError(.damaged, "a database of Couchbase Lite has tables docs and revs, and this one does not")
+            throw CofferError(.damaged, "it lacks a table that every Couchbase Lite database has: docs or revs")
         }
     }
 
-    /// Closes it. Errors of a close after reading say nothing.
+    /// Closes the database. An error is ignored, since it was only read.
     func close() { try? connection.close() }
 
-    /// Has long statements end where `goesOn` says so.
+    /// Ends long statements once `goesOn` returns false.
     func ask(_ goesOn: @escaping () -> Bool) { connection.ask(goesOn) }
 
     // MARK: Revisions
 
-    /// How many there are, and the highest generation among them.
+    /// The number of revisions, and the highest generation among them.
     func totals() throws(CofferError) -> (revisionCount: Int, generation: Int) {
-        // The sum takes the column's collation away, which is not to be had.
+        // The sum has no collation. The column's own is not available here.
         let totals = Statement(connection, "SELECT count(*), max(CAST(revid AS INTEGER) + 0) FROM revs NOT INDEXED")
         defer { totals.finalize() }
         return try totals.first { (Int($0.integer(0)), Int($0.integer(1))) } ?? (0, 0)
     }
 
-    /// Gives each revision's number, its document's and its parent's, and whether it is said to be a leaf, to `body`.
+    /// Calls `body` with each revision's sequence, its document, its parent, and whether the source marks it as
+    /// current.
     func forEachLink(
         _ body: (_ sequence: Int64, _ document: Int64, _ parent: Int64?, _ isCurrent: Bool) -> Void
     ) throws(CofferError) {
@@ -176,7 +178,7 @@ final class SourceDatabase {
         }
     }
 
-    /// The next revision in the order of their sequences.
+    /// The next revision, in the order of sequences.
     func nextRevision() throws(CofferError) -> SourceRevision? {
         try scan.step() ? SourceRevision(scan) : nil
     }
@@ -195,13 +197,13 @@ final class SourceDatabase {
         }
     }
 
-    /// The id of a document; nil where there is no such row.
+    /// The id of a document; nil if there is no such row.
     func documentID(_ number: Int64) throws(CofferError) -> [UInt8]? {
         try document.bind(1, number)
         return try document.first { $0.bytes(0) }
     }
 
-    /// What the table of old stores says of a revision.
+    /// The rows of a revision in the attachment table of old stores.
     func attachments(of sequence: Int64) throws(CofferError) -> [SourceAttachment] {
         guard hasAttachmentTable else { return [] }
         try attachments.bind(1, sequence)
@@ -219,7 +221,7 @@ final class SourceDatabase {
 
     // MARK: The rest
 
-    /// Gives each local document to `body`.
+    /// Calls `body` with each local document.
     func forEachLocalDocument(
         _ body: (_ id: [UInt8], _ json: [UInt8]?) throws(CofferError) -> Void
     ) throws(CofferError) {
@@ -229,7 +231,7 @@ final class SourceDatabase {
         while try list.step() { try body(list.bytes(0), list.bytesIfAny(1)) }
     }
 
-    /// Gives each document that expires to `body`.
+    /// Calls `body` with each document that expires.
     func forEachExpiration(
         _ body: (_ id: [UInt8], _ time: Int64) throws(CofferError) -> Void
     ) throws(CofferError) {
@@ -240,7 +242,7 @@ final class SourceDatabase {
         while try list.step() { try body(list.bytes(0), list.integer(1)) }
     }
 
-    /// Gives each setting to `body`.
+    /// Calls `body` with each setting.
     func forEachSetting(_ body: (_ key: String, _ value: String) -> Void) throws(CofferError) {
         guard tables.contains("info") else { return }
         let list = Statement(connection, "SELECT key, value FROM info NOT INDEXED")

@@ -8,13 +8,13 @@ internal import Glibc
 internal import Darwin
 #endif
 
-/// The database file of a source with its log: only read, and copied where SQLite would have to change something.
+/// The database file of a source and its log. They are only read, and copied if SQLite would have to change something.
 ///
-/// Without a log the file is read where it is, as one that nothing changes. With a log, or the journal of a transaction that was
-/// cut short, SQLite makes files and may write: it gets a copy of both, in a directory that goes with this value. What is
-/// encrypted in the source is so in the copy.
+/// Without a log, the file is read in place, as an immutable one. With a write-ahead log, or the rollback journal of an
+/// interrupted transaction, SQLite creates files and may write. It then gets a copy of both files, in a directory that
+/// is removed with this value. The copy is encrypted as the source is.
 struct SourceFiles {
-    /// What SQLite opens.
+    /// The file that SQLite opens.
     let path: String
     let access: SourceAccess
     /// Whether the first bytes are those of a database that isn't encrypted.
@@ -28,8 +28,8 @@ struct SourceFiles {
 
     private static let sqliteHeader = Array("SQLite format 3\0".utf8)
 
-    /// - Parameter scratchPath: beside which a copy may be.
-    /// - Throws: `busy` (503) where another process has the database open, `invalidArgument` (400) for symbolic links,
+    /// - Parameter scratchPath: the path beside which a copy is made, if one is needed.
+    /// - Throws: `busy` (503) if the database is open elsewhere, `invalidArgument` (400) for symbolic links,
     ///   `notAStore` (404) for an empty file, `ioFailed` (500), `noSpace` (507).
     init(_ location: SourceLocation, scratchPath: String, monitor: ImportMonitor) throws(CofferError) {
         self.location = location
@@ -68,7 +68,7 @@ struct SourceFiles {
         }
     }
 
-    /// Sees that nobody changed the source since it was opened.
+    /// Checks that the source hasn't changed since it was opened.
     ///
     /// - Throws: `busy` (503).
     func checkUnchanged() throws(CofferError) {
@@ -76,7 +76,7 @@ struct SourceFiles {
             let now = try? Fingerprint(Self.open(name, in: location.directory))
             guard now == known else {
                 throw CofferError(
-                    .busy, of: location.subject, "it was changed while it was read; close it everywhere, and try again")
+                    .busy, of: location.subject, "it changed while it was read; close it everywhere, and try again")
             }
         }
     }
@@ -103,8 +103,9 @@ struct SourceFiles {
         }
     }
 
-    /// Who has a database of SQLite's open with a log, or reads one without, holds a lock on a range of its bytes
-    /// (SQLite's os.h, "SHARED_FIRST"). Asking for it takes none.
+    /// Throws if the database is open. A connection to an SQLite database with a write-ahead log, and one that is
+    /// reading a database without, holds a lock on a range of its bytes (SQLite's os.h, "SHARED_FIRST"). Asking about
+    /// it takes no lock.
     private static func refuseOpen(_ file: File) throws(CofferError) {
         #if os(Linux)
         var question = flock()
@@ -114,12 +115,12 @@ struct SourceFiles {
         question.l_len = 512
         // F_OFD_GETLK, which also sees the locks of this process (fcntl(2)).
         guard unsafe fcntl(file.descriptor, 36, &question) == 0, question.l_type != Int16(F_UNLCK) else { return }
-        throw CofferError(.busy, "another process has it open; close it there, and try again")
+        throw CofferError(.busy, "it is open elsewhere; close it there, and try again")
         #endif
     }
 }
 
-/// What changes when a file does.
+/// What differs after a file was changed.
 private struct Fingerprint: Equatable {
     private let identity: FileIdentity
     private let byteCount: Int
@@ -129,7 +130,7 @@ private struct Fingerprint: Equatable {
     init(_ file: File) throws(CofferError) {
         var status = stat()
         guard unsafe fstat(file.descriptor, &status) == 0 else {
-            throw CofferError(.ioFailed, "its database can't be looked at")
+            throw CofferError(.ioFailed, "its database can't be examined")
         }
         identity = FileIdentity(
             device: UInt64(truncatingIfNeeded: status.st_dev), inode: UInt64(truncatingIfNeeded: status.st_ino))

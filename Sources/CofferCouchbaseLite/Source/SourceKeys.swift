@@ -1,24 +1,26 @@
 internal import CofferSealing
 
-/// How a platform's Couchbase Lite 1.x makes the key of a database from a password.
+/// How Couchbase Lite 1.x derives the key of a database from a password.
+///
+/// Each uses PBKDF2 with the same salt; the hash and the number of rounds differ.
 public struct CouchbaseLiteKeyDerivation: Sendable, Hashable, CaseIterable {
     private enum Platform { case apple, dotNet, java }
 
     private let platform: Platform
 
-    /// iOS and macOS: PBKDF2 with HMAC-SHA-256, 64,000 rounds.
+    /// iOS and macOS, and the releases for Android and Java: HMAC-SHA-256, 64,000 rounds.
     public static let apple = Self(platform: .apple)
-    /// .NET: PBKDF2 with HMAC-SHA-1, 64,000 rounds.
+    /// .NET: HMAC-SHA-1, 64,000 rounds.
     public static let dotNet = Self(platform: .dotNet)
-    /// Android and Java: PBKDF2 with HMAC-SHA-1, 1,024 rounds.
+    /// Builds for Android and Java from before release 1.2: HMAC-SHA-1, 1,024 rounds.
     public static let java = Self(platform: .java)
 
-    /// All of them.
+    /// All derivations, in the order in which they are tried.
     public static let allCases = [apple, dotNet, java]
 
     private static let salt = Array("Salty McNaCl".utf8)
 
-    /// The 32 bytes that it makes of a password.
+    /// The 32 bytes that it derives from a password.
     func key(from password: SymmetricKey) throws(CofferError) -> SymmetricKey {
         let derivation =
             switch platform {
@@ -31,7 +33,7 @@ public struct CouchbaseLiteKeyDerivation: Sendable, Hashable, CaseIterable {
 }
 
 extension SymmetricKey {
-    /// The keys that a database which this opens may be encrypted under.
+    /// The keys that a database may be encrypted under if this is its password, or its 32 bytes.
     func candidates(_ derivations: [CouchbaseLiteKeyDerivation]) throws(CofferError) -> [SymmetricKey] {
         try checkUsable()
         guard isPassword else { return [self] }

@@ -9,29 +9,29 @@ internal import Darwin
 
 /// Where the files of a store of Couchbase Lite are.
 struct SourceLocation {
-    /// What errors call the store.
+    /// The store's name in errors.
     let subject: String
     /// The directory that the database file is in.
     let directory: Directory
     let fileName: String
-    /// The directory of attachment files; nil where there is none.
+    /// The directory of attachment files; nil if there isn't one.
     let attachments: Directory?
 
     static let fileSystem = SystemFileSystem()
 
     var databasePath: String { directory.path(of: fileName) }
 
-    /// Looks at what is at `path`: a `.cblite2` folder, or a `.cblite` file with its attachments beside it.
+    /// Finds the files of the store at `path`: a `.cblite2` folder, or a `.cblite` file with its attachments beside it.
     ///
-    /// - Throws: `invalidArgument` (400) for a symbolic link, `databaseNotFound` and `notAStore` (404), `unsupportedFormat`
-    ///   (501) for a store of ForestDB, `notOwner` (403), `ioFailed` (500).
+    /// - Throws: `invalidArgument` (400) for a symbolic link, `databaseNotFound` and `notAStore` (404),
+    ///   `unsupportedFormat` (501) for a store of ForestDB, `notOwner` (403), `ioFailed` (500).
     init(path: String) throws(CofferError) {
         var trimmed = path[...]
         while trimmed.utf8.count > 1, trimmed.utf8.last == UInt8(ascii: "/") { trimmed = trimmed.dropLast() }
         let slash = trimmed.utf8.lastIndex(of: UInt8(ascii: "/"))
         let name = String(slash.map { trimmed[trimmed.utf8.index(after: $0)...] } ?? trimmed)
         guard !["", ".", ".."].contains(name), !path.utf8.contains(0) else {
-            throw CofferError(.invalidArgument, "the path names no file or folder")
+            throw CofferError(.invalidArgument, "the path doesn't name a file or folder")
         }
         subject = "Couchbase Lite store \(name)"
         let parentPath = slash.map { $0 == trimmed.startIndex ? "/" : String(trimmed[..<$0]) } ?? "."
@@ -55,7 +55,7 @@ struct SourceLocation {
                 fileName = name
                 attachments = try Self.attachments(ofFile: name, in: parent)
             case .symbolicLink:
-                throw CofferError(.invalidArgument, "it is a symbolic link, and those are not followed")
+                throw CofferError(.invalidArgument, "it is a symbolic link, which is not followed")
             default:
                 throw CofferError(.notAStore, "it is \(status.kind)")
             }
@@ -73,20 +73,21 @@ struct SourceLocation {
         if try fileSystem.textNames(in: directory).contains(where: { $0.hasPrefix("db.forest") }) {
             throw CofferError(
                 .unsupportedFormat,
-                "it is a ForestDB store, which only Couchbase Lite itself can read; in an app with Couchbase Lite 1.x, open it "
-                    + "with the storage type SQLite, which converts it, and import the result")
+                "it is a ForestDB store, which only Couchbase Lite itself can read; let its app push it to a server, "
+                    + "and pull from there")
         }
         throw CofferError(.notAStore, "the folder has no file db.sqlite3")
     }
 
     static func requireFile(_ status: FileStatus) throws(CofferError) {
         guard status.kind != .symbolicLink else {
-            throw CofferError(.invalidArgument, "its database is a symbolic link, and those are not followed")
+            throw CofferError(.invalidArgument, "its database is a symbolic link, which is not followed")
         }
         guard status.kind == .file else { throw CofferError(.notAStore, "its database is \(status.kind)") }
     }
 
-    /// Beside `NAME.cblite` that is `NAME attachments`, or `attachments` in `NAME` (Android and .NET up to 1.0.4).
+    /// The folder for `NAME.cblite`: `NAME attachments` beside it, or `NAME/attachments` (Android and .NET up to
+    /// 1.0.4).
     private static func attachments(ofFile name: String, in parent: Directory) throws(CofferError) -> Directory? {
         if name == "db.sqlite3" { return try folder(["attachments"], in: parent) }
         let suffix = ".cblite"
@@ -95,14 +96,14 @@ struct SourceLocation {
         return try folder([base, "attachments"], in: parent)
     }
 
-    /// The folder at the end of those names; nil where one is missing.
+    /// The folder that the names lead to; nil if one of them is missing.
     private static func folder(_ names: [String], in parent: Directory) throws(CofferError) -> Directory? {
         var folder = parent
         for name in names {
             guard let status = try fileSystem.status(of: name, in: folder) else { return nil }
             guard status.kind != .symbolicLink else {
                 throw CofferError(
-                    .invalidArgument, "its folder \(name) is a symbolic link, and those are not followed")
+                    .invalidArgument, "its folder \(name) is a symbolic link, which is not followed")
             }
             guard status.kind == .directory else { return nil }
             folder = try fileSystem.openDirectory(name, in: folder)
@@ -112,6 +113,6 @@ struct SourceLocation {
 }
 
 extension CofferError {
-    /// Whether the system said that there is no such file.
+    /// Whether the system reported that there is no such file.
     var isMissingFile: Bool { systemErrorNumber == ENOENT }
 }

@@ -20,12 +20,11 @@ package struct Connection: ~Copyable {
         case immutable
     }
 
-    /// How the pages of an encrypted file are made.
+    /// How the pages of an encrypted file are laid out.
     package enum PageProfile: Sendable {
         /// Coffer's own: see FORMAT.md.
         case portable
-        /// What SQLCipher 3 does unless it is told otherwise, and Couchbase Lite 1.x has: as the portable one, but pages of
-        /// 1024 bytes.
+        /// SQLCipher 3's defaults, as Couchbase Lite 1.x uses them: like the portable one, but with pages of 1024 bytes.
         case sqlCipher3
     }
 
@@ -39,8 +38,8 @@ package struct Connection: ~Copyable {
 
     /// Opens the database file at `path`, which must exist.
     ///
-    /// With a key, every page is encrypted in the portable profile: AES-256-CBC with HMAC-SHA-1 a page of 4096 bytes, as
-    /// SQLCipher 3.4.1 and 4.x both read it, unless another profile is meant.
+    /// With a key, every page is encrypted in the portable profile, unless `profile` is another: AES-256-CBC with
+    /// HMAC-SHA-1 a page of 4096 bytes, as SQLCipher 3.4.1 and 4.x both read it.
     ///
     /// - Throws: `encryptionUnavailable` (501), `ioFailed` (500) when the file cannot be opened, `damaged` (500) when its
     ///   first page is not one that was written under this key.

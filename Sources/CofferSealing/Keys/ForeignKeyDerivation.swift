@@ -1,5 +1,5 @@
-/// How another library makes 32 bytes of a password: PBKDF2, RFC 8018 section 5.2. Only to read what it has written: no store of
-/// Coffer's has a key that cost so little.
+/// How another library derives 32 bytes from a password: PBKDF2, RFC 8018 section 5.2. It is only for reading that
+/// library's files: Coffer's own stores need a derivation that costs more.
 package struct ForeignKeyDerivation: Sendable, Equatable {
     package enum Digest: Sendable {
         case sha1
@@ -18,9 +18,9 @@ package struct ForeignKeyDerivation: Sendable, Equatable {
 }
 
 extension SymmetricKey {
-    /// The 32 bytes that another library makes of this password.
+    /// The 32 bytes that another library derives from this password.
     ///
-    /// - Throws: `invalidKey` (400) for a password that can't be; `invalidArgument` (400) for 32 bytes.
+    /// - Throws: `invalidKey` (400) for an invalid password; `invalidArgument` (400) for a key of 32 bytes.
     package func foreignKey(by derivation: ForeignKeyDerivation) throws(CofferError) -> SymmetricKey {
         guard isPassword else { throw CofferError(.invalidArgument, "this key derivation takes a password") }
         try checkUsable()

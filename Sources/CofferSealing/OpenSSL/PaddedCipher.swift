@@ -1,8 +1,7 @@
 internal import COpenSSL
 
-/// AES-256-CBC with the padding of PKCS #7 (NIST SP 800-38A section 6.2, RFC 5652 section 6.3), as other libraries encrypt
-/// files. The owner of its OpenSSL context. It has no code that tells whether the bytes were changed: who uses it must check
-/// what comes out by other means.
+/// AES-256-CBC with PKCS #7 padding (NIST SP 800-38A section 6.2, RFC 5652 section 6.3), as other libraries encrypt
+/// files. The owner of its OpenSSL context. It does not authenticate: the caller must check the output by other means.
 @safe package struct PaddedCipher: ~Copyable {
     // Every use of it is mutating.
     private let context: OpaquePointer
@@ -11,7 +10,7 @@ internal import COpenSSL
 
     package static let vectorByteCount = 16
 
-    /// - Throws: `invalidArgument` (400) for a password or a vector of another length, `encryptionUnavailable` (501).
+    /// - Throws: `invalidArgument` (400) for a password, or a vector of another length, `encryptionUnavailable` (501).
     package init(_ direction: Direction, key: SymmetricKey, vector: [UInt8]) throws(CofferError) {
         guard !key.isPassword, vector.count == Self.vectorByteCount else {
             throw CofferError(.invalidArgument, "AES-256-CBC takes 32 bytes and a vector of 16")
@@ -44,7 +43,7 @@ internal import COpenSSL
         return output
     }
 
-    /// The last bytes; nil where the padding is none, so that it was another key, or the bytes were changed.
+    /// The last bytes; nil if the padding is wrong: the key is another one, or the bytes were changed.
     package mutating func finish() -> [UInt8]? {
         var output = [UInt8](repeating: 0, count: 2 * Self.vectorByteCount)
         var written: Int32 = 0

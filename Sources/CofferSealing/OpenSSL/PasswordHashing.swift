@@ -24,7 +24,7 @@ enum PasswordHashing {
         try unsafe pbkdf2(password, EVP_sha512(), salt: salt, iterations: iterations, byteCount: byteCount)
     }
 
-    /// PBKDF2 with HMAC-SHA-1 or HMAC-SHA-256, for keys that other libraries made.
+    /// PBKDF2 with HMAC-SHA-1 or HMAC-SHA-256, for keys that other libraries derived.
     static func pbkdf2(
         _ password: UnsafeRawBufferPointer, _ derivation: ForeignKeyDerivation, byteCount: Int
     ) throws(CofferError) -> SecretBytes {

@@ -1,9 +1,9 @@
 internal import CofferGzip
 
 extension GzipDecoder {
-    /// The next unpacked bytes; nil when more packed ones are needed.
+    /// The next decompressed bytes; nil if more compressed bytes are needed.
     ///
-    /// - Throws: ``SyncError`` 502 for what is not gzip.
+    /// - Throws: ``SyncError`` 502 if the input is not gzip.
     func nextPiece() throws(SyncError) -> [UInt8]? {
         do throws(NotGzip) {
             return try next()

@@ -1,21 +1,23 @@
 package import CofferSealing
 
-/// A store that is filled under a hidden name before it gets its own, by whoever opens it there as any other.
+/// A store that is filled under a hidden name before it gets its own. There, it is created and opened like any other
+/// store.
 ///
-/// A process that is killed leaves what the next creation or deletion in the directory removes. Nobody removes it while it is
-/// open, since whoever has it open holds its lock.
+/// If the process is killed, the next creation or deletion in the directory removes the hidden store. Nobody removes it
+/// while it is open, because it is locked then.
 package struct HiddenStore: Sendable {
     private let location: StoreLocation
     private let sibling: StoreLocation
     private let otherOwners: OtherOwners
 
-    /// Where it is until it has its name.
+    /// The path of the store until it has its name.
     package var path: String { sibling.path }
 
-    /// A place beside `path`, where nothing is made yet.
+    /// Chooses a place beside `path`. Nothing is made there yet.
     ///
-    /// - Throws: as ``LockedStore/create(path:key:passwordCost:attachmentNames:otherOwners:fileSystem:buildDatabase:)`` does
-    ///   of a place, and `databaseExists` (412), `notAStore` (404).
+    /// - Throws: what
+    ///   ``LockedStore/create(path:key:passwordCost:attachmentNames:otherOwners:fileSystem:buildDatabase:)`` throws
+    ///   about a place, and `databaseExists` (412) and `notAStore` (404).
     package init(
         beside path: String, otherOwners: OtherOwners = .refused, fileSystem: any FileSystem = SystemFileSystem()
     ) throws(CofferError) {
@@ -27,8 +29,8 @@ package struct HiddenStore: Sendable {
 
     /// Gives the store, which is whole and closed, its name in one durable step.
     ///
-    /// - Throws: `databaseExists` (412) and `notAStore` (404) where the name was taken meanwhile, `busy` (503) where somebody
-    ///   has the store, `ioFailed` (500). The store is removed then.
+    /// - Throws: `databaseExists` (412) and `notAStore` (404) if the name was taken meanwhile, `busy` (503) if another
+    ///   process has locked the store, `ioFailed` (500). The store is removed then.
     package func giveName() throws(CofferError) {
         let lock = try lock()
         var place = sibling
@@ -44,7 +46,7 @@ package struct HiddenStore: Sendable {
         lock.unlock()
     }
 
-    /// Removes what is there, once it is closed.
+    /// Removes the store, which must be closed.
     package func remove() {
         guard let lock = try? lock() else { return }
         try? location.fileSystem.removeTree(sibling.name, in: sibling.parent, first: Generation.firstNames)
@@ -53,7 +55,7 @@ package struct HiddenStore: Sendable {
 
     private func lock() throws(CofferError) -> StoreLock {
         guard case .locked(let lock) = try StoreLock.attempt(sibling.openDirectory(), at: sibling, for: .writing) else {
-            throw CofferError(.busy, of: location.path, "another process removes what was being made")
+            throw CofferError(.busy, of: location.path, "another process is removing the unfinished store")
         }
         return lock
     }

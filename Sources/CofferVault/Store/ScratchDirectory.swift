@@ -1,14 +1,14 @@
 package import CofferSealing
 
-/// A directory for files that are needed for the length of some work: beside a store or where one will be, for its owner alone,
-/// and gone with its last reference. One that a killed process leaves is removed by the next creation or deletion beside it.
+/// A temporary directory beside a store, or beside the place of a future one. Only its owner can enter it, and it is
+/// removed with the last reference to it. If the process is killed, the next creation or deletion beside it removes it.
 package final class ScratchDirectory: Sendable {
     private let lock: StoreLock
     private let place: StoreLocation
 
     package var directory: Directory { lock.directory }
 
-    /// - Throws: as making a directory in that of `path` does.
+    /// - Throws: what making a directory beside `path` throws.
     package init(
         beside path: String, otherOwners: OtherOwners = .refused, fileSystem: any FileSystem = SystemFileSystem()
     ) throws(CofferError) {

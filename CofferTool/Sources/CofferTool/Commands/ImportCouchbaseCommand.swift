@@ -7,24 +7,27 @@ internal import Foundation
 struct ImportCouchbaseCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "import-couchbase",
-        abstract: "Make a store of a store of Couchbase Lite 1.x.",
+        abstract: "Import a store of Couchbase Lite 1.x as a new store.",
         usage: """
             coffer import-couchbase <path> <store> --key <source> [<options>]
             coffer import-couchbase <path> <store> --unencrypted [<options>]
             coffer import-couchbase <path> --check [<options>]
             """,
         discussion: """
-            Documents come with their revisions, conflicts, deletions, attachments and expirations, and so do local documents. \
-            Views and the checkpoints of replications do not. The source is only read; close it in every app first. What can't be \
-            imported goes to standard output, a line for each document, revision or attachment, and the command ends with 3; \
-            everything else is imported. The new store has its name when it is whole; ^C leaves nothing.
+            Imports documents with their revisions, conflicts, deletions, attachments and expirations, and local \
+            documents, but not views and replication checkpoints. The source is only read; close it in every app \
+            first. Problems go to standard output, one line for each document, revision or attachment that can't be \
+            imported as it is; the command ends with 3 then, and everything else is imported. The new store gets its \
+            name when it is whole; ^C leaves nothing.
 
-            With --check all of the source is read, attachments included, and nothing is written.
+            With --check, the whole source is read, attachments included, and no store is made.
             """
     )
 
     @Argument(
-        help: "The source: a NAME.cblite2 folder, or a NAME.cblite file with its attachments beside it.",
+        help: ArgumentHelp(
+            "The source: a NAME.cblite2 folder, or a NAME.cblite file with its attachments beside it.",
+            valueName: "path"),
         completion: .file())
     var source: String
 
@@ -41,26 +44,28 @@ struct ImportCouchbaseCommand: StoreCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Where the new store's key comes from: prompt, file:PATH, env:NAME, fd:N, stdin, cmd:COMMAND, credential:NAME or "
-                + "keyring:NAME.",
-            valueName: "source"))
+            """
+            Where the new store's key comes from: prompt, file:PATH, env:NAME, fd:N, stdin, cmd:COMMAND, \
+            credential:NAME or keyring:NAME.
+            """,
+            discussion: StoreArguments.keyDiscussion, valueName: "source"))
     var key: String?
 
     @OptionGroup var new: NewStoreArguments
 
-    @Flag(help: "Only read the source, and say what would be imported.")
+    @Flag(help: "Only read the source, and report what would be imported.")
     var check = false
 
-    @Option(help: ArgumentHelp("List at most so many problems. All are counted.", valueName: "count"))
+    @Option(help: ArgumentHelp("The maximum number of problems to list. All are counted.", valueName: "count"))
     var problems = 1_000
 
-    @Flag(help: "Tell how far it is on standard error, also where that is no terminal.")
+    @Flag(help: "Report progress on standard error, even if it is not a terminal.")
     var progress = false
 
-    @Flag(help: "Write one object of JSON per line, errors too.")
+    @Flag(help: "Write one JSON object per line, also for errors.")
     var json = false
 
-    /// What other commands about a store have.
+    /// The same arguments as other commands about a store have.
     var arguments: StoreArguments {
         var arguments = StoreArguments()
         arguments.store = store ?? source
@@ -86,7 +91,7 @@ struct ImportCouchbaseCommand: StoreCommand {
     }
 
     func run(_ console: Console) throws {
-        guard problems >= 0 else { throw Failure.usage("--problems takes a count") }
+        guard problems >= 0 else { throw Failure.usage("--problems must be 0 or more") }
         var options = CouchbaseLiteImportOptions()
         options.problemLimit = problems
         options.keyedNames = new.keyedNames
@@ -111,7 +116,7 @@ struct ImportCouchbaseCommand: StoreCommand {
         _ options: CouchbaseLiteImportOptions, _ meter: WorkMeter
     ) throws -> CouchbaseLiteImportReport {
         guard store == nil, key == nil, !new.unencrypted, !new.keyedNames else {
-            throw Failure.usage("--check makes no store: leave the new store and what is said of it out")
+            throw Failure.usage("--check makes no store: leave out the new store and its options")
         }
         let key = try openingKey()
         let manager = try Manager(directory: FileManager.default.temporaryDirectory)
@@ -123,13 +128,15 @@ struct ImportCouchbaseCommand: StoreCommand {
     private func imported(
         _ options: CouchbaseLiteImportOptions, _ meter: WorkMeter, _ console: Console
     ) throws -> CouchbaseLiteImportReport {
-        guard store != nil else { throw Failure.usage("there is no new store", hint: "coffer import-couchbase --help") }
+        guard store != nil else {
+            throw Failure.usage("there is no new store", hint: "name one after the source, or use --check")
+        }
         let arguments = arguments
         let path = try arguments.path()
         let manager = try Manager(directory: path.folder)
         guard !manager.databaseExists(named: path.databaseName) else {
             throw Failure(
-                message: "\(arguments.store): there is one already", code: "databaseExists", status: 412, exit: .failed)
+                message: "\(arguments.store): it exists already", code: "databaseExists", status: 412, exit: .failed)
         }
         try path.checkFolder()
         guard try [sourceKeySource(), arguments.keySource()].count(where: { $0?.usesStandardInput == true }) < 2 else {
@@ -161,7 +168,7 @@ struct ImportCouchbaseCommand: StoreCommand {
                 failure.hint =
                     switch error.code {
                     case .keyRequired: "--source-key names where its key comes from"
-                    case .wrongKey: "hex+, base64+ or raw+ before the source says that the key is 32 bytes"
+                    case .wrongKey: "if the key is 32 bytes, put hex+, base64+ or raw+ before its source"
                     default: nil
                     }
             }
@@ -190,17 +197,17 @@ extension CouchbaseLiteImportProblem {
 extension CouchbaseLiteImportReport {
     fileprivate func text(isCheck: Bool) -> String {
         var lines = [
-            isCheck ? "what an import would bring" : "imported",
+            isCheck ? "would be imported" : "imported",
             "documents    \(documentCount), \(deletedDocumentCount) deleted, \(conflictCount) with a conflict",
             "revisions    \(revisionCount)",
             "attachments  \(attachmentCount), with \(contentCount) contents of \(contentByteCount) bytes",
             "local        \(localDocumentCount)",
             "expirations  \(expirationCount)",
         ]
-        if missingContentCount > 0 { lines.append("not there    \(missingContentCount) contents") }
+        if missingContentCount > 0 { lines.append("missing      \(missingContentCount) contents") }
         let skipped = [
             (skippedViewCount, "views"), (skippedCheckpointCount, "checkpoints"),
-            (skippedRevisionCount, "revisions without a use"),
+            (skippedRevisionCount, "leftover revisions"),
         ].filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
         if !skipped.isEmpty { lines.append("left out     \(skipped.joined(separator: ", "))") }
         return lines.joined(separator: "\n")

@@ -16,14 +16,16 @@ struct StoreArguments: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "Where the key comes from: prompt, file:PATH, env:NAME, fd:N, stdin, cmd:COMMAND, credential:NAME or keyring:NAME.",
-            discussion: """
-                The source holds a password, read up to one line end. With hex+, base64+ or raw+ before it, the source \
-                holds 32 bytes. Without --key, the environment's COFFER_KEY_SOURCE names the source, or a line for the \
-                store in the file COFFER_PROFILE (otherwise ~/.config/coffer/profile); otherwise coffer asks for the \
-                key of an encrypted store, if there is a terminal.
-                """,
-            valueName: "source"))
+            discussion: StoreArguments.keyDiscussion, valueName: "source"))
     var key: String?
+
+    /// What the help of each command says about the sources of keys.
+    static let keyDiscussion = """
+        The source holds a password, read up to one line end. With hex+, base64+ or raw+ before it, the source holds \
+        32 bytes. Without --key, the environment's COFFER_KEY_SOURCE names the source, or a line for the store in the \
+        file COFFER_PROFILE (otherwise ~/.config/coffer/profile); otherwise coffer asks for the key of an encrypted \
+        store, if there is a terminal.
+        """
 
     @Flag(help: "Write one JSON object per line, also for errors.")
     var json = false
