@@ -29,7 +29,7 @@ import Testing
 
     @Test("The key derivation of iOS makes the known key of the documentation's password")
     func derivation() throws {
-        let key = try CouchbaseLiteKeyDerivation.apple.key(from: password)
+        let key = try CouchbaseLiteKeyDerivation.hmacSHA256.key(from: password)
         let hex = key.withBytes { bytes in bytes.map { String(UInt16($0) + 0x100, radix: 16).suffix(2) }.joined() }
         #expect(hex == "f3d577b4aabbcaa4cae2029fc339055eb226f2a8f05d8c52c370bbb3df130a46")
     }
@@ -81,13 +81,14 @@ import Testing
 
     @Test("An import tries only the key derivations that its options name")
     func namedDerivation() throws {
-        let (source, _) = try store(try CouchbaseLiteKeyDerivation.java.key(from: password), blobKey: nil)
+        let key = try CouchbaseLiteKeyDerivation.hmacSHA1With1024Rounds.key(from: password)
+        let (source, _) = try store(key, blobKey: nil)
         var options = CouchbaseLiteImportOptions()
-        options.keyDerivations = [.apple, .dotNet]
+        options.keyDerivations = [.hmacSHA256, .hmacSHA1]
         let target = try Target()
         let error = #expect(throws: CofferError.self) { try target.take(source, key: password, options: options) }
         #expect(error?.code == .wrongKey)
-        options.keyDerivations = [.java]
+        options.keyDerivations = [.hmacSHA1With1024Rounds]
         try target.take(source, key: password, options: options).0.close()
     }
 
