@@ -21,7 +21,10 @@ let package = Package(
         .target(name: "CByHand", linkerSettings: [.linkedLibrary("crypto"), .linkedLibrary("sqlcipher")]),
         .executableTarget(
             name: "Benchmarks",
-            dependencies: ["CByHand", .product(name: "Coffer", package: "coffer")],
+            dependencies: [
+                "CByHand", .product(name: "Coffer", package: "coffer"),
+                .product(name: "CofferCouchbaseLite", package: "coffer"),
+            ],
             swiftSettings: strict
         ),
     ]

@@ -41,6 +41,7 @@ struct RowGroup {
         RowGroup("key change", rows: { try KeyChangeRow($0).rows() }),
         RowGroup("key slot", rows: { [try KeySlotRow($0).row()] }),
         RowGroup("large attachment", { try LargeAttachment($0).findings() }),
+        RowGroup("import", rows: { [try ImportRow($0).row()] }),
         RowGroup("view", rows: { try ViewRows($0).rows() }),
         RowGroup("query", rows: { try ElementRows($0).rows() }),
         RowGroup("watching", rows: { [try Watching($0).row()] }),
