@@ -39,8 +39,16 @@ struct BadSystemTests {
         func fill() throws {
             let attributes = try FileManager.default.attributesOfFileSystem(forPath: folder.path)
             let free = (attributes[.systemFreeSize] as? NSNumber)?.intValue ?? 0
-            try Data(count: max(0, free - 8192)).write(to: folder.appending(path: "ballast"))
+            try Data(count: max(0, free - 8192)).write(to: ballast)
         }
+
+        /// Undoes ``fill()``. A process that another test started meanwhile may have the file open, and would keep its space.
+        func empty() throws {
+            try FileHandle(forWritingTo: ballast).truncate(atOffset: 0)
+            try FileManager.default.removeItem(at: ballast)
+        }
+
+        private var ballast: URL { folder.appending(path: "ballast") }
 
         private func change(_ command: String, _ arguments: [String]) throws {
             let process = Process()
@@ -90,7 +98,7 @@ struct BadSystemTests {
         if outcome.status == 28 && command.name != "doctor" {
             #expect(try outcome.failure["code"] as? String == "noSpace", "\(outcome.errors)")
         }
-        try FileManager.default.removeItem(at: disk.folder.appending(path: "ballast"))
+        try disk.empty()
         if outcome.status != 0 {
             for name in command.makes {
                 #expect(!FileManager.default.fileExists(atPath: disk.folder.appending(path: name).path), "\(name)")
