@@ -18,7 +18,7 @@ struct ImportCouchbaseCommandTests {
         let before = try source()
         let result = try work.coffer("import-couchbase", "old.cblite2", "new.coffer", "--key", "raw+file:key", "--json")
         #expect(result.status == 0, "\(result.errors)")
-        let object = try #require(result.objects.first)
+        let object = try #require(try result.objects.first)
         #expect(object["type"] as? String == "couchbaseImport")
         #expect(object["documents"] as? Int == 1 && object["complete"] as? Bool == true)
         #expect(try work.coffer("get", "new.coffer", "robin", "--key", "raw+file:key").output.contains("hello"))
@@ -32,7 +32,7 @@ struct ImportCouchbaseCommandTests {
     func check() throws {
         let result = try work.coffer("import-couchbase", "old.cblite2", "--check", "--json")
         #expect(result.status == 0, "\(result.errors)")
-        #expect(result.objects.first?["documents"] as? Int == 1)
+        #expect(try result.objects.first?["documents"] as? Int == 1)
         #expect(!FileManager.default.fileExists(atPath: work.folder.appending(path: "new.coffer").path))
         #expect(try work.coffer("import-couchbase", "old.cblite2", "new.coffer", "--check").status == 64)
     }
@@ -42,8 +42,8 @@ struct ImportCouchbaseCommandTests {
         try work.makeCouchbaseStore("bad.cblite2", body: "no JSON")
         let result = try work.coffer("import-couchbase", "bad.cblite2", "bad.coffer", "--unencrypted", "--json")
         #expect(result.status == 3)
-        #expect(result.objects.map { $0["type"] as? String } == ["problem", "couchbaseImport"])
-        #expect(result.objects.first?["id"] as? String == "robin")
+        #expect(try result.objects.map { $0["type"] as? String } == ["problem", "couchbaseImport"])
+        #expect(try result.objects.first?["id"] as? String == "robin")
         #expect(try work.coffer("ls", "bad.coffer").status == 0)
     }
 
