@@ -3,7 +3,7 @@ import Testing
 
 @testable import CofferTool
 
-@Suite("Who holds locks, by the system's list")
+@Suite("Holders of locks in the system's list")
 struct LockHolderTests {
     private let folder = FileManager.default.temporaryDirectory
 
