@@ -45,11 +45,10 @@ final class Importer {
 
     /// - Throws: `damaged` (500), `busy` (503), `cancelled` (499), `noSpace` (507).
     func run() throws -> CouchbaseLiteImportReport {
-        let totals = try source.database.totals()
-        monitor.update { $0.totalRevisionCount = totals.revisionCount }
+        monitor.update { [tree] in $0.totalRevisionCount = tree.revisionCount }
         let depth = try takeSettings()
         // Trees are pruned once they are whole, since their leaves are not known before.
-        let isDeep = totals.generation > depth
+        let isDeep = tree.generation > depth
         try database?.setMaxRevTreeDepth(isDeep ? Self.unlimitedDepth : depth)
         try takeRevisions()
         try takeLocalDocuments()

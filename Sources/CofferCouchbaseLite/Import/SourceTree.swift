@@ -5,22 +5,26 @@ struct SourceTree {
     private var parents: Set<Int64> = []
     /// Documents in which the source marks no revision as current. There, the revisions without a child are leaves.
     private var unledDocuments: Set<Int64> = []
+    private(set) var revisionCount = 0
+    /// The highest generation of a revision.
+    private(set) var generation = 0
 
-    /// Reads all links.
+    /// Reads all links, and with them every revision's page once.
     init(_ database: SourceDatabase) throws(CofferError) {
         var replaced: [(sequence: Int64, document: Int64)] = []
         var parents: Set<Int64> = []
-        try database.forEachLink { sequence, document, parent, isCurrent in
+        var (count, generation) = (0, 0)
+        try database.forEachLink { link in
+            count += 1
+            generation = max(generation, link.generation)
             // A revision that names itself as its parent has none.
-            if let parent, parent != sequence { parents.insert(parent) }
-            if !isCurrent { replaced.append((sequence, document)) }
+            if let parent = link.parent, parent != link.sequence { parents.insert(parent) }
+            if !link.isCurrent { replaced.append((link.sequence, link.document)) }
         }
-        self.parents = parents
+        (self.parents, revisionCount, self.generation) = (parents, count, generation)
         var documents = Set(replaced.lazy.filter { !parents.contains($0.sequence) }.map(\.document))
         guard !documents.isEmpty else { return }
-        try database.forEachLink { _, document, _, isCurrent in
-            if isCurrent { documents.remove(document) }
-        }
+        try database.forEachLink { if $0.isCurrent { documents.remove($0.document) } }
         unledDocuments = documents
     }
 

@@ -157,24 +157,28 @@ final class SourceDatabase {
 
     // MARK: Revisions
 
-    /// The number of revisions, and the highest generation among them.
-    func totals() throws(CofferError) -> (revisionCount: Int, generation: Int) {
-        // The sum has no collation. The column's own is not available here.
-        let totals = Statement(connection, "SELECT count(*), max(CAST(revid AS INTEGER) + 0) FROM revs NOT INDEXED")
-        defer { totals.finalize() }
-        return try totals.first { (Int($0.integer(0)), Int($0.integer(1))) } ?? (0, 0)
+    /// A revision's place in its tree.
+    struct Link {
+        let sequence: Int64
+        let document: Int64
+        let parent: Int64?
+        /// Whether the source marks it as current.
+        let isCurrent: Bool
+        let generation: Int
     }
 
-    /// Calls `body` with each revision's sequence, its document, its parent, and whether the source marks it as
-    /// current.
-    func forEachLink(
-        _ body: (_ sequence: Int64, _ document: Int64, _ parent: Int64?, _ isCurrent: Bool) -> Void
-    ) throws(CofferError) {
-        let links = Statement(connection, "SELECT sequence, doc_id, parent, current FROM revs NOT INDEXED")
+    /// Calls `body` with each revision's link.
+    func forEachLink(_ body: (Link) -> Void) throws(CofferError) {
+        // The sum has no collation. The column's own is not available here.
+        let links = Statement(
+            connection, "SELECT sequence, doc_id, parent, current, CAST(revid AS INTEGER) + 0 FROM revs NOT INDEXED")
         defer { links.finalize() }
         while try links.step() {
             body(
-                links.integer(0), links.integer(1), links.isNull(2) ? nil : links.integer(2), links.integer(3) != 0)
+                Link(
+                    sequence: links.integer(0), document: links.integer(1),
+                    parent: links.isNull(2) ? nil : links.integer(2), isCurrent: links.integer(3) != 0,
+                    generation: Int(links.integer(4))))
         }
     }
 
