@@ -42,8 +42,10 @@ struct TidinessTests {
         #expect(Tidiness.findings(in: SourceFile(path: "Sources/Coffer/A.swift", text: text)).isEmpty)
     }
 
-    @Test("a file is too long from its 501st line on", arguments: [(500, 0), (501, 1)])
+    @Test("a file is too long from its 501st line on, unless a script has made it", arguments: [(500, 0), (501, 1)])
     func length(lineCount: Int, findingCount: Int) {
+        let generated = "/// Made by scripts/a: not edited by hand." + String(repeating: "\n", count: lineCount)
+        #expect(Tidiness.findings(in: SourceFile(path: "Tests/A.swift", text: generated)).isEmpty)
         let text = String(repeating: "\n", count: lineCount)
         #expect(Tidiness.findings(in: SourceFile(path: "Tests/A.swift", text: text)).count == findingCount)
     }
