@@ -229,6 +229,17 @@ let report = database.groups(by: ["address.city"], of: berliners, .count, .min("
 for row in try report.all { print(row["address.city"] ?? "", row.aggregates) }
 // snippet.end
 
+// snippet.searching-texts
+try database.createTextIndex(named: "texts", on: ["title", "body"])
+try database.save(["title": "Crème brûlée", "body": "A dessert of France, burnt on top."], withID: "dessert")
+for hit in try database.search("texts", for: #"creme -noir "burnt on""#, weights: ["title": 3]).all {
+    print(hit.documentID, try hit.snippet(of: "body", words: 4) { "<b>\($0)</b>" } ?? "")
+}
+let typed = SearchQuery("title:crem* OR (dessert NEAR/3 france)")      // whatever somebody types is a query
+let built = SearchQuery.any(SearchQuery.prefix("crem").within("title"), .near("dessert", "france", distance: 3))
+print(try database.searchCount("texts", for: typed) == database.searchCount("texts", for: built))
+// snippet.end
+
 // snippet.views
 let ages = database.view(named: "ages by city")
 try ages.setMap(version: "1", documentType: "person", reduction: .stats) { person, emit in

@@ -7,6 +7,7 @@
 @_exported public import protocol CofferModel.JSONConvertible
 @_exported public import struct CofferModel.DocumentPredicate
 @_exported public import struct CofferModel.PropertyPath
+@_exported public import struct CofferModel.SearchQuery
 @_exported public import struct CofferModel.RevisionID
 @_exported public import struct CofferSealing.CofferError
 @_exported public import class CofferSealing.SymmetricKey

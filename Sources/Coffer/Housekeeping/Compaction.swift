@@ -30,6 +30,7 @@ struct Compaction {
         do throws(CofferError) {
             try compaction.pruneBranches()
             try compaction.dropProperties()
+            try compaction.removeDeadTerms()
             try compaction.removeContents()
             try compaction.removeFilesWithoutRows()
             try compaction.giveBackPages()
@@ -102,6 +103,32 @@ struct Compaction {
 
     private func nextSequence(after last: Int64) throws(CofferError) -> Int64? {
         try storage.read { (tables) throws(CofferError) in try tables.compaction.nextSequence(after: last) }
+    }
+
+    // MARK: Text indexes
+
+    /// Removes from text indexes the terms of documents that changed since.
+    private func removeDeadTerms() throws(CofferError) {
+        let indexes = try storage.readIndexes { (tables) throws(CofferError) in
+            try tables.indexes.areUsable() ? tables.indexes.indexes(.text).map(\.number) : []
+        }
+        for index in indexes {
+            let begun = try storage.read { (tables) throws(CofferError) in
+                try tables.indexes.areUsable() ? TextCompaction(of: index, tables) : nil
+            }
+            guard var texts = begun else { continue }
+            if texts.shouldRebuild {
+                try step { (writer) throws(CofferError) in try writer.emptyIndex(texts.index) }
+                continue
+            }
+            while !texts.isOver {
+                texts = try step { (writer) throws(CofferError) in
+                    var next = texts
+                    try next.run(writer)
+                    return next
+                }
+            }
+        }
     }
 
     // MARK: Contents

@@ -6,15 +6,27 @@ internal import Synchronization
 struct IndexDefinition: Sendable {
     let kind: IndexKind
     let name: String
-    /// A view's version, or a declared index's paths as JSON. Entries that were made for another definition are
-    /// rebuilt.
+    /// A view's version, or as JSON a declared index's paths, or what a text index is over. Entries that were made for another
+    /// definition are rebuilt.
     let definition: String
-    /// Makes a document's entries. What it throws leaves the document without.
-    let map: @Sendable (SavedRevision) throws -> [MappedEntry]
+    let content: IndexContent
 
     /// Names and definitions are this long at most, in bytes: their rows, and the entries of the index over them, fit a page.
     static let nameByteLimit = 400
     static let definitionByteLimit = 2000
+
+    init(
+        kind: IndexKind, name: String, definition: String,
+        map: @escaping @Sendable (SavedRevision) throws -> [MappedEntry]
+    ) {
+        (self.kind, self.name, self.definition, content) = (kind, name, definition, .entries(map))
+    }
+
+    /// A text index.
+    init(named name: String, _ definition: TextDefinition, _ analyzer: TextAnalyzer) {
+        (kind, self.name, self.definition) = (.text, name, definition.json)
+        content = .text(definition, analyzer)
+    }
 
     /// - Throws: `invalidArgument` (400).
     func check() throws(CofferError) {
@@ -28,6 +40,14 @@ struct IndexDefinition: Sendable {
                 "its version or its properties' paths have more than \(Self.definitionByteLimit) bytes")
         }
     }
+}
+
+/// What an index has of a document.
+enum IndexContent: Sendable {
+    /// The entries that a function makes. What it throws leaves the document without.
+    case entries(@Sendable (SavedRevision) throws -> [MappedEntry])
+    /// The terms of its texts.
+    case text(TextDefinition, TextAnalyzer)
 }
 
 /// An entry that a document is to have in an index.
@@ -136,11 +156,18 @@ final class OpenIndexes: Sendable {
 
     private let state = Lock(State())
     private let healings = Atomic(0)
+    private let losses = Atomic(0)
 
     /// How often damaged indexes were healed while the store is open.
     var healingCount: Int { healings.load(ordering: .acquiring) }
 
-    func noteHealing() { healings.add(1, ordering: .acquiringAndReleasing) }
+    /// Whether it was not known any more, in one of them, what indexes there were.
+    var haveLostDefinitions: Bool { losses.load(ordering: .acquiring) > 0 }
+
+    func noteHealing(losesDefinitions: Bool) {
+        if losesDefinitions { losses.add(1, ordering: .acquiringAndReleasing) }
+        healings.add(1, ordering: .acquiringAndReleasing)
+    }
 
     subscript(kind: IndexKind, name: String) -> OpenIndex {
         state.withLock { state in

@@ -131,7 +131,7 @@ extension Storage {
         let connection = try databaseFile.connect(.readWrite, cacheByteCount: 1 << 20)
         clock.willCommit()
         defer { clock.didCommit() }
-        indexes.noteHealing()
+        indexes.noteHealing(losesDefinitions: damage == .definitions)
         do throws(CofferError) {
             try connection.execute("PRAGMA synchronous = FULL")
             try connection.changeSchemaDirectly(

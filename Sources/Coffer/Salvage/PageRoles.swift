@@ -11,7 +11,8 @@ struct PageRoles {
     /// What follows from the rows of other tables; and of attachments, from their files.
     private static let derived: Set<String> = [
         "documents", "leaves", "attachments", "attachment_uses", "later_revisions", "uses_of_attachment",
-        "sqlite_schema", "index_entries", "entries_by_key", "entries_of_document", "index_debts",
+        "sqlite_schema", "index_entries", "entries_by_key", "entries_of_document", "index_debts", "text_documents",
+        "text_of_document", "text_lengths", "text_postings",
     ]
     /// Each holds all that the other does.
     private static let twins: Set<String> = ["expirations", "expirations_by_time"]

@@ -5,12 +5,14 @@ internal import CofferSQLite
 /// The writer's statements for views and declared indexes. The tables must be there: see ``IndexSchema``.
 struct IndexChanges: ~Copyable {
     private let subject: String
-    private let insertIndex, noteNumber, redefine, advance, removeIndex: Statement
+    private let insertIndex, noteNumber, redefine, restart, advance, removeIndex: Statement
     private let insertEntry, countEntries, listKeys, removeEntries, removeAllEntries: Statement
+    let texts: TextChanges
     private let insertDebt, removeDebt, removeDebts, removeDebtsOfIndex, countRemoved: Statement
 
     init(_ connection: borrowing Connection) {
         subject = connection.subject
+        texts = TextChanges(connection)
         insertIndex = Statement(
             connection,
             """
@@ -27,6 +29,9 @@ struct IndexChanges: ~Copyable {
             UPDATE indexes SET definition = ?2, sequence = 0, entries = 0, changes = changes + 1, flags = 0
             WHERE number = ?1
             """)
+        restart = Statement(
+            connection,
+            "UPDATE indexes SET sequence = 0, entries = 0, changes = changes + 1, flags = 0 WHERE number = ?1")
         advance = Statement(
             connection,
             """
@@ -93,6 +98,13 @@ struct IndexChanges: ~Copyable {
         try redefine.run()
     }
 
+    /// Empties an index, as it was before it was first brought up to date.
+    func restart(_ index: Int64) throws(CofferError) {
+        try empty(index)
+        try restart.bind(1, index)
+        try restart.run()
+    }
+
     func remove(_ index: Int64) throws(CofferError) {
         try empty(index)
         try removeIndex.bind(1, index)
@@ -104,6 +116,7 @@ struct IndexChanges: ~Copyable {
             try statement.bind(1, index)
             try statement.run()
         }
+        try texts.empty(index)
     }
 
     /// Notes that the index has the documents up to `sequence`.
@@ -185,12 +198,20 @@ struct IndexChanges: ~Copyable {
         countEntries.reset()
         for (index, count) in counts {
             try removeEntries(of: document, from: index)
-            try countRemoved.bind(1, index)
-            try countRemoved.bind(2, count)
-            try countRemoved.run()
+            try noteRemoval(of: count, from: index)
+        }
+        for (index, number) in try texts.numbers(of: document) {
+            try texts.remove(number, from: index)
+            try noteRemoval(of: 1, from: index)
         }
         try removeDebts.bind(1, document)
         try removeDebts.run()
+    }
+
+    private func noteRemoval(of count: Int64, from index: Int64) throws(CofferError) {
+        try countRemoved.bind(1, index)
+        try countRemoved.bind(2, count)
+        try countRemoved.run()
     }
 
     /// Notes that a document's entries are to be rebuilt in all indexes.

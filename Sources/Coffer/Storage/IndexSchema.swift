@@ -9,9 +9,13 @@ internal import CofferSQLite
 /// An entry's key and its document's id are each split, so that no entry of `entries_by_key` is long enough to overflow:
 /// whole, they are `key` and `key_rest`, `id` and `id_rest`, one behind the other. The rests, and the value, are covered by
 /// the entry's digest where the row may overflow: see ``Schema``.
+///
+/// A text index has its entries in the tables whose names begin with `text_`, all of them made again in the same way. It gives a
+/// document a number whenever it takes it in; a number whose document has changed since is dead, and has no row in
+/// `text_documents` and a length of zero. No row is long enough to overflow.
 enum IndexSchema {
-    /// Of `index_entries`: another one than the database has, and they are rebuilt.
-    static let version: Int64 = 1
+    /// Of the entries: another one than the database has, and they are rebuilt.
+    static let version: Int64 = 2
 
     static let creation: StaticString = """
         CREATE TABLE IF NOT EXISTS indexes (
@@ -45,7 +49,37 @@ enum IndexSchema {
             id TEXT NOT NULL,
             PRIMARY KEY (owner, document)
         ) WITHOUT ROWID;
-        INSERT OR REPLACE INTO info (key, value) VALUES ('index_version', 1);
+        CREATE TABLE IF NOT EXISTS text_documents (
+            owner INTEGER NOT NULL,
+            number INTEGER NOT NULL,
+            document INTEGER NOT NULL,
+            id TEXT NOT NULL,
+            PRIMARY KEY (owner, number)
+        ) WITHOUT ROWID;
+        CREATE INDEX IF NOT EXISTS text_of_document ON text_documents (document, owner);
+        CREATE TABLE IF NOT EXISTS text_lengths (
+            owner INTEGER NOT NULL,
+            chunk INTEGER NOT NULL,
+            lengths BLOB NOT NULL,
+            PRIMARY KEY (owner, chunk)
+        ) WITHOUT ROWID;
+        CREATE TABLE IF NOT EXISTS text_postings (
+            owner INTEGER NOT NULL,
+            term BLOB NOT NULL,
+            block INTEGER NOT NULL,
+            last INTEGER NOT NULL,
+            postings BLOB NOT NULL,
+            PRIMARY KEY (owner, term, block)
+        ) WITHOUT ROWID;
+        INSERT OR REPLACE INTO info (key, value) VALUES ('index_version', 2);
+        """
+
+    /// Removes all entries, of whatever version.
+    static let dropping: StaticString = """
+        DROP TABLE IF EXISTS index_entries;
+        DROP TABLE IF EXISTS text_documents;
+        DROP TABLE IF EXISTS text_lengths;
+        DROP TABLE IF EXISTS text_postings;
         """
 
     /// Has all indexes rebuilt, once their entries are gone.
@@ -58,7 +92,8 @@ enum IndexSchema {
     ///
     /// Their pages stay where they are, unused, until the next copy of the database.
     static let abandonment: StaticString = """
-        DELETE FROM sqlite_master WHERE tbl_name = 'index_entries';
+        DELETE FROM sqlite_master
+        WHERE tbl_name IN ('index_entries', 'text_documents', 'text_lengths', 'text_postings');
         UPDATE indexes SET sequence = 0, entries = 0, changes = changes + 1, flags = 0;
         DELETE FROM index_debts;
         DELETE FROM info WHERE key = 'index_version';
@@ -67,7 +102,8 @@ enum IndexSchema {
 
     /// The same where not even what indexes there are can be read.
     static let abandonmentOfAll: StaticString = """
-        DELETE FROM sqlite_master WHERE tbl_name IN ('indexes', 'index_entries', 'index_debts');
+        DELETE FROM sqlite_master
+        WHERE tbl_name IN ('indexes', 'index_entries', 'index_debts', 'text_documents', 'text_lengths', 'text_postings');
         DELETE FROM info WHERE key = 'index_version';
         INSERT OR REPLACE INTO info (key, value) VALUES ('index_abandoned', 1);
         """
@@ -75,6 +111,8 @@ enum IndexSchema {
     /// What counts the rows of each table.
     static let counts: [StaticString] = [
         "SELECT count(*) FROM indexes", "SELECT count(*) FROM index_entries", "SELECT count(*) FROM index_debts",
+        "SELECT count(*) FROM text_documents", "SELECT count(*) FROM text_lengths",
+        "SELECT count(*) FROM text_postings",
     ]
 
     /// Forgets, in a copy, that pages of the original are without a use.
@@ -91,6 +129,8 @@ enum IndexKind: Int64, Sendable {
     case view = 0
     /// A declared index: its entries are the values of properties.
     case properties = 1
+    /// A text index: its entries are the terms of texts, in tables of their own.
+    case text = 2
 }
 
 /// A row of `indexes`.

@@ -8,10 +8,12 @@ struct IndexTables: ~Copyable {
     private let findVersion, findIndex, listIndexes, findDebts, listFailures: Statement
     private let forward, backward, forwardWithRests, backwardWithRests: Statement
     private let findTable, findAbandoned: Statement
+    let texts: TextTables
     private let listAll, countStraysByKey, countStraysByDocument: Statement
 
     init(_ connection: borrowing Connection) {
         subject = connection.subject
+        texts = TextTables(connection)
         findVersion = Statement(connection, "SELECT value FROM info WHERE key = 'index_version'")
         findIndex = Statement(
             connection,
@@ -232,7 +234,7 @@ struct IndexTables: ~Copyable {
 
     /// Reads what is known of all indexes: fails where any of it can't be read.
     func readDefinitions() throws(CofferError) {
-        for kind in [IndexKind.view, .properties] {
+        for kind in [IndexKind.view, .properties, .text] {
             for row in try indexes(kind) { _ = try debts(of: row.number, limit: .max) }
         }
     }
@@ -244,6 +246,7 @@ struct IndexTables: ~Copyable {
         for count in [countStraysByKey, countStraysByDocument] {
             guard try count.first({ $0.integer(0) }) == 0 else { throw stray }
         }
+        try texts.readEverything()
     }
 
     /// Fails unless the row that the index led to is the one that it means, as column `matches` says.
