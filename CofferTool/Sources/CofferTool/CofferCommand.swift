@@ -35,8 +35,9 @@ struct CofferCommand: ParsableCommand {
         subcommands: [
             CreateCommand.self, PutCommand.self, GetCommand.self, ListCommand.self, RemoveCommand.self,
             AttachCommand.self, CatCommand.self, ImportCommand.self, ImportCouchbaseCommand.self, ExportCommand.self,
-            InfoCommand.self, LogCommand.self, ChangesCommand.self, QueryCommand.self, IndexCommand.self,
-            KeyCommand.self, RekeyCommand.self, RotateCommand.self, RotatePartCommand.self, InfoPartCommand.self,
+            InfoCommand.self, LogCommand.self, ChangesCommand.self, QueryCommand.self, SearchCommand.self,
+            IndexCommand.self, KeyCommand.self, RekeyCommand.self, RotateCommand.self, RotatePartCommand.self,
+            InfoPartCommand.self,
             ReceiptsCommand.self,
             EncryptCommand.self, DecryptCommand.self, CompactCommand.self, BackupCommand.self, RestoreCommand.self,
             CheckCommand.self, SalvageCommand.self, LeakCheckCommand.self, AuditCommand.self, DoctorCommand.self,

@@ -28,6 +28,18 @@ final class Console {
         if pending.count >= Self.pendingByteCountLimit { try flush() }
     }
 
+    /// Writes one line of a result, parts of which stand out on a terminal, unless `NO_COLOR` is set.
+    func printResult(_ parts: [(text: String, standsOut: Bool)]) throws(Failure) {
+        let hasStyles = TerminalText.isOutput && ProcessInfo.processInfo.environment["NO_COLOR", default: ""].isEmpty
+        for part in parts {
+            let text = escapesResults ? TerminalText.escaped(part.text) : part.text
+            let (start, end) = part.standsOut && hasStyles ? ("\u{1B}[1m", "\u{1B}[22m") : ("", "")
+            pending.append(contentsOf: (start + text + end).utf8)
+        }
+        pending.append(UInt8(ascii: "\n"))
+        if pending.count >= Self.pendingByteCountLimit { try flush() }
+    }
+
     /// Writes bytes that are a result, as they are.
     func printContent(_ content: Data) throws(Failure) {
         try flush()

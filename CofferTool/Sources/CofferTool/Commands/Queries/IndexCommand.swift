@@ -1,15 +1,16 @@
 internal import ArgumentParser
 internal import Coffer
 
-/// `coffer index`: indexes over properties, which queries use.
+/// `coffer index`: indexes over properties, which queries use, and over the words of texts, which searches use.
 struct IndexCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "index",
-        abstract: "Add, list, update or remove indexes over properties.",
+        abstract: "Add, list, update or remove indexes over properties and texts.",
         discussion: """
             An index finds documents by its properties, from the first on: by equal values, and by a range of the next \
             property. With tags[] it has an entry for each element of that list, and finds documents by any of them. \
-            The store keeps it, encrypted like everything else.
+            A text index finds documents by the words of their texts: see coffer search. The store keeps both, encrypted \
+            like everything else.
             """,
         subcommands: [
             IndexAddCommand.self, IndexListCommand.self, IndexUpdateCommand.self, IndexRemoveCommand.self,
@@ -23,8 +24,8 @@ struct IndexCommand: ParsableCommand {
 
 struct IndexAddCommand: StoreCommand {
     static let configuration = CommandConfiguration(
-        commandName: "add", abstract: "Declare an index over properties, and fill it.",
-        discussion: "It replaces an index of that name over other properties.")
+        commandName: "add", abstract: "Declare an index over properties or texts, and fill it.",
+        discussion: "It replaces an index of that name and kind over other properties.")
 
     @OptionGroup var arguments: StoreArguments
 
@@ -34,11 +35,40 @@ struct IndexAddCommand: StoreCommand {
     @Argument(help: ArgumentHelp("The properties, such as address.city, the most important first.", valueName: "path"))
     var paths: [String]
 
+    @Flag(help: "Index the words of the texts at these properties, for coffer search.")
+    var text = false
+
+    @Flag(help: "With --text: tell words apart by their accents.")
+    var accents = false
+
+    @Option(
+        help: ArgumentHelp("With --text: find all forms of this language's words. Only en is known.", valueName: "code")
+    )
+    var language: String?
+
+    func validate() throws {
+        guard text || !accents && language == nil else {
+            throw ValidationError("--accents and --language need --text")
+        }
+    }
+
     func run(_ console: Console) throws {
+        guard !text else { return try addTextIndex(console) }
         let index = try arguments.withDatabase(readOnly: false) { database in
             try database.createIndex(named: name, on: paths.map { PropertyPath($0) })
             try database.updateIndexes()
             return try database.indexes.first { $0.name.utf8.elementsEqual(name.utf8) }
+        }
+        guard let index else { throw Failure.missingIndex(name) }
+        try console.printResult(console.isJSON ? index.json : index.text)
+    }
+
+    private func addTextIndex(_ console: Console) throws {
+        let index = try arguments.withDatabase(readOnly: false) { database in
+            try database.createTextIndex(
+                named: name, on: paths.map { PropertyPath($0) }, ignoresAccents: !accents, language: language)
+            try database.updateTextIndex(named: name)
+            return try database.textIndexes.first { $0.name.utf8.elementsEqual(name.utf8) }
         }
         guard let index else { throw Failure.missingIndex(name) }
         try console.printResult(console.isJSON ? index.json : index.text)
@@ -52,23 +82,22 @@ struct IndexListCommand: StoreCommand {
     @OptionGroup var arguments: StoreArguments
 
     func run(_ console: Console) throws {
-        let indexes = try arguments.withDatabase(readOnly: true) { database in try database.indexes }
-        for index in indexes { try console.printResult(console.isJSON ? index.json : index.text) }
+        try arguments.withDatabase(readOnly: true) { database in try database.printIndexes(console) }
     }
 }
 
 struct IndexUpdateCommand: StoreCommand {
     static let configuration = CommandConfiguration(
-        commandName: "update", abstract: "Bring all indexes over properties up to date.")
+        commandName: "update", abstract: "Bring all indexes up to date.")
 
     @OptionGroup var arguments: StoreArguments
 
     func run(_ console: Console) throws {
-        let indexes = try arguments.withDatabase(readOnly: false) { database in
+        try arguments.withDatabase(readOnly: false) { database in
             try database.updateIndexes()
-            return try database.indexes
+            for index in try database.textIndexes { try database.updateTextIndex(named: index.name) }
+            try database.printIndexes(console)
         }
-        for index in indexes { try console.printResult(console.isJSON ? index.json : index.text) }
     }
 }
 
@@ -81,11 +110,41 @@ struct IndexRemoveCommand: StoreCommand {
     @Argument(help: "The name of the index.")
     var name: String
 
+    @Flag(help: "Drop the text index of that name.")
+    var text = false
+
     func run(_ console: Console) throws {
         let wasThere = try arguments.withDatabase(readOnly: false) { database in
-            try database.deleteIndex(named: name)
+            try text ? database.deleteTextIndex(named: name) : database.deleteIndex(named: name)
         }
         guard wasThere else { throw Failure.missingIndex(name) }
+    }
+}
+
+extension Database {
+    fileprivate func printIndexes(_ console: Console) throws {
+        for index in try indexes { try console.printResult(console.isJSON ? index.json : index.text) }
+        for index in try textIndexes { try console.printResult(console.isJSON ? index.json : index.text) }
+    }
+}
+
+extension TextIndex {
+    fileprivate var text: String {
+        let paths = paths.map { Console.printable($0.description) }.joined(separator: ", ")
+        let options = (ignoresAccents ? "" : ", by accents") + (language.map { ", \($0)" } ?? "")
+        return
+            "\(Console.printable(name))  text of \(paths)\(options)  \(documentCount) documents\(isStale ? ", not up to date" : "")"
+    }
+
+    fileprivate var json: String {
+        var line = JSONLine(type: "textIndex")
+        line.add("name", name)
+        line.add("paths", json: "[" + paths.map { JSONLine.quoted($0.description) }.joined(separator: ",") + "]")
+        line.add("ignoresAccents", ignoresAccents)
+        if let language { line.add("language", language) }
+        line.add("documents", documentCount)
+        line.add("stale", isStale)
+        return line.finished
     }
 }
 
