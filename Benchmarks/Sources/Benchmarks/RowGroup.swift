@@ -43,6 +43,7 @@ struct RowGroup {
         RowGroup("large attachment", { try LargeAttachment($0).findings() }),
         RowGroup("import", rows: { [try ImportRow($0).row()] }),
         RowGroup("view", rows: { try ViewRows($0).rows() }),
+        RowGroup("search", rows: { try SearchRows($0).rows() }),
         RowGroup("query", rows: { try ElementRows($0).rows() }),
         RowGroup("watching", rows: { [try Watching($0).row()] }),
         RowGroup("growth of revisions", rows: { try RevisionGrowth($0).rows() }),
