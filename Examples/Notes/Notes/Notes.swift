@@ -8,6 +8,7 @@ public final class Notes: Sendable {
     /// Opens the notes of `manager`, or begins new ones.
     public init(manager: Manager = .shared, key: SymmetricKey) throws(CofferError) {
         database = try manager.database(named: "notes", encryptionKey: key)
+        try database.createTextIndex(named: "texts", on: ["text"])
     }
 
     /// Keeps a note under its title, with a picture if there is one.
@@ -26,6 +27,13 @@ public final class Notes: Sendable {
     /// The titles of all notes, in order.
     public var titles: [String] {
         get throws(CofferError) { try database.documentIDs() }
+    }
+
+    /// The notes that have the words somebody looks for, the best first, and a piece of each around these.
+    public func search(_ text: String) throws(CofferError) -> [(title: String, excerpt: String)] {
+        try database.search("texts", for: SearchQuery(text)).all.map { (hit) throws(CofferError) in
+            (hit.documentID, try hit.snippet(of: "text") { "*\($0)*" } ?? "")
+        }
     }
 
     /// Puts everything under another key. The old one opens nothing any more.

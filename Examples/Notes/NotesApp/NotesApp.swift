@@ -2,8 +2,8 @@ import Coffer
 import Foundation
 import Notes
 
-/// `notes-app write TITLE TEXT`, `notes-app show TITLE` and `notes-app list`, in the folder that `NOTES_FOLDER` names, with the password in
-/// `NOTES_PASSWORD`. An app for people asks for the password, or keeps a key in the system's keychain.
+/// `notes-app write TITLE TEXT`, `show TITLE`, `list` and `search WORDS`, in the folder that `NOTES_FOLDER` names, with the
+/// password in `NOTES_PASSWORD`. An app for people asks for the password, or keeps a key in the system's keychain.
 @main
 struct NotesApp {
     static func main() throws {
@@ -26,7 +26,8 @@ struct NotesApp {
         case ("write", 3): try notes.write(arguments[2], under: arguments[1])
         case ("show", 2): print(try notes.text(under: arguments[1]) ?? "There is no such note.")
         case ("list", 1): for title in try notes.titles { print(title) }
-        default: end(64, "usage: notes-app write TITLE TEXT | show TITLE | list")
+        case ("search", 2): for note in try notes.search(arguments[1]) { print("\(note.title): \(note.excerpt)") }
+        default: end(64, "usage: notes-app write TITLE TEXT | show TITLE | list | search WORDS")
         }
     }
 

@@ -8,7 +8,7 @@ import Testing
 @Suite("Notes on the disk")
 struct EncryptionTests {
     let stores = TemporaryStores()
-    let secret = "meet me where the river bends"
+    let secret = "meet me at the lighthouse after midnight"
     let key = SymmetricKey(password: "correct horse battery staple")
 
     private func makeNotes() throws -> Notes {
@@ -21,7 +21,11 @@ struct EncryptionTests {
     func nothingReadable() throws {
         let store = stores.url(ofDatabaseNamed: "notes")
         let notes = try makeNotes()
-        try expectNothingReadable(of: [secret, "Titles are secret too"], in: store)
+        // Searching makes an index of the words.
+        let found = try notes.search("MIDNIGHT light*")
+        #expect(found.map(\.title) == ["Titles are secret too"])
+        #expect(found.map(\.excerpt) == ["meet me at the *lighthouse* after *midnight*"])
+        try expectNothingReadable(of: [secret, "Titles are secret too", "lighthouse"], in: store)
         try notes.close()
         try expectNothingReadable(of: [secret, "Titles are secret too"], in: store)
 
