@@ -113,7 +113,7 @@ struct Compaction {
             try tables.indexes.areUsable() ? tables.indexes.indexes(.text).map(\.number) : []
         }
         for index in indexes {
-            let begun = try storage.read { (tables) throws(CofferError) in
+            let begun = try storage.readIndexes { (tables) throws(CofferError) in
                 try tables.indexes.areUsable() ? TextCompaction(of: index, tables) : nil
             }
             guard var texts = begun else { continue }
@@ -122,10 +122,12 @@ struct Compaction {
                 continue
             }
             while !texts.isOver {
-                texts = try step { (writer) throws(CofferError) in
-                    var next = texts
-                    try next.run(writer)
-                    return next
+                texts = try storage.healingIndexes { () throws(CofferError) in
+                    try step { (writer) throws(CofferError) in
+                        var next = texts
+                        try next.run(writer)
+                        return next
+                    }
                 }
             }
         }

@@ -19,11 +19,12 @@ extension Database {
     ///   - name: the text index's, see ``createTextIndex(named:on:ignoresAccents:language:)``.
     ///   - query: what somebody typed, or a ``SearchQuery``.
     ///   - predicate: what documents must be like besides. Default: nil, anything.
-    ///   - weights: how much words count in each of the index's properties. Default: 1 in those that are not named. Zero is nothing.
+    ///   - weights: how much words count in each of the index's properties. Default: 1 in those that are not named. Zero is nothing;
+    ///     others are from 0.000001 to 1,000,000.
     ///   - skip: how many of the best are left out. Default: 0.
     ///   - limit: how many are given at most; nil for all. Default: 20.
     /// - Returns: hits. Errors come when they are taken: `invalidArgument` (400) if there is no such index, for a property that it is
-    ///   not over, for weights below zero, and for more than 1,000 words in the query; `readOnly` (403) if the index is not up to date
+    ///   not over, for other weights, and for more than 1,000 words in the query; `readOnly` (403) if the index is not up to date
     ///   in a database that is open for reading only; `busy` (503), `noSpace` (507), `damaged` and `closed` (500).
     public func search(
         _ name: String, for query: SearchQuery, where predicate: DocumentPredicate? = nil,
@@ -80,9 +81,11 @@ struct Search: Sendable {
 struct SearchReader {
     private let database: Database
     private let search: Search
-    /// The ids of what was found and not read yet, the next one last; nil before the index was read. Numbers in the index are not
-    /// kept: another snapshot may have others.
-    private var rest: [(id: [UInt8], score: Float)]?
+    /// The ids of what was found, the best first; nil before the index was read. Numbers in the index are not kept: another
+    /// snapshot may have others.
+    private var found: [(id: [UInt8], score: Float)]?
+    /// How many of them were read.
+    private var readCount = 0
     private var definition: TextDefinition?
     private var count: RowCount?
 
@@ -93,16 +96,18 @@ struct SearchReader {
 
     /// The next hits; none after the last.
     mutating func nextBatch() throws(CofferError) -> [SearchHit] {
-        if rest == nil { try find() }
-        guard var count, let definition else { return [] }
+        if found == nil { try find() }
+        guard var count, let definition, let found else { return [] }
         defer { self.count = count }
-        while !count.isOver, let rest, !rest.isEmpty {
-            var (found, remaining) = ([SearchHit](), rest)
+        while !count.isOver, readCount < found.count {
+            var (hits, position) = ([SearchHit](), readCount)
             try database.storage.read { (tables) throws(CofferError) in
-                (found, remaining) = ([], rest)
+                (hits, position) = ([], readCount)
                 let limit = BatchLimit()
                 var byteCount = 0
-                while found.count < min(limit.rowCount, count.wantedCount), let match = remaining.popLast() {
+                while hits.count < min(limit.rowCount, count.wantedCount), position < found.count {
+                    let match = found[position]
+                    position += 1
                     // It may have been deleted since.
                     guard let id = String(validating: match.id, as: UTF8.self), let documentID = try? DocumentID(id),
                         let (_, winner) = try tables.winner(of: documentID), !winner.isDeletion
@@ -112,12 +117,12 @@ struct SearchReader {
                     if let predicate = search.predicate {
                         guard predicate.matches(try revision.properties, id: id) else { continue }
                     }
-                    found.append(SearchHit(revision, score: Double(match.score), search.query, definition))
+                    hits.append(SearchHit(revision, score: Double(match.score), search.query, definition))
                     if byteCount >= limit.byteCount { break }
                 }
             }
-            self.rest = remaining
-            let batch = count.take(found)
+            readCount = position
+            let batch = count.take(hits)
             if !batch.isEmpty { return batch }
         }
         return []
@@ -146,9 +151,9 @@ struct SearchReader {
             {
                 found.append(match)
             }
-            return (definition, found.reversed())
+            return (definition, found)
         }
-        (self.count, self.definition, rest) = (count, definition, found)
+        (self.count, self.definition, self.found) = (count, definition, found)
     }
 
     private func matches(
@@ -192,8 +197,8 @@ extension TextDefinition {
             guard paths.contains(path) else {
                 throw CofferError(.invalidArgument, "the text index is not over the property \(path)")
             }
-            guard weight >= 0, weight.isFinite else {
-                throw CofferError(.invalidArgument, "a property's weight must be zero or more")
+            guard weight == 0 || (1e-6...1e6).contains(weight) else {
+                throw CofferError(.invalidArgument, "a property's weight must be zero, or from 0.000001 to 1,000,000")
             }
         }
         return paths.map { Float(weights[$0] ?? 1) }

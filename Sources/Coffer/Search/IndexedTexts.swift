@@ -98,6 +98,9 @@ struct IndexedTexts: IndexedForm {
             var isThere = false
             if let last = try tables.lastBlock(of: term, in: row.number) {
                 (number, block, isThere) = (last.number, last.1, true)
+                guard let first = postings.documents.first, block.last < first.number else {
+                    throw PostingReader.damage
+                }
             }
             var start = 0
             for document in postings.documents {
@@ -129,8 +132,8 @@ private struct ChangedLengths {
             if let (chunk, written) = try tables.lastLengths(of: index) {
                 let lengths = chunks[chunk] ?? written
                 chunks[chunk] = lengths
-                guard let first = UInt32(exactly: chunk * Int64(LengthChunk.count)) else { throw PostingReader.damage }
-                number = first + UInt32(lengths.usedCount)
+                guard chunk >= 0, chunk < LengthChunk.lastChunk else { throw PostingReader.damage }
+                number = UInt32(chunk) * UInt32(LengthChunk.count) + UInt32(lengths.usedCount)
             }
         }
         guard number < .max else {

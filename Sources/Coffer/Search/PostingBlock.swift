@@ -36,7 +36,7 @@ struct PostingBlock {
     /// A row that goes on.
     init(bytes: [UInt8], last: UInt32) { (self.bytes, self.last) = (bytes, last) }
 
-    /// Adds a document with a number above the last.
+    /// Adds a document with a number above the last, if there is one.
     ///
     /// - Parameter places: ascending.
     /// - Returns: how many places are in it now: all; or, where no more fit, some of them in a row that had nothing before; or none.
@@ -72,28 +72,38 @@ struct PostingBlock {
 /// Reads rows of postings.
 struct PostingReader {
     private let bytes: [UInt8]
+    /// What the row says its last number is.
+    private let last: Int64
     private var index = 0
     private var number: UInt64 = 0
 
-    init(_ bytes: [UInt8]) { self.bytes = bytes }
+    init(_ bytes: [UInt8], last: Int64) { (self.bytes, self.last) = (bytes, last) }
 
     /// The next document, whose places `visit` gets; nil after the last.
     ///
     /// - Throws: `damaged` (500) where the bytes are not what an index writes.
     mutating func next(_ visit: (TermPlace) -> Void) throws(CofferError) -> UInt32? {
-        guard index < bytes.count else { return nil }
-        number &+= try variable()
+        guard index < bytes.count else {
+            // A row without documents is never written.
+            guard number > 0, Int64(number) == last else { throw Self.damage }
+            return nil
+        }
+        let distance = try variable()
         let count = try variable()
-        // Only a document that goes on in another row has the number of the one before.
-        guard number > 0, number <= UInt32.max, count > 0, count <= bytes.count - index else { throw Self.damage }
+        guard distance > 0, distance <= UInt32.max, count > 0, count <= bytes.count - index else { throw Self.damage }
+        number += distance
+        guard number <= UInt32.max else { throw Self.damage }
         var (field, position): (UInt64, UInt64) = (0, 0)
         for _ in 0..<count {
             let value = try variable()
+            guard value >> 1 <= UInt32.max else { throw Self.damage }
             if value & 1 == 0 {
-                position &+= value >> 1
+                position += value >> 1
             } else {
                 position = value >> 1
-                field = try variable()
+                let next = try variable()
+                guard next > field else { throw Self.damage }
+                field = next
             }
             guard position <= UInt32.max, field < TextDefinition.pathLimit else { throw Self.damage }
             visit(TermPlace(field: Int(field), position: Int(position)))
@@ -146,6 +156,9 @@ struct LengthChunk {
 
     /// How many of its numbers were given to documents, dead ones too. None is given twice.
     var usedCount: Int { Int(bytes[0]) << 8 | Int(bytes[1]) }
+
+    /// No row has a higher number.
+    static let lastChunk = Int64(UInt32.max) / Int64(count)
 
     /// Which row has a number, and where in it.
     static func place(of number: UInt32) -> (chunk: Int64, index: Int) {

@@ -59,7 +59,7 @@ public struct SearchHit: Sendable {
     ///
     /// - Parameters:
     ///   - path: one of the index's properties. In a list, the string with most of it.
-    ///   - words: how many words it has, at least one. Default: 12.
+    ///   - words: how many words it has, from 1 to 1,000. Default: 12.
     /// - Returns: the text from one word to another, with `…` where it goes on; its beginning if nothing in it is looked for; nil
     ///   without a text.
     /// - Throws: `invalidArgument` (400) for another property; `damaged` and `closed` (500).
@@ -67,14 +67,14 @@ public struct SearchHit: Sendable {
         guard let field = definition.paths.firstIndex(of: path) else {
             throw CofferError(.invalidArgument, "the text index is not over the property \(path)")
         }
-        return try texts[field].snippet(wordCount: max(1, words))
+        return try texts[field].snippet(wordCount: min(max(1, words), 1_000))
     }
 
     /// The parts of ``snippetParts(of:words:)`` in one text.
     ///
     /// - Parameters:
     ///   - path: one of the index's properties.
-    ///   - words: how many words it has, at least one. Default: 12.
+    ///   - words: how many words it has, from 1 to 1,000. Default: 12.
     ///   - highlight: makes what stands for a match from its text. Default: nothing is changed.
     /// - Returns: the text; nil without one.
     /// - Throws: as ``snippetParts(of:words:)``.

@@ -15,6 +15,8 @@ struct SearchedText {
 
     private struct Word {
         var bytes: [UInt8]
+        /// Two words have the same one where one is a part of the other.
+        var position: Int
         var string: Int
         var range: Range<Int>
     }
@@ -27,27 +29,28 @@ struct SearchedText {
     init(_ strings: [String], _ phrases: [[SearchTerm]], _ analyzer: TextAnalyzer) {
         self.strings = strings
         var words: [Word] = []
-        _ = DocumentTerms.forEach(in: [strings], analyzer) { term, _, string, range in
-            words.append(Word(bytes: Array(term), string: string, range: range))
+        _ = DocumentTerms.forEach(in: [strings], analyzer) { term, place, string, range in
+            words.append(Word(bytes: Array(term), position: place.position, string: string, range: range))
         }
         self.words = words
-        highlights = Self.highlights(of: phrases, in: words)
+        highlights = Self.highlights(of: phrases, in: words).map { $0.onCharacters(of: strings[$0.string]) }
     }
 
     private static func highlights(of phrases: [[SearchTerm]], in words: [Word]) -> [Highlight] {
         var found: [Highlight] = []
         let candidates = PhrasesByFirstTerm(phrases)
         for (start, word) in words.enumerated() {
+            // The longest: where others begin as well they are parts of it.
+            var longest: (end: Int, phrase: Int)?
             candidates.forEach(beginningWith: word.bytes) { number in
-                let (phrase, end) = (phrases[number], start + phrases[number].count)
-                guard end <= words.count, words[end - 1].string == word.string,
-                    zip(phrase, words[start..<end]).allSatisfy({ $0.matches($1.bytes) })
-                else { return }
-                found.append(
-                    Highlight(
-                        string: word.string, range: word.range.lowerBound..<words[end - 1].range.upperBound,
-                        terms: start..<end, phrase: number))
+                guard let end = Self.end(of: phrases[number], from: start, in: words) else { return }
+                if end > longest?.end ?? 0 { longest = (end, number) }
             }
+            guard let (end, number) = longest else { continue }
+            found.append(
+                Highlight(
+                    string: word.string, range: word.range.lowerBound..<words[end - 1].range.upperBound,
+                    terms: start..<end, phrase: number))
         }
         found.sort {
             ($0.string, $0.range.lowerBound, -$0.range.upperBound) < (
@@ -64,6 +67,25 @@ struct SearchedText {
             joined[joined.count - 1].range = last.range.lowerBound..<max(last.range.upperBound, next.range.upperBound)
             joined[joined.count - 1].terms = last.terms.lowerBound..<max(last.terms.upperBound, next.terms.upperBound)
         }
+    }
+
+    /// Behind which word a phrase ends that begins with one; nil if it isn't there.
+    private static func end(of phrase: [SearchTerm], from start: Int, in words: [Word]) -> Int? {
+        let first = words[start]
+        var place = start
+        for (count, term) in phrase.enumerated() {
+            while place < words.count, words[place].string == first.string,
+                words[place].position < first.position + count
+                    || words[place].position == first.position + count && !term.matches(words[place].bytes)
+            {
+                place += 1
+            }
+            guard place < words.count, words[place].string == first.string,
+                words[place].position == first.position + count
+            else { return nil }
+            place += 1
+        }
+        return place
     }
 
     /// See ``SearchHit/snippetParts(of:words:)``.
@@ -112,7 +134,7 @@ struct SearchedText {
                 best = (first.terms.lowerBound, end, phrases.count, matches)
             }
         }
-        let (start, end) = best.map { ($0.start, $0.end) } ?? (0, min(count, words.count))
+        let (start, end) = best.map { ($0.start, $0.end) } ?? (0, 1)
         let string = words[start].string
         // The rest of its words stands on both sides.
         var window = start..<max(start + 1, end)
@@ -135,7 +157,8 @@ struct SearchedText {
 
 extension SearchTerm {
     fileprivate func matches(_ word: [UInt8]) -> Bool {
-        isBeginning ? word.starts(with: bytes) : word == bytes
+        guard isBeginning else { return word == bytes }
+        return word.starts(with: bytes) || word.isUnstemmed && word.dropFirst().starts(with: bytes)
     }
 }
 
@@ -146,8 +169,9 @@ private struct PhrasesByFirstTerm {
     private var beginnings: [Int: [ArraySlice<UInt8>: [Int]]] = [:]
 
     init(_ phrases: [[SearchTerm]]) {
+        var known: Set<[SearchTerm]> = []
         for (number, phrase) in phrases.enumerated() {
-            guard let first = phrase.first else { continue }
+            guard let first = phrase.first, known.insert(phrase).inserted else { continue }
             if first.isBeginning {
                 beginnings[first.bytes.count, default: [:]][first.bytes[...], default: []].append(number)
             } else {
@@ -158,6 +182,30 @@ private struct PhrasesByFirstTerm {
 
     func forEach(beginningWith word: [UInt8], _ visit: (Int) -> Void) {
         whole[word[...]]?.forEach(visit)
+        let word = word.isUnstemmed ? word.dropFirst() : word[...]
         for (count, phrases) in beginnings where count <= word.count { phrases[word.prefix(count)]?.forEach(visit) }
     }
+}
+
+extension SearchedText.Highlight {
+    /// With whole characters: a mark that begins or ends a word may belong to what is outside it.
+    fileprivate func onCharacters(of string: String) -> Self {
+        let utf8 = string.utf8
+        let start = utf8.index(utf8.startIndex, offsetBy: range.lowerBound)
+        let end = utf8.index(utf8.startIndex, offsetBy: range.upperBound)
+        var whole = self
+        if start < string.endIndex, String.Index(start, within: string) == nil {
+            let character = string.index(before: string.index(after: start))
+            whole.range = utf8.distance(from: utf8.startIndex, to: character)..<range.upperBound
+        }
+        if end < string.endIndex, String.Index(end, within: string) == nil {
+            let next = string.index(after: end)
+            whole.range = whole.range.lowerBound..<utf8.distance(from: utf8.startIndex, to: next)
+        }
+        return whole
+    }
+}
+
+extension [UInt8] {
+    fileprivate var isUnstemmed: Bool { first == TextAnalyzer.unstemmedMark }
 }

@@ -5,8 +5,6 @@ internal import CofferSQLite
 struct TextCompaction {
     /// The index's number.
     let index: Int64
-    /// How many terms each document had as it began, by its number: one that was dead then stays so.
-    private let lengths: [UInt16]
     /// The row that it went up to.
     private var term: [UInt8] = []
     private var block: Int64 = 0
@@ -19,25 +17,30 @@ struct TextCompaction {
     private static let rebuildingFactor = 4
     private static let smallCount = 10_000
 
+    /// Whether so many numbers are dead that the index is better rebuilt.
+    let shouldRebuild: Bool
+
     /// - Returns: nil if there is nothing to remove.
     init?(of index: Int64, _ tables: borrowing DocumentTables) throws(CofferError) {
-        lengths = try tables.indexes.texts.lengths(of: index)
+        let lengths = try tables.indexes.texts.lengths(of: index)
+        let aliveCount = lengths.count { $0 > 0 }
+        shouldRebuild = lengths.count > Self.rebuildingFactor * aliveCount + Self.smallCount
         self.index = index
         guard lengths.dropFirst().contains(0), try tables.indexes.texts.hasPostings(of: index) else { return nil }
     }
 
-    /// Whether so many numbers are dead that the index is better rebuilt.
-    var shouldRebuild: Bool {
-        let aliveCount = lengths.count { $0 > 0 }
-        return lengths.count > Self.rebuildingFactor * aliveCount + Self.smallCount
-    }
-
     /// Removes documents that are dead from the next rows.
     mutating func run(_ writer: borrowing Writer) throws(CofferError) {
+        guard try writer.tables.indexes.areUsable() else {
+            isOver = true
+            return
+        }
+        // Those of now: if the index was emptied since the last step, its numbers begin again.
+        let lengths = try writer.tables.indexes.texts.lengths(of: index)
         let rows = try writer.indexing.texts.blocks(of: index, after: term, block, limit: Self.rowStep)
         for row in rows {
             (term, block) = (row.term, row.block)
-            guard let (rest, isEmpty) = try withoutDead(row.postings) else { continue }
+            guard let (rest, isEmpty) = try withoutDead(row.postings, last: row.last, lengths) else { continue }
             try writer.change { () throws(CofferError) in
                 if isEmpty {
                     try writer.indexing.texts.removeBlock(row.block, of: row.term, in: index)
@@ -50,8 +53,10 @@ struct TextCompaction {
     }
 
     /// - Returns: nil if all documents in the row are alive.
-    private func withoutDead(_ postings: [UInt8]) throws(CofferError) -> (PostingBlock, isEmpty: Bool)? {
-        var reader = PostingReader(postings)
+    private func withoutDead(
+        _ postings: [UInt8], last: Int64, _ lengths: [UInt16]
+    ) throws(CofferError) -> (PostingBlock, isEmpty: Bool)? {
+        var reader = PostingReader(postings, last: last)
         var rest = PostingBlock()
         var (places, hasDead, isEmpty) = ([TermPlace](), false, true)
         while true {

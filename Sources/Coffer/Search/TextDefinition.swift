@@ -62,7 +62,7 @@ struct DocumentTerms {
     /// Calls `visit` with each term of the texts of all paths.
     ///
     /// - Parameter texts: see ``TextDefinition/texts(in:id:)``.
-    /// - Returns: how many there are.
+    /// - Returns: how many positions they have.
     static func forEach<Failure: Error>(
         in texts: [[String]], _ analyzer: TextAnalyzer,
         _ visit: (_ term: Span<UInt8>, TermPlace, _ string: Int, Range<Int>) throws(Failure) -> Void
@@ -74,6 +74,7 @@ struct DocumentTerms {
                 if number > 0 { position += gap }
                 let bytes = Array(string.utf8)
                 try analyzer.forEachTerm(in: bytes.span) { (term, place) throws(Failure) in
+                    if place.isWithinLast { (position, count) = (position - 1, count - 1) }
                     try visit(term, TermPlace(field: field, position: position), number, place.range)
                     position += 1
                     count += 1

@@ -16,7 +16,7 @@ struct TextSearcher {
 
     /// A query looks for no more words, and is nested no deeper.
     static let termLimit = 1_000
-    static let depthLimit = 1_000
+    static let depthLimit = 200
 
     init(
         _ index: IndexRow, _ definition: TextDefinition, _ analyzer: TextAnalyzer, weights: [Float],
@@ -32,6 +32,7 @@ struct TextSearcher {
             count += 1
             sum += Int(length)
         }
+        guard count == index.entryCount else { throw PostingReader.damage }
         documentCount = count
         averageLength = Float(sum) / Float(max(count, 1))
     }
@@ -67,7 +68,7 @@ struct TextSearcher {
                 let terms = try terms(of: text, isBeginning: false, &count)
                 guard !terms.isEmpty else { continue }
                 let places = try places(of: terms, fields, tables)
-                near = near?.near(places, distance: distance) ?? places
+                near = near?.near(places, distance: min(distance, Int(UInt32.max))) ?? places
             }
             return near.map(scored)
         case .all(let nodes):
@@ -129,7 +130,7 @@ struct TextSearcher {
     ) throws(CofferError) -> TermMatches {
         // Memory for each number, and not for each place.
         var sums = [Float](repeating: 0, count: lengths.count)
-        try tables.indexes.texts.postings(of: index.number, prefix: prefix) { (_, reader) throws(CofferError) in
+        try forEachRow(beginning: prefix, tables) { (reader) throws(CofferError) in
             try forEachDocument(in: reader, fields) { number, frequency in
                 if Int(number) < sums.count { sums[Int(number)] += frequency }
             }
@@ -137,6 +138,19 @@ struct TextSearcher {
         var frequencies = Frequencies()
         for (number, sum) in sums.enumerated() where sum > 0 { frequencies.append(UInt32(number), sum) }
         return scored(frequencies)
+    }
+
+    /// Rows of terms that begin so, and of words that do where terms are their stems.
+    private func forEachRow(
+        beginning prefix: [UInt8], _ tables: borrowing DocumentTables,
+        _ visit: (PostingReader) throws(CofferError) -> Void
+    ) throws(CofferError) {
+        let prefixes = definition.language == nil ? [prefix] : [prefix, [TextAnalyzer.unstemmedMark] + prefix]
+        for prefix in prefixes {
+            try tables.indexes.texts.postings(of: index.number, prefix: prefix) { (_, reader) throws(CofferError) in
+                try visit(reader)
+            }
+        }
     }
 
     private func forEachDocument(
@@ -166,9 +180,7 @@ struct TextSearcher {
                 try collect(reader, fields, behind: phrase, into: &found)
             }
             if term.isBeginning {
-                try tables.indexes.texts.postings(of: index.number, prefix: term.bytes) {
-                    (_, reader) throws(CofferError) in try gather(reader)
-                }
+                try forEachRow(beginning: term.bytes, tables, gather)
                 found.sort { ($0.number, $0.span.last) < ($1.number, $1.span.last) }
             } else {
                 try tables.indexes.texts.postings(of: index.number, term.bytes, gather)
@@ -264,7 +276,7 @@ struct FieldSet {
 }
 
 /// A term that a query looks for.
-struct SearchTerm: Equatable {
+struct SearchTerm: Hashable {
     var bytes: [UInt8]
     /// Whether terms that begin so are meant, too.
     var isBeginning: Bool

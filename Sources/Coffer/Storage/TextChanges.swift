@@ -37,7 +37,7 @@ struct TextChanges: ~Copyable {
         listBlocks = Statement(
             connection,
             """
-            SELECT term, block, postings FROM text_postings WHERE owner = ?1 AND (term, block) > (?2, ?3)
+            SELECT term, block, last, postings FROM text_postings WHERE owner = ?1 AND (term, block) > (?2, ?3)
             ORDER BY term, block LIMIT ?4
             """)
         removeDocuments = Statement(connection, "DELETE FROM text_documents WHERE owner = ?1")
@@ -116,8 +116,11 @@ struct TextChanges: ~Copyable {
         try findLastBlock.bind(1, index)
         try findLastBlock.bind(2, term)
         guard try findLastBlock.step() else { return nil }
-        guard let last = UInt32(exactly: findLastBlock.integer(1)) else { throw PostingReader.damage }
-        return (findLastBlock.integer(0), PostingBlock(bytes: findLastBlock.bytes(2), last: last))
+        let (number, last, bytes) = (findLastBlock.integer(0), findLastBlock.integer(1), findLastBlock.bytes(2))
+        guard number > 0, number < .max else { throw PostingReader.damage }
+        var reader = PostingReader(bytes, last: last)
+        while try reader.next({ _ in }) != nil {}
+        return (number, PostingBlock(bytes: bytes, last: UInt32(last)))
     }
 
     /// - Parameter isThere: whether the term has a row of that number.
@@ -143,14 +146,16 @@ struct TextChanges: ~Copyable {
     /// The next rows of an index behind one, in the order of terms.
     func blocks(
         of index: Int64, after term: [UInt8], _ block: Int64, limit: Int
-    ) throws(CofferError) -> [(term: [UInt8], block: Int64, postings: [UInt8])] {
+    ) throws(CofferError) -> [(term: [UInt8], block: Int64, last: Int64, postings: [UInt8])] {
         defer { listBlocks.reset() }
         try listBlocks.bind(1, index)
         try listBlocks.bind(2, term)
         try listBlocks.bind(3, block)
         try listBlocks.bind(4, Int64(limit))
-        var rows: [([UInt8], Int64, [UInt8])] = []
-        while try listBlocks.step() { rows.append((listBlocks.bytes(0), listBlocks.integer(1), listBlocks.bytes(2))) }
+        var rows: [([UInt8], Int64, Int64, [UInt8])] = []
+        while try listBlocks.step() {
+            rows.append((listBlocks.bytes(0), listBlocks.integer(1), listBlocks.integer(2), listBlocks.bytes(3)))
+        }
         return rows
     }
 

@@ -13,11 +13,11 @@ struct TextTables: ~Copyable {
             connection, "SELECT chunk, lengths FROM text_lengths WHERE owner = ?1 ORDER BY chunk")
         findPostings = Statement(connection, "SELECT 1 FROM text_postings WHERE owner = ?1 LIMIT 1")
         readPostings = Statement(
-            connection, "SELECT postings FROM text_postings WHERE owner = ?1 AND term = ?2 ORDER BY block")
+            connection, "SELECT postings, last FROM text_postings WHERE owner = ?1 AND term = ?2 ORDER BY block")
         readPrefix = Statement(
             connection,
             """
-            SELECT term, postings FROM text_postings WHERE owner = ?1 AND term >= ?2 AND term < ?3
+            SELECT term, postings, last FROM text_postings WHERE owner = ?1 AND term >= ?2 AND term < ?3
             ORDER BY term, block
             """)
         findDocument = Statement(
@@ -41,9 +41,9 @@ struct TextTables: ~Copyable {
         var lengths: [UInt16] = []
         while try listLengths.step() {
             let chunk = try LengthChunk(bytes: listLengths.bytes(1))
-            let start = Int(clamping: listLengths.integer(0)) * LengthChunk.count
             // Every chunk from the first on is there, and all but the last are full.
-            guard start == lengths.count else { throw damage }
+            let (number, rest) = lengths.count.quotientAndRemainder(dividingBy: LengthChunk.count)
+            guard rest == 0, listLengths.integer(0) == number, number <= LengthChunk.lastChunk else { throw damage }
             for place in 0..<chunk.usedCount { lengths.append(UInt16(chunk[place])) }
         }
         return lengths
@@ -62,7 +62,9 @@ struct TextTables: ~Copyable {
         defer { readPostings.reset() }
         try readPostings.bind(1, index)
         try readPostings.bind(2, term)
-        while try readPostings.step() { try visit(PostingReader(readPostings.bytes(0))) }
+        while try readPostings.step() {
+            try visit(PostingReader(readPostings.bytes(0), last: readPostings.integer(1)))
+        }
     }
 
     /// Calls `visit` with the rows of all terms that begin with `prefix`, term by term.
@@ -75,7 +77,9 @@ struct TextTables: ~Copyable {
         try readPrefix.bind(2, prefix)
         // UTF-8 has no byte as high.
         try readPrefix.bind(3, prefix + [0xFF])
-        while try readPrefix.step() { try visit(readPrefix.bytes(0), PostingReader(readPrefix.bytes(1))) }
+        while try readPrefix.step() {
+            try visit(readPrefix.bytes(0), PostingReader(readPrefix.bytes(1), last: readPrefix.integer(2)))
+        }
     }
 
     /// The id of the document that has a number in the index, which must be alive.
@@ -92,21 +96,24 @@ struct TextTables: ~Copyable {
         defer {
             for statement in [listDocuments, listAllLengths, listAllPostings] { statement.reset() }
         }
+        var aliveCounts: [Int64: Int] = [:]
         while try listAllLengths.step() {
-            lengths[listAllLengths.integer(0), default: [:]][listAllLengths.integer(1)] =
-                try LengthChunk(bytes: listAllLengths.bytes(2))
+            let owner = listAllLengths.integer(0)
+            let chunk = try LengthChunk(bytes: listAllLengths.bytes(2))
+            lengths[owner, default: [:]][listAllLengths.integer(1)] = chunk
+            aliveCounts[owner, default: 0] += (0..<LengthChunk.count).count { chunk[$0] > 0 }
         }
         while try listDocuments.step() {
             guard let number = UInt32(exactly: listDocuments.integer(1)),
                 case let (chunk, place) = LengthChunk.place(of: number),
                 let length = lengths[listDocuments.integer(0)]?[chunk]?[place], length > 0
             else { throw damage }
+            aliveCounts[listDocuments.integer(0), default: 0] -= 1
         }
+        guard aliveCounts.values.allSatisfy({ $0 == 0 }) else { throw damage }
         while try listAllPostings.step() {
-            var reader = PostingReader(listAllPostings.bytes(3))
-            var last: UInt32 = 0
-            while let number = try reader.next({ _ in }) { last = number }
-            guard Int64(last) == listAllPostings.integer(2) else { throw damage }
+            var reader = PostingReader(listAllPostings.bytes(3), last: listAllPostings.integer(2))
+            while try reader.next({ _ in }) != nil {}
         }
         guard try countStrays.first({ $0.integer(0) }) == 0 else { throw damage }
     }

@@ -67,7 +67,9 @@ struct SearchQueryParser {
         // All words are looked for anyway.
         if text == "AND" || text == "&" { return [] }
         if text == "NEAR" { return [.near(SearchQuery.defaultDistance)] }
-        if text.hasPrefix("NEAR/"), let distance = Int(text.dropFirst(5)), distance >= 0 { return [.near(distance)] }
+        if text.hasPrefix("NEAR/"), text.utf8.count > 5, text.utf8.dropFirst(5).allSatisfy({ $0 &- 0x30 < 10 }) {
+            return [.near(Int(text.dropFirst(5)) ?? .max)]
+        }
         if let colon = text.firstIndex(of: ":"), colon > text.startIndex {
             let rest = text[text.index(after: colon)...]
             if !rest.isEmpty { return [.path(String(text[..<colon])), phrase(rest)] }
@@ -171,7 +173,8 @@ extension SearchQuery.Node {
         guard case .phrase(let text, false) = other else { return nil }
         switch self {
         case .phrase(let first, false): return .near([first, text], distance: distance)
-        case .near(let texts, distance): return .near(texts + [text], distance: distance)
+        // More than any search takes: one after the other they would cost the square of their number.
+        case .near(let texts, distance) where texts.count < 1_100: return .near(texts + [text], distance: distance)
         default: return nil
         }
     }

@@ -10,7 +10,11 @@ package struct TextAnalyzer: Sendable {
     /// Makes one of the forms that a word has; nil leaves words as they are.
     let stemmer: TextStemmer?
 
-    /// A term has no more bytes. What is longer is cut, where a search cuts it as well.
+    /// Begins terms that are words as they are written, beside their stems: so that beginnings of words are found as well. No word
+    /// begins so.
+    package static let unstemmedMark: UInt8 = 1
+
+    /// A term has no more bytes, and one more with that mark. What is longer is cut, where a search cuts it as well.
     package static let termByteLimit = 200
 
     package init(ignoresAccents: Bool, stemmer: TextStemmer? = nil) {
@@ -35,10 +39,14 @@ package struct TextAnalyzer: Sendable {
         package let range: Range<Int>
         /// Whether it is the beginning of terms, too, as the only character of a word without spaces is.
         package let isBeginning: Bool
+        /// Whether it is a part of the term before it, or another form of it, and has that one's position: the last of characters
+        /// without spaces, and a word beside its stem.
+        package let isWithinLast: Bool
 
-        init(_ range: Range<Int>, isBeginning: Bool = false) {
+        init(_ range: Range<Int>, isBeginning: Bool = false, isWithinLast: Bool = false) {
             self.range = range
             self.isBeginning = isBeginning
+            self.isWithinLast = isWithinLast
         }
     }
 
@@ -61,7 +69,7 @@ package struct TextAnalyzer: Sendable {
                 if place == text.count || text[place] < 0x80 {
                     try neighbours.end(in: text, purpose, &word, visit)
                     word.fold(text.extracting(start..<place))
-                    try give(&word, start..<place, to: visit)
+                    try give(&word, start..<place, purpose, to: visit)
                     continue
                 }
                 place = start
@@ -76,7 +84,7 @@ package struct TextAnalyzer: Sendable {
                 } else {
                     try neighbours.end(in: text, purpose, &word, visit)
                     word.fold(text.extracting(piece.range))
-                    try give(&word, piece.range, stems: piece.kind == .word, to: visit)
+                    try give(&word, piece.range, purpose, stems: piece.kind == .word, to: visit)
                 }
             }
             place = end
@@ -89,12 +97,16 @@ package struct TextAnalyzer: Sendable {
     }
 
     private func give<Failure: Error>(
-        _ word: inout FoldedWord, _ range: Range<Int>, stems: Bool = true,
+        _ word: inout FoldedWord, _ range: Range<Int>, _ purpose: Purpose, stems: Bool = true,
         to visit: (Span<UInt8>, Place) throws(Failure) -> Void
     ) throws(Failure) {
-        if stems, let stemmer { word.replace(with: stemmer.stem(word.bytes)) }
         guard !word.bytes.isEmpty else { return }
-        try visit(word.bytes.span, Place(range))
+        guard stems, let stemmer else { return try visit(word.bytes.span, Place(range)) }
+        let (whole, stem) = (word.bytes, stemmer.stem(word.bytes))
+        try visit(stem.span, Place(range))
+        guard purpose == .indexing, stem != whole else { return }
+        word.replace(with: [Self.unstemmedMark] + whole)
+        try visit(word.bytes.span, Place(range, isWithinLast: true))
     }
 
     // MARK: Pieces of a segment
@@ -114,8 +126,9 @@ package struct TextAnalyzer: Sendable {
             var next = place
             let scalar = UTF8Scalar(text, at: &next)
             let traits = scalar.traits
-            // Marks and joiners belong to what is before them.
-            if kind == nil || !traits.wordBreak.isIgnored {
+            // Marks and joiners belong to what is before them, and so do the second and third letters of a Korean syllable.
+            let isContinued = traits.wordBreak.isIgnored || kind == .unspaced && HangulLetters.continues(scalar.value)
+            if kind == nil || !isContinued {
                 let found: Kind? =
                     if traits.isUnspaced {
                         .unspaced
@@ -166,7 +179,7 @@ package struct TextAnalyzer: Sendable {
             guard let last, purpose == .indexing || !isPaired else { return }
             word.fold(text.extracting(last))
             guard !word.bytes.isEmpty else { return }
-            try visit(word.bytes.span, Place(last, isBeginning: true))
+            try visit(word.bytes.span, Place(last, isBeginning: true, isWithinLast: isPaired))
         }
     }
 }
@@ -181,9 +194,19 @@ private struct FoldedWord {
     mutating func fold(_ text: Span<UInt8>) {
         bytes.removeAll(keepingCapacity: true)
         var (place, hasMarks) = (0, false)
+        var last: UInt32 = 0
         while place < text.count {
             let count = bytes.count
-            if folding.append(UTF8Scalar(text, at: &place).value, to: &bytes) { hasMarks = true }
+            let scalar = UTF8Scalar(text, at: &place).value
+            if let syllable = HangulLetters.syllable(last, scalar) {
+                // It takes three bytes, as its first letter, or the syllable without its third one, does.
+                bytes.removeLast(3)
+                bytes.append(contentsOf: (Unicode.Scalar(syllable) ?? "\u{FFFD}").utf8)
+                last = syllable
+                continue
+            }
+            last = scalar
+            if folding.append(scalar, to: &bytes) { hasMarks = true }
             if bytes.count > TextAnalyzer.termByteLimit {
                 bytes.removeLast(bytes.count - count)
                 break

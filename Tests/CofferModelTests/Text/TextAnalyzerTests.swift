@@ -77,6 +77,16 @@ struct TextAnalyzerTests {
         #expect(found == ["Zürich", "東京", "京", "user", "name", "👍🏽"])
     }
 
+    @Test("Korean syllables are the same in one scalar and in letters")
+    func hangul() {
+        for text in ["한국어", "가각", "값을 읽다"] {
+            let letters = text.decomposedStringWithCanonicalMapping
+            #expect(Array(letters.utf8) != Array(text.utf8))
+            #expect(terms(of: letters) == terms(of: text))
+        }
+        #expect(terms(of: "한국어") == ["한국", "국어", "어"])
+    }
+
     @Test("a word of a megabyte is cut, and found by itself")
     func longWord() {
         let word = String(repeating: "ä", count: 500_000)

@@ -68,6 +68,7 @@ struct SearchPeerTests {
         }
         print("SQLite's FTS4 and Coffer: \(queryCount) queries with \(hitCount) hits")
         #expect(hitCount > 1_000)
+        #expect(database.storage.indexes.healingCount == 0)
         try connection.close()
         try database.close()
     }
