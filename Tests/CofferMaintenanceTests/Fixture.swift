@@ -17,8 +17,11 @@ final class Fixture: Sendable {
         try? FileManager.default.removeItem(at: runtimeURL)
     }
 
-    func create(_ name: String = "notes", _ key: SymmetricKey?) throws -> Database {
+    func create(
+        _ name: String = "notes", _ key: SymmetricKey?, busyTimeout: Duration = .seconds(10)
+    ) throws -> Database {
         var options = DatabaseOptions()
+        options.busyTimeout = busyTimeout
         options.create = true
         options.encryptionKey = key
         return try stores.manager.openDatabase(named: name, options: options)

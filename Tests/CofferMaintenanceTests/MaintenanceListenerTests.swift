@@ -144,6 +144,43 @@ struct MaintenanceListenerTests {
         }
     }
 
+    @Test("a key change is cancelled when the process that asked for it dies")
+    func deathOfTheOtherSide() async throws {
+        let fixture = Fixture()
+        // What waits for its turn gives up much later than this test does.
+        let database = try fixture.create("notes", key, busyTimeout: .seconds(600))
+        let listener = try fixture.listen()
+        defer { listener.stop() }
+        let (hasBegun, mayEnd) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        // No change of the key is made while a transaction is open.
+        async let transaction: Void = onThread {
+            try database.inTransaction {
+                try database.createDocument().newRevision().save()
+                hasBegun.signal()
+                mayEnd.wait()
+            }
+        }
+        try await onThread { hasBegun.wait() }
+        let channel = try fixture.connect()
+        try channel.send(.hello, fixture.hello())
+        #expect(try channel.receive(maximumByteCount: 1000).kind == .welcome)
+        try channel.send(key)
+        #expect(try channel.receive(maximumByteCount: 1000).kind == .result)
+        try channel.send(SymmetricKey(password: "next"))
+        try channel.send(.request, MaintenanceRequest.changeKey(dropsOtherKeys: false, keyedNames: nil))
+        #expect(listener.connectionCount == 1)
+        channel.socket.shutDown()
+        // It ends as soon as the other side has; it does not wait for the transaction.
+        let end = ContinuousClock.now + .seconds(30)
+        while listener.connectionCount > 0, ContinuousClock.now < end { try await Task.sleep(for: .milliseconds(5)) }
+        #expect(listener.connectionCount == 0)
+        mayEnd.signal()
+        try await transaction
+        #expect(try fixture.find("notes", key)?.describe().keys.count == 1)
+        #expect(database.generation == 1)
+        try await database.close()
+    }
+
     @Test("no more than 256 connections are served at a time, and others again when they have ended")
     func connectionLimit() throws {
         let fixture = Fixture()

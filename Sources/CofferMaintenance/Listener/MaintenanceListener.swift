@@ -78,6 +78,9 @@ public final class MaintenanceListener: Sendable {
         end()
     }
 
+    /// How many connections there are now.
+    var connectionCount: Int { state.withLock { $0.connections.count } }
+
     private var hasSocket: Bool { unsafe access(path, F_OK) == 0 }
 
     private func end() {
