@@ -196,7 +196,6 @@ private struct FoldedWord {
         var (place, hasMarks) = (0, false)
         var last: UInt32 = 0
         while place < text.count {
-            let count = bytes.count
             let scalar = UTF8Scalar(text, at: &place).value
             if let syllable = HangulLetters.syllable(last, scalar) {
                 // It takes three bytes, as its first letter, or the syllable without its third one, does.
@@ -207,10 +206,13 @@ private struct FoldedWord {
             }
             last = scalar
             if folding.append(scalar, to: &bytes) { hasMarks = true }
-            if bytes.count > TextAnalyzer.termByteLimit {
-                bytes.removeLast(bytes.count - count)
-                break
+            guard bytes.count > TextAnalyzer.termByteLimit else { continue }
+            // Scalar by scalar, so that one which becomes several is cut where these would be.
+            while bytes.count > TextAnalyzer.termByteLimit {
+                while bytes.last.map({ $0 & 0xC0 == 0x80 }) ?? false { bytes.removeLast() }
+                bytes.removeLast()
             }
+            break
         }
         if hasMarks { TextFolding.sortMarks(in: &bytes, from: 0) }
     }

@@ -87,6 +87,13 @@ struct TextAnalyzerTests {
         #expect(terms(of: "한국어") == ["한국", "국어", "어"])
     }
 
+    @Test("a word that is cut is the same with its accents in one scalar and in two", arguments: 195...201)
+    func cutAccents(count: Int) {
+        let word = String(repeating: "x", count: count) + "éé"
+        let inTwo = word.decomposedStringWithCanonicalMapping
+        #expect(terms(of: word, ignoresAccents: false) == terms(of: inTwo, ignoresAccents: false))
+    }
+
     @Test("a word of a megabyte is cut, and found by itself")
     func longWord() {
         let word = String(repeating: "ä", count: 500_000)
@@ -105,7 +112,15 @@ struct TextAnalyzerTests {
         TextAnalyzer(ignoresAccents: true, stemmer: stemmer).forEachTerm(in: bytes.span) { term, _ in
             found.append(String(decoding: (0..<term.count).map { term[$0] }, as: UTF8.self))
         }
-        #expect(found == ["connect", "connect", "connect", "ete", "東京", "京"])
+        // Beside each stem the word itself, marked, so that its beginnings are found.
+        let words = ["connecting", "connections", "connected"].flatMap { ["connect", "\u{1}\($0)"] }
+        #expect(found == words + ["ete", "東京", "京"])
+        found = []
+        let query = Array("connections".utf8)
+        TextAnalyzer(ignoresAccents: true, stemmer: stemmer).forEachTerm(in: query.span, for: .searching) { term, _ in
+            found.append(String(decoding: (0..<term.count).map { term[$0] }, as: UTF8.self))
+        }
+        #expect(found == ["connect"])
     }
 
     /// What Snowball 3.1.1 makes of them.
