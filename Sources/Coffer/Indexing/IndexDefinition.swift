@@ -142,7 +142,7 @@ final class OpenIndex: Sendable {
     func endBackgroundUpdate() { state.withLock { $0.isUpdating = false } }
 }
 
-/// The views' functions that the app has given an open database, and what is known of its indexes. Safe from any thread.
+/// The views' functions and stemmers that the app has given an open database, and what is known of its indexes. Safe from any thread.
 final class OpenIndexes: Sendable {
     private struct Key: Hashable {
         var kind: IndexKind
@@ -152,6 +152,7 @@ final class OpenIndexes: Sendable {
     private struct State {
         var indexes: [Key: OpenIndex] = [:]
         var views: [Key: ViewFunctions] = [:]
+        var stemmers: [[UInt8]: TextStemmer] = [:]
     }
 
     private let state = Lock(State())
@@ -176,6 +177,20 @@ final class OpenIndexes: Sendable {
             let index = OpenIndex()
             state.indexes[key] = index
             return index
+        }
+    }
+
+    /// What makes the stems of a language's words: the app's function, or what Coffer has; nil if there is neither.
+    func stemmer(of language: String) -> TextStemmer? {
+        TextStemmer(language: language) ?? state.withLock { $0.stemmers[Array(language.utf8)] }
+    }
+
+    func setStemmer(_ stemmer: TextStemmer?, of language: String) {
+        // Let go of outside the lock: what a function holds may end here.
+        _ = state.withLock { state in
+            let key = Array(language.utf8)
+            defer { state.stemmers[key] = stemmer }
+            return state.stemmers[key]
         }
     }
 

@@ -86,7 +86,7 @@ struct SearchReader {
     private var found: [(id: [UInt8], score: Float)]?
     /// How many of them were read.
     private var readCount = 0
-    private var definition: TextDefinition?
+    private var text: (definition: TextDefinition, analyzer: TextAnalyzer)?
     private var count: RowCount?
 
     init(_ database: Database, _ search: Search) {
@@ -97,7 +97,7 @@ struct SearchReader {
     /// The next hits; none after the last.
     mutating func nextBatch() throws(CofferError) -> [SearchHit] {
         if found == nil { try find() }
-        guard var count, let definition, let found else { return [] }
+        guard var count, let text, let found else { return [] }
         defer { self.count = count }
         while !count.isOver, readCount < found.count {
             var (hits, position) = ([SearchHit](), readCount)
@@ -117,7 +117,9 @@ struct SearchReader {
                     if let predicate = search.predicate {
                         guard predicate.matches(try revision.properties, id: id) else { continue }
                     }
-                    hits.append(SearchHit(revision, score: Double(match.score), search.query, definition))
+                    hits.append(
+                        SearchHit(
+                            revision, score: Double(match.score), search.query, text.definition, text.analyzer))
                     if byteCount >= limit.byteCount { break }
                 }
             }
@@ -153,15 +155,16 @@ struct SearchReader {
             }
             return (definition, found)
         }
-        (self.count, self.definition, self.found) = (count, definition, found)
+        text = (definition, try definition.analyzer(database.storage.indexes))
+        (self.count, self.found) = (count, found)
     }
 
     private func matches(
         _ index: IndexRow, _ definition: TextDefinition, _ tables: borrowing DocumentTables
     ) throws(CofferError) -> TermMatches {
         let weights = try definition.weights(search.weights)
-        return try TextSearcher(index, definition, try definition.analyzer, weights: weights, tables)
-            .matches(search.query, tables)
+        let analyzer = try definition.analyzer(database.storage.indexes)
+        return try TextSearcher(index, definition, analyzer, weights: weights, tables).matches(search.query, tables)
     }
 
     /// Reads the index in a snapshot in which it has all that was committed when this is called.

@@ -11,12 +11,17 @@ public struct SearchHit: Sendable {
 
     private let query: SearchQuery
     private let definition: TextDefinition
+    private let analyzer: TextAnalyzer
 
-    init(_ revision: SavedRevision, score: Double, _ query: SearchQuery, _ definition: TextDefinition) {
+    init(
+        _ revision: SavedRevision, score: Double, _ query: SearchQuery, _ definition: TextDefinition,
+        _ analyzer: TextAnalyzer
+    ) {
         self.revision = revision
         self.score = score
         self.query = query
         self.definition = definition
+        self.analyzer = analyzer
     }
 
     /// The document's id.
@@ -87,7 +92,6 @@ public struct SearchHit: Sendable {
     private var texts: [SearchedText] {
         get throws(CofferError) {
             let strings = definition.texts(in: try revision.properties, id: documentID)
-            let analyzer = try definition.analyzer
             return strings.enumerated().map { field, strings in
                 let phrases = query.node.phrases(in: field, of: definition, analyzer)
                 return SearchedText(strings, phrases, analyzer)

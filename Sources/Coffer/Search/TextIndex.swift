@@ -50,7 +50,8 @@ extension Database {
     ///
     /// It has the current revision of each document that is not deleted, and of it the strings at the given properties, and the
     /// strings in lists there. It is kept in the database, encrypted as it is, and survives a change of its key; searches bring
-    /// it up to date. The text itself is not stored twice. A thousand words take about 20 KB.
+    /// it up to date. The text itself is not stored twice. A thousand words take about 6 KB, and
+    /// twice that where there is a language.
     ///
     /// Words are found whatever their case. They end where letters and digits do, so that `user_name` and `AB-12` are two words
     /// each, and are found as a whole, too. In scripts without spaces, as Chinese and Thai, each two characters that stand side by
@@ -60,7 +61,8 @@ extension Database {
     ///   - name: 1 to 400 bytes. A text index of that name over other properties is replaced.
     ///   - paths: one property at least, and 64 at most.
     ///   - ignoresAccents: whether `creme` finds `crème`. Default: true.
-    ///   - language: `"en"` finds all forms of English words by one of them. Default: nil, words are found as they are.
+    ///   - language: `"en"` finds all forms of English words by one of them; others are known by ``setStemmer(forLanguage:_:)``.
+    ///     Default: nil, words are found as they are.
     /// - Returns: whether there wasn't one over these properties, in this way, by that name.
     /// - Throws: `invalidArgument` (400) for no properties or too many, a name or paths that are too long, and an unknown language;
     ///   `readOnly` (403), `busy` (503), `noSpace` (507).
@@ -73,7 +75,7 @@ extension Database {
                 .invalidArgument, of: "text index \(name)", "it needs 1 to \(TextDefinition.pathLimit) properties")
         }
         let text = TextDefinition(paths: paths, ignoresAccents: ignoresAccents, language: language)
-        let definition = try IndexDefinition(named: name, text)
+        let definition = IndexDefinition(named: name, text, try text.analyzer(storage.indexes))
         try definition.check()
         return try storage.healingIndexes { () throws(CofferError) in
             try storage.write { (writer) throws(CofferError) in
@@ -83,6 +85,28 @@ extension Database {
                 return true
             }
         }
+    }
+
+    /// Gives text indexes of a language a function that makes the stem of a word, one of all its forms.
+    ///
+    /// As the functions of views, it is not stored: set it each time the database is opened, before such an index is created or
+    /// searched. An index that was made with another function has other stems, so another function needs another name, such as
+    /// `"de-2"`.
+    ///
+    /// - Parameters:
+    ///   - language: any name but `"en"`, which Coffer knows by itself. 1 to 100 bytes.
+    ///   - stem: is given words in lower case, without accents where these don't count, on any thread and within a transaction:
+    ///     it may not use the database. Nil takes it away.
+    /// - Throws: `invalidArgument` (400) for another language.
+    public func setStemmer(
+        forLanguage language: String, _ stem: (@Sendable (_ word: String) -> String)?
+    ) throws(CofferError) {
+        guard TextStemmer(language: language) == nil, (1...100).contains(language.utf8.count) else {
+            throw CofferError(
+                .invalidArgument, of: storage.subject,
+                "a stemmer is for a language of 1 to 100 bytes that Coffer doesn't know")
+        }
+        storage.indexes.setStemmer(stem.map { TextStemmer($0) }, of: language)
     }
 
     /// Drops a text index.
@@ -135,7 +159,7 @@ extension Database {
             return try TextDefinition(of: row, storage.subject)
         }
         guard let text else { throw storage.missingTextIndex(name) }
-        return try IndexDefinition(named: name, text)
+        return IndexDefinition(named: name, text, try text.analyzer(storage.indexes))
     }
 }
 
@@ -149,22 +173,16 @@ extension Storage {
     }
 }
 
-extension IndexDefinition {
-    /// - Throws: `invalidArgument` (400) for a language that nobody knows.
-    init(named name: String, _ definition: TextDefinition) throws(CofferError) {
-        self.init(named: name, definition, try definition.analyzer)
-    }
-}
-
 extension TextDefinition {
     /// What takes its texts, and queries, apart.
-    var analyzer: TextAnalyzer {
-        get throws(CofferError) {
-            guard let language else { return TextAnalyzer(ignoresAccents: ignoresAccents) }
-            guard let stemmer = TextStemmer(language: language) else {
-                throw CofferError(.invalidArgument, "words of the language \(language) can't be reduced to stems")
-            }
-            return TextAnalyzer(ignoresAccents: ignoresAccents, stemmer: stemmer)
+    ///
+    /// - Throws: `invalidArgument` (400) for a language that nobody knows.
+    func analyzer(_ indexes: OpenIndexes) throws(CofferError) -> TextAnalyzer {
+        guard let language else { return TextAnalyzer(ignoresAccents: ignoresAccents) }
+        guard let stemmer = indexes.stemmer(of: language) else {
+            throw CofferError(
+                .invalidArgument, "words of the language \(language) can't be reduced to stems: it has no stemmer here")
         }
+        return TextAnalyzer(ignoresAccents: ignoresAccents, stemmer: stemmer)
     }
 }

@@ -183,6 +183,37 @@ struct SearchTests {
         try database.close()
     }
 
+    @Test("an index has stems of the app's own function, and without it can't be searched")
+    func stemmer() throws {
+        var database = try stores.open()
+        let unknown = #expect(throws: CofferError.self) {
+            try database.createTextIndex(named: "de", on: ["t"], language: "de-1")
+        }
+        #expect(unknown?.status == 400)
+        for language in ["en", "", String(repeating: "x", count: 101)] {
+            #expect(throws: CofferError.self) { try database.setStemmer(forLanguage: language) { $0 } }
+        }
+        let stem: @Sendable (String) -> String = { $0.hasSuffix("en") ? String($0.dropLast(2)) : $0 }
+        try database.setStemmer(forLanguage: "de-1", stem)
+        try database.createTextIndex(named: "de", on: ["t"], language: "de-1")
+        try database.save(json: Data(#"{"t":"Die Bären schlafen, en"}"#.utf8), withID: "a")
+        for query in ["Bär", "bar", "schlaf", "schlafen", "schlafe*", "en"] {
+            #expect(try database.search("de", for: SearchQuery(query)).all.count == 1, "\(query)")
+        }
+        #expect(try database.search("de", for: "schlafe").all.isEmpty)
+        let snippet = try database.search("de", for: "bär").first?.snippet(of: "t") { "[\($0)]" }
+        #expect(snippet == "Die [Bären] schlafen, en")
+        try database.close()
+        database = try stores.open { $0.create = false }
+        let error = #expect(throws: CofferError.self) { try database.search("de", for: "bär").all }
+        #expect(error?.status == 400)
+        #expect(try database.verify().isSound)
+        try database.setStemmer(forLanguage: "de-1", stem)
+        #expect(try database.search("de", for: "bär").all.count == 1)
+        #expect(try database.updateTextIndex(named: "de") == 0)
+        try database.close()
+    }
+
     @Test("is bounded: words of a query, brackets, a word that is everywhere, texts without words")
     func bounds() throws {
         let database = try notes([
