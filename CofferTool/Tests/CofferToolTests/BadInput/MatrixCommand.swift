@@ -62,6 +62,7 @@ struct MatrixCommand: Sendable, CustomTestStringConvertible {
         MatrixCommand(
             name: "export", arguments: ["out.ndjson", "--attachments", "contents"], makes: ["out.ndjson", "contents"]),
         MatrixCommand(name: "query", arguments: ["--where", "n = 1"]),
+        MatrixCommand(name: "search", arguments: ["texts", "word"], writes: true),
         MatrixCommand(name: "index add", arguments: ["other", "n"], writes: true),
         MatrixCommand(name: "index list"),
         MatrixCommand(name: "index update", writes: true),
@@ -181,6 +182,7 @@ final class MatrixFolder: Sendable {
         try run("put", "people.coffer", "robin", input: body, key: key)
         try run("attach", "people.coffer", "robin", "file", "records", key: key)
         try run("index", "add", "people.coffer", "by-n", "n", key: key)
+        try run("index", "add", "people.coffer", "texts", "n", "--text", key: key)
         try run("key", "backup", "people.coffer", "keys", key: key)
         try work.write(Data(repeating: 11, count: 32), to: "another-key")
         try run("key", "add", "people.coffer", "--new-key", "raw+file:another-key", "--label", "another", key: key)

@@ -25,6 +25,7 @@ struct IndexCommand: ParsableCommand {
 struct IndexAddCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "add", abstract: "Declare an index over properties or texts, and fill it.",
+        usage: "coffer index add <store> <name> <path> ... [<options>]",
         discussion: "It replaces an index of that name and kind over other properties.")
 
     @OptionGroup var arguments: StoreArguments
