@@ -109,10 +109,7 @@ struct Compaction {
 
     /// Removes from text indexes the terms of documents that changed since.
     private func removeDeadTerms() throws(CofferError) {
-        let indexes = try storage.readIndexes { (tables) throws(CofferError) in
-            try tables.indexes.areUsable() ? tables.indexes.indexes(.text).map(\.number) : []
-        }
-        for index in indexes {
+        for index in try storage.listIndexes(.text, { (row, _) throws(CofferError) in row.number }) {
             let begun = try storage.readIndexes { (tables) throws(CofferError) in
                 try tables.indexes.areUsable() ? TextCompaction(of: index, tables) : nil
             }

@@ -3,6 +3,38 @@ internal import CofferSealing
 internal import CofferSQLite
 
 extension Storage {
+    /// Makes an index that is declared and not there, or was declared otherwise. It is filled when it is brought up to date.
+    ///
+    /// - Returns: whether it was made.
+    func declare(_ index: IndexDefinition) throws(CofferError) -> Bool {
+        try index.check()
+        return try healingIndexes { () throws(CofferError) in
+            try write { (writer) throws(CofferError) in
+                try writer.makeIndexTables()
+                guard try writer.tables.row(of: index) == nil else { return false }
+                _ = try writer.row(of: index)
+                return true
+            }
+        }
+    }
+
+    /// - Returns: whether there was an index of that kind and name.
+    func deleteIndex(_ kind: IndexKind, _ name: String) throws(CofferError) -> Bool {
+        try healingIndexes { () throws(CofferError) in
+            try write { (writer) throws(CofferError) in try writer.removeIndex(kind, name) }
+        }
+    }
+
+    /// What `make` makes of the indexes of a kind, sorted by the bytes of their names.
+    func listIndexes<Value>(
+        _ kind: IndexKind, _ make: (IndexRow, borrowing DocumentTables) throws(CofferError) -> Value
+    ) throws(CofferError) -> [Value] {
+        try readIndexes { (tables) throws(CofferError) in
+            guard try tables.indexes.areUsable() else { return [] }
+            return try tables.indexes.indexes(kind).map { (row) throws(CofferError) in try make(row, tables) }
+        }
+    }
+
     /// Brings an index up to date with everything that was committed when this is called; inside a transaction, with that
     /// too.
     ///

@@ -89,16 +89,7 @@ extension Database {
         guard paths.count(where: \.isOverElements) <= 1 else {
             throw CofferError(.invalidArgument, of: "index \(name)", "it can be over the elements of one list")
         }
-        let definition = IndexDefinition(named: name, on: paths)
-        try definition.check()
-        return try storage.healingIndexes { () throws(CofferError) in
-            try storage.write { (writer) throws(CofferError) in
-                try writer.makeIndexTables()
-                guard try writer.tables.row(of: definition) == nil else { return false }
-                _ = try writer.row(of: definition)
-                return true
-            }
-        }
+        return try storage.declare(IndexDefinition(named: name, on: paths))
     }
 
     /// Drops an index that was declared over properties.
@@ -107,19 +98,14 @@ extension Database {
     /// - Throws: `readOnly` (403), `busy` (503).
     @discardableResult
     public func deleteIndex(named name: String) throws(CofferError) -> Bool {
-        try storage.healingIndexes { () throws(CofferError) in
-            try storage.write { (writer) throws(CofferError) in try writer.removeIndex(.properties, name) }
-        }
+        try storage.deleteIndex(.properties, name)
     }
 
     /// The indexes that were declared over properties, sorted by the bytes of their names.
     public var indexes: [PropertyIndex] {
         get throws(CofferError) {
-            try storage.readIndexes { (tables) throws(CofferError) in
-                guard try tables.indexes.areUsable() else { return [] }
-                return try tables.indexes.indexes(.properties).map { (row) throws(CofferError) in
-                    try PropertyIndex(row, in: tables)
-                }
+            try storage.listIndexes(.properties) { (row, tables) throws(CofferError) in
+                try PropertyIndex(row, in: tables)
             }
         }
     }

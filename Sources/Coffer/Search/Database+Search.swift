@@ -132,9 +132,7 @@ struct SearchReader {
 
     /// How many documents the query finds.
     func matchCount() throws(CofferError) -> Int {
-        try inIndex { (index, definition, tables) throws(CofferError) in
-            try matches(index, definition, tables).count
-        }
+        try inIndex { (searcher, _, tables) throws(CofferError) in try searcher.matches(search.query, tables).count }
     }
 
     /// Finds the documents, and puts them in order as far as they will be read.
@@ -142,9 +140,8 @@ struct SearchReader {
         let count = try RowCount(skip: search.skip, limit: search.limit)
         // How many of them a predicate lets through, nobody knows.
         let wanted = search.predicate == nil ? count.wantedCount : .max
-        let (definition, found) = try inIndex {
-            (index, definition, tables) throws(CofferError) -> (TextDefinition, [(id: [UInt8], score: Float)]) in
-            var ranked = RankedMatches(try matches(index, definition, tables))
+        (text, found) = try inIndex { (searcher, index, tables) throws(CofferError) in
+            var ranked = RankedMatches(try searcher.matches(search.query, tables))
             var found: [(id: [UInt8], score: Float)] = []
             while found.count < wanted,
                 let match = try ranked.next({ (number) throws(CofferError) in
@@ -153,41 +150,42 @@ struct SearchReader {
             {
                 found.append(match)
             }
-            return (definition, found)
+            return ((searcher.definition, searcher.analyzer), found)
         }
-        text = (definition, try definition.analyzer(database.storage.indexes))
-        (self.count, self.found) = (count, found)
-    }
-
-    private func matches(
-        _ index: IndexRow, _ definition: TextDefinition, _ tables: borrowing DocumentTables
-    ) throws(CofferError) -> TermMatches {
-        let weights = try definition.weights(search.weights)
-        let analyzer = try definition.analyzer(database.storage.indexes)
-        return try TextSearcher(index, definition, analyzer, weights: weights, tables).matches(search.query, tables)
+        self.count = count
     }
 
     /// Reads the index in a snapshot in which it has all that was committed when this is called.
     private func inIndex<Value>(
-        _ body: (IndexRow, TextDefinition, borrowing DocumentTables) throws(CofferError) -> Value
+        _ body: (TextSearcher, IndexRow, borrowing DocumentTables) throws(CofferError) -> Value
     ) throws(CofferError) -> Value {
         let (storage, isReadOnly) = (database.storage, database.isReadOnly)
+        /// Up to which revision it was brought.
+        var reached: Int64?
         for _ in 0..<Database.attemptLimit {
-            let reached = isReadOnly ? 0 : try database.bringTextIndexUpToDate(search.index).row.sequence
             let value = try storage.readIndexes { (tables) throws(CofferError) -> Value? in
                 guard try tables.indexes.areUsable(), let index = try tables.indexes.index(.text, search.index) else {
                     throw storage.missingTextIndex(search.index)
                 }
-                if isReadOnly, try !tables.isUpToDate(index) {
-                    throw CofferError(
-                        .readOnly, of: storage.subject,
-                        "the text index \(index.name) is not up to date, and can't be brought up to date")
+                if let reached {
+                    // Since then it was damaged and emptied, or declared otherwise.
+                    guard index.sequence >= reached else { return nil }
+                } else if try !tables.isUpToDate(index) {
+                    guard !isReadOnly else {
+                        throw CofferError(
+                            .readOnly, of: storage.subject,
+                            "the text index \(index.name) is not up to date, and can't be brought up to date")
+                    }
+                    return nil
                 }
-                // Since then it was damaged and emptied, or declared otherwise.
-                guard index.sequence >= reached else { return nil }
-                return try body(index, try TextDefinition(of: index, storage.subject), tables)
+                let definition = try TextDefinition(of: index, storage.subject)
+                let searcher = try TextSearcher(
+                    index, definition, try definition.analyzer(storage.indexes),
+                    weights: try definition.weights(search.weights), tables)
+                return try body(searcher, index, tables)
             }
             if let value { return value }
+            reached = try database.bringTextIndexUpToDate(search.index).row.sequence
         }
         throw CofferError(.damaged, of: storage.subject, "a text index is emptied again and again")
     }

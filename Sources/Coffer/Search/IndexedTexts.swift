@@ -92,8 +92,7 @@ struct IndexedTexts: IndexedForm {
 
     /// Adds what was kept in memory to the rows of its terms, in their order, so that pages are visited once.
     private mutating func writePostings(_ tables: borrowing TextChanges) throws(CofferError) {
-        for term in pending.keys.sorted(by: { compareBytes($0.span, $1.span) < 0 }) {
-            guard let postings = pending[term] else { continue }
+        for (term, postings) in pending.sorted(by: { compareBytes($0.key.span, $1.key.span) < 0 }) {
             var (number, block): (Int64, PostingBlock) = (1, PostingBlock())
             var isThere = false
             if let last = try tables.lastBlock(of: term, in: row.number) {

@@ -111,6 +111,14 @@ struct PostingReader {
         return UInt32(number)
     }
 
+    /// Reads all of the row.
+    ///
+    /// - Throws: `damaged` (500).
+    func check() throws(CofferError) {
+        var reader = self
+        while try reader.next({ _ in }) != nil {}
+    }
+
     private mutating func variable() throws(CofferError) -> UInt64 {
         var (value, shift): (UInt64, UInt64) = (0, 0)
         while index < bytes.count, shift < 64 {

@@ -20,7 +20,7 @@ struct TextDefinition: Sendable, Equatable {
         self.language = language
     }
 
-    /// The definition that `json` says; nil if it is none of this version.
+    /// The definition that `json` states; nil where another version wrote it.
     init?(json: String) {
         guard case .object(let members)? = try? JSONValue(json: Array(json.utf8)),
             case .array(let paths)? = members["paths"], case .bool(let ignoresAccents)? = members["ignoresAccents"]

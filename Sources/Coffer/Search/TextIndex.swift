@@ -76,15 +76,7 @@ extension Database {
         }
         let text = TextDefinition(paths: paths, ignoresAccents: ignoresAccents, language: language)
         let definition = IndexDefinition(named: name, text, try text.analyzer(storage.indexes))
-        try definition.check()
-        return try storage.healingIndexes { () throws(CofferError) in
-            try storage.write { (writer) throws(CofferError) in
-                try writer.makeIndexTables()
-                guard try writer.tables.row(of: definition) == nil else { return false }
-                _ = try writer.row(of: definition)
-                return true
-            }
-        }
+        return try storage.declare(definition)
     }
 
     /// Gives text indexes of a language a function that makes the stem of a word, one of all its forms.
@@ -115,20 +107,13 @@ extension Database {
     /// - Throws: `readOnly` (403), `busy` (503).
     @discardableResult
     public func deleteTextIndex(named name: String) throws(CofferError) -> Bool {
-        try storage.healingIndexes { () throws(CofferError) in
-            try storage.write { (writer) throws(CofferError) in try writer.removeIndex(.text, name) }
-        }
+        try storage.deleteIndex(.text, name)
     }
 
     /// The text indexes, sorted by the bytes of their names.
     public var textIndexes: [TextIndex] {
         get throws(CofferError) {
-            try storage.readIndexes { (tables) throws(CofferError) in
-                guard try tables.indexes.areUsable() else { return [] }
-                return try tables.indexes.indexes(.text).map { (row) throws(CofferError) in
-                    try TextIndex(row, in: tables)
-                }
-            }
+            try storage.listIndexes(.text) { (row, tables) throws(CofferError) in try TextIndex(row, in: tables) }
         }
     }
 

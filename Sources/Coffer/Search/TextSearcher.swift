@@ -5,8 +5,8 @@ internal import Foundation
 /// Finds what a query asks for in the tables of one text index, in one snapshot.
 struct TextSearcher {
     private let index: IndexRow
-    private let definition: TextDefinition
-    private let analyzer: TextAnalyzer
+    let definition: TextDefinition
+    let analyzer: TextAnalyzer
     /// How much a term counts in each of the index's properties.
     private let weights: [Float]
     /// How many terms each document has, by its number; 0 where that is dead.
@@ -147,9 +147,7 @@ struct TextSearcher {
     ) throws(CofferError) {
         let prefixes = definition.language == nil ? [prefix] : [prefix, [TextAnalyzer.unstemmedMark] + prefix]
         for prefix in prefixes {
-            try tables.indexes.texts.postings(of: index.number, prefix: prefix) { (_, reader) throws(CofferError) in
-                try visit(reader)
-            }
+            try tables.indexes.texts.postings(of: index.number, prefix: prefix, visit)
         }
     }
 

@@ -118,8 +118,7 @@ struct TextChanges: ~Copyable {
         guard try findLastBlock.step() else { return nil }
         let (number, last, bytes) = (findLastBlock.integer(0), findLastBlock.integer(1), findLastBlock.bytes(2))
         guard number > 0, number < .max else { throw PostingReader.damage }
-        var reader = PostingReader(bytes, last: last)
-        while try reader.next({ _ in }) != nil {}
+        try PostingReader(bytes, last: last).check()
         return (number, PostingBlock(bytes: bytes, last: UInt32(last)))
     }
 

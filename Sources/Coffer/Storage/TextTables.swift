@@ -17,14 +17,14 @@ struct TextTables: ~Copyable {
         readPrefix = Statement(
             connection,
             """
-            SELECT term, postings, last FROM text_postings WHERE owner = ?1 AND term >= ?2 AND term < ?3
+            SELECT postings, last FROM text_postings WHERE owner = ?1 AND term >= ?2 AND term < ?3
             ORDER BY term, block
             """)
         findDocument = Statement(
             connection, "SELECT id FROM text_documents WHERE owner = ?1 AND number = ?2")
         listDocuments = Statement(connection, "SELECT owner, number, document FROM text_documents")
         listAllLengths = Statement(connection, "SELECT owner, chunk, lengths FROM text_lengths ORDER BY owner, chunk")
-        listAllPostings = Statement(connection, "SELECT owner, term, last, postings FROM text_postings")
+        listAllPostings = Statement(connection, "SELECT postings, last FROM text_postings")
         countStrays = Statement(
             connection,
             """
@@ -69,8 +69,7 @@ struct TextTables: ~Copyable {
 
     /// Calls `visit` with the rows of all terms that begin with `prefix`, term by term.
     func postings(
-        of index: Int64, prefix: [UInt8],
-        _ visit: (_ term: [UInt8], PostingReader) throws(CofferError) -> Void
+        of index: Int64, prefix: [UInt8], _ visit: (PostingReader) throws(CofferError) -> Void
     ) throws(CofferError) {
         defer { readPrefix.reset() }
         try readPrefix.bind(1, index)
@@ -78,7 +77,7 @@ struct TextTables: ~Copyable {
         // UTF-8 has no byte as high.
         try readPrefix.bind(3, prefix + [0xFF])
         while try readPrefix.step() {
-            try visit(readPrefix.bytes(0), PostingReader(readPrefix.bytes(1), last: readPrefix.integer(2)))
+            try visit(PostingReader(readPrefix.bytes(0), last: readPrefix.integer(1)))
         }
     }
 
@@ -112,8 +111,7 @@ struct TextTables: ~Copyable {
         }
         guard aliveCounts.values.allSatisfy({ $0 == 0 }) else { throw damage }
         while try listAllPostings.step() {
-            var reader = PostingReader(listAllPostings.bytes(3), last: listAllPostings.integer(2))
-            while try reader.next({ _ in }) != nil {}
+            try PostingReader(listAllPostings.bytes(0), last: listAllPostings.integer(1)).check()
         }
         guard try countStrays.first({ $0.integer(0) }) == 0 else { throw damage }
     }

@@ -164,9 +164,7 @@ public final class DatabaseView: Sendable {
     /// - Throws: `readOnly` (403), `busy` (503), `damaged` (500).
     @discardableResult
     public func deleteIndex() throws(CofferError) -> Bool {
-        try database.storage.healingIndexes { () throws(CofferError) in
-            try database.storage.write { (writer) throws(CofferError) in try writer.removeIndex(.view, name) }
-        }
+        try database.storage.deleteIndex(.view, name)
     }
 
     /// Deletes the view: its entries and its function.
@@ -196,10 +194,7 @@ extension Database {
     /// The names of the views that have entries in the database, sorted by their bytes.
     public var viewNames: [String] {
         get throws(CofferError) {
-            try storage.readIndexes { (tables) throws(CofferError) in
-                guard try tables.indexes.areUsable() else { return [] }
-                return try tables.indexes.indexes(.view).map(\.name)
-            }
+            try storage.listIndexes(.view) { (row, _) throws(CofferError) in row.name }
         }
     }
 }
