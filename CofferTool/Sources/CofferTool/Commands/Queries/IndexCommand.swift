@@ -54,25 +54,21 @@ struct IndexAddCommand: StoreCommand {
     }
 
     func run(_ console: Console) throws {
-        guard !text else { return try addTextIndex(console) }
-        let index = try arguments.withDatabase(readOnly: false) { database in
-            try database.createIndex(named: name, on: paths.map { PropertyPath($0) })
-            try database.updateIndexes()
-            return try database.indexes.first { $0.name.utf8.elementsEqual(name.utf8) }
-        }
-        guard let index else { throw Failure.missingIndex(name) }
-        try console.printResult(console.isJSON ? index.json : index.text)
-    }
-
-    private func addTextIndex(_ console: Console) throws {
-        let index = try arguments.withDatabase(readOnly: false) { database in
-            try database.createTextIndex(
-                named: name, on: paths.map { PropertyPath($0) }, ignoresAccents: !accents, language: language)
+        let indexes = try arguments.withDatabase(readOnly: false) { database -> [any ListedIndex] in
+            let paths = paths.map { PropertyPath($0) }
+            guard text else {
+                try database.createIndex(named: name, on: paths)
+                try database.updateIndexes()
+                return try database.indexes
+            }
+            try database.createTextIndex(named: name, on: paths, ignoresAccents: !accents, language: language)
             try database.updateTextIndex(named: name)
-            return try database.textIndexes.first { $0.name.utf8.elementsEqual(name.utf8) }
+            return try database.textIndexes
         }
-        guard let index else { throw Failure.missingIndex(name) }
-        try console.printResult(console.isJSON ? index.json : index.text)
+        guard let index = indexes.first(where: { $0.name.utf8.elementsEqual(name.utf8) }) else {
+            throw Failure.missingIndex(name)
+        }
+        try index.print(to: console)
     }
 }
 
@@ -124,12 +120,23 @@ struct IndexRemoveCommand: StoreCommand {
 
 extension Database {
     fileprivate func printIndexes(_ console: Console) throws {
-        for index in try indexes { try console.printResult(console.isJSON ? index.json : index.text) }
-        for index in try textIndexes { try console.printResult(console.isJSON ? index.json : index.text) }
+        for index in try indexes { try index.print(to: console) }
+        for index in try textIndexes { try index.print(to: console) }
     }
 }
 
-extension TextIndex {
+/// An index of any kind, as the commands show it.
+private protocol ListedIndex {
+    var name: String { get }
+    var text: String { get }
+    var json: String { get }
+}
+
+extension ListedIndex {
+    fileprivate func print(to console: Console) throws { try console.printResult(console.isJSON ? json : text) }
+}
+
+extension TextIndex: ListedIndex {
     fileprivate var text: String {
         let paths = paths.map { Console.printable($0.description) }.joined(separator: ", ")
         let options = (ignoresAccents ? "" : ", by accents") + (language.map { ", \($0)" } ?? "")
@@ -149,7 +156,7 @@ extension TextIndex {
     }
 }
 
-extension PropertyIndex {
+extension PropertyIndex: ListedIndex {
     fileprivate var text: String {
         let paths = paths.map { Console.printable($0.description) }.joined(separator: ", ")
         return
