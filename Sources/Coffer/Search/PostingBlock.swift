@@ -83,29 +83,54 @@ struct PostingReader {
     ///
     /// - Throws: `damaged` (500) where the bytes are not what an index writes.
     mutating func next(_ visit: (TermPlace) -> Void) throws(CofferError) -> UInt32? {
+        let bytes = bytes
+        return try Self.next(in: bytes.span, &index, &number, last: last, visit)
+    }
+
+    /// Calls `visit` with each document of the row that weighs anything: the sum of its places' weights.
+    ///
+    /// - Parameter weights: that of a place in each text; in further texts it is 0.
+    /// - Throws: `damaged` (500) where the bytes are not what an index writes.
+    func forEachDocument(weights: [Float], _ visit: (UInt32, Float) -> Void) throws(CofferError) {
+        // Without a reference counted for each place: what begins with one letter has hundreds of thousands of them.
+        let (bytes, weights) = (bytes.span, weights.span)
+        var (index, number) = (index, number)
+        while true {
+            var weight: Float = 0
+            let next = try Self.next(in: bytes, &index, &number, last: last) { place in
+                if place.field < weights.count { weight += weights[place.field] }
+            }
+            guard let next else { return }
+            if weight > 0 { visit(next, weight) }
+        }
+    }
+
+    @inline(__always) private static func next(
+        in bytes: Span<UInt8>, _ index: inout Int, _ number: inout UInt64, last: Int64, _ visit: (TermPlace) -> Void
+    ) throws(CofferError) -> UInt32? {
         guard index < bytes.count else {
             // A row without documents is never written.
-            guard number > 0, Int64(number) == last else { throw Self.damage }
+            guard number > 0, Int64(number) == last else { throw damage }
             return nil
         }
-        let distance = try variable()
-        let count = try variable()
-        guard distance > 0, distance <= UInt32.max, count > 0, count <= bytes.count - index else { throw Self.damage }
+        let distance = try variable(in: bytes, &index)
+        let count = try variable(in: bytes, &index)
+        guard distance > 0, distance <= UInt32.max, count > 0, count <= bytes.count - index else { throw damage }
         number += distance
-        guard number <= UInt32.max else { throw Self.damage }
+        guard number <= UInt32.max else { throw damage }
         var (field, position): (UInt64, UInt64) = (0, 0)
         for _ in 0..<count {
-            let value = try variable()
-            guard value >> 1 <= UInt32.max else { throw Self.damage }
+            let value = try variable(in: bytes, &index)
+            guard value >> 1 <= UInt32.max else { throw damage }
             if value & 1 == 0 {
                 position += value >> 1
             } else {
                 position = value >> 1
-                let next = try variable()
-                guard next > field else { throw Self.damage }
+                let next = try variable(in: bytes, &index)
+                guard next > field else { throw damage }
                 field = next
             }
-            guard position <= UInt32.max, field < TextDefinition.pathLimit else { throw Self.damage }
+            guard position <= UInt32.max, field < TextDefinition.pathLimit else { throw damage }
             visit(TermPlace(field: Int(field), position: Int(position)))
         }
         return UInt32(number)
@@ -119,7 +144,9 @@ struct PostingReader {
         while try reader.next({ _ in }) != nil {}
     }
 
-    private mutating func variable() throws(CofferError) -> UInt64 {
+    @inline(__always) private static func variable(
+        in bytes: Span<UInt8>, _ index: inout Int
+    ) throws(CofferError) -> UInt64 {
         var (value, shift): (UInt64, UInt64) = (0, 0)
         while index < bytes.count, shift < 64 {
             let byte = bytes[index]
@@ -128,7 +155,7 @@ struct PostingReader {
             if byte < 0x80 { return value }
             shift += 7
         }
-        throw Self.damage
+        throw damage
     }
 
     static var damage: CofferError { CofferError(.damaged, "a row of a text index is not what was written") }

@@ -3,8 +3,10 @@ internal import CofferSealing
 
 /// Which documents a part of a query finds, by their numbers in the index, and how well: both in ascending order of numbers.
 struct TermMatches {
-    private(set) var numbers: [UInt32] = []
-    private(set) var scores: [Float] = []
+    private(set) var numbers: [UInt32]
+    private(set) var scores: [Float]
+
+    init(numbers: [UInt32] = [], scores: [Float] = []) { (self.numbers, self.scores) = (numbers, scores) }
 
     var count: Int { numbers.count }
 

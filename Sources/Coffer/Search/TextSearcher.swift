@@ -118,8 +118,11 @@ struct TextSearcher {
         of term: [UInt8], _ fields: FieldSet, _ tables: borrowing DocumentTables
     ) throws(CofferError) -> TermMatches {
         var frequencies = Frequencies()
+        let (weights, lengths) = (weights(in: fields), lengths)
         try tables.indexes.texts.postings(of: index.number, term) { (reader) throws(CofferError) in
-            try forEachDocument(in: reader, fields) { number, frequency in frequencies.append(number, frequency) }
+            try reader.forEachDocument(weights: weights) { number, frequency in
+                if Self.isAlive(number, lengths) { frequencies.append(number, frequency) }
+            }
         }
         return scored(frequencies)
     }
@@ -130,14 +133,15 @@ struct TextSearcher {
     ) throws(CofferError) -> TermMatches {
         // Memory for each number, and not for each place.
         var sums = [Float](repeating: 0, count: lengths.count)
+        let weights = weights(in: fields)
         try forEachRow(beginning: prefix, tables) { (reader) throws(CofferError) in
-            try forEachDocument(in: reader, fields) { number, frequency in
+            try reader.forEachDocument(weights: weights) { number, frequency in
                 if Int(number) < sums.count { sums[Int(number)] += frequency }
             }
         }
-        var frequencies = Frequencies()
-        for (number, sum) in sums.enumerated() where sum > 0 { frequencies.append(UInt32(number), sum) }
-        return scored(frequencies)
+        let lengths = lengths
+        let numbers = sums.indices.filter { sums[$0] > 0 && lengths[$0] > 0 }
+        return scored(Frequencies(numbers: numbers.map(UInt32.init), values: numbers.map { sums[$0] }))
     }
 
     /// Rows of terms that begin so, and of words that do where terms are their stems.
@@ -151,18 +155,9 @@ struct TextSearcher {
         }
     }
 
-    private func forEachDocument(
-        in reader: PostingReader, _ fields: FieldSet, _ visit: (UInt32, Float) -> Void
-    ) throws(CofferError) {
-        var reader = reader
-        while true {
-            var frequency: Float = 0
-            let number = try reader.next { place in
-                if fields.contains(place.field) { frequency += weights[place.field] }
-            }
-            guard let number else { return }
-            if frequency > 0 { visit(number, frequency) }
-        }
+    /// The weights of all properties, 0 outside of some.
+    private func weights(in fields: FieldSet) -> [Float] {
+        weights.enumerated().map { fields.contains($0) ? $1 : 0 }
     }
 
     // MARK: Phrases
@@ -201,7 +196,7 @@ struct TextSearcher {
             places.removeAll(keepingCapacity: true)
             let number = try reader.next { if fields.contains($0.field) { places.append($0) } }
             guard let number else { return }
-            guard isAlive(number) else { continue }
+            guard Self.isAlive(number, lengths) else { continue }
             guard let phrase else {
                 for place in places { found.append((number, PhrasePlaces.Span(first: place, last: place))) }
                 continue
@@ -217,10 +212,12 @@ struct TextSearcher {
 
     // MARK: Ranking
 
-    /// How often something is in each of some documents, weighted, in ascending order of their numbers.
+    /// How often something is in each of some live documents, weighted, in ascending order of their numbers.
     private struct Frequencies {
-        private(set) var numbers: [UInt32] = []
-        private(set) var values: [Float] = []
+        private(set) var numbers: [UInt32]
+        private(set) var values: [Float]
+
+        init(numbers: [UInt32] = [], values: [Float] = []) { (self.numbers, self.values) = (numbers, values) }
 
         /// A document that is there goes on in another row.
         mutating func append(_ number: UInt32, _ value: Float) {
@@ -233,11 +230,14 @@ struct TextSearcher {
         }
     }
 
-    private func isAlive(_ number: UInt32) -> Bool { Int(number) < lengths.count && lengths[Int(number)] > 0 }
+    private static func isAlive(_ number: UInt32, _ lengths: [UInt16]) -> Bool {
+        Int(number) < lengths.count && lengths[Int(number)] > 0
+    }
 
     private func scored(_ places: PhrasePlaces) -> TermMatches {
         var frequencies = Frequencies()
         for (index, number) in places.numbers.enumerated() {
+            // Only live ones were collected.
             for span in places.spans(at: index) where weights[span.last.field] > 0 {
                 frequencies.append(number, weights[span.last.field])
             }
@@ -249,15 +249,15 @@ struct TextSearcher {
     /// Relevance Framework: BM25 and Beyond", sections 3.4 and 3.6.
     private func scored(_ frequencies: Frequencies) -> TermMatches {
         let (saturation, lengthInfluence): (Float, Float) = (1.2, 0.75)
-        var matches = TermMatches()
-        let matchCount = frequencies.numbers.count { isAlive($0) }
-        let rarity = log(1 + (Float(documentCount - matchCount) + 0.5) / (Float(matchCount) + 0.5))
-        for (number, frequency) in zip(frequencies.numbers, frequencies.values) where isAlive(number) {
+        let matchCount = Float(frequencies.numbers.count)
+        let rarity = log(1 + (Float(documentCount) - matchCount + 0.5) / (matchCount + 0.5))
+        let (lengths, averageLength) = (lengths, averageLength)
+        let scores = zip(frequencies.numbers, frequencies.values).map { number, frequency in
             let relativeLength = Float(lengths[Int(number)]) / averageLength
             let damping = saturation * (1 - lengthInfluence + lengthInfluence * relativeLength)
-            matches.append(number, rarity * frequency * (saturation + 1) / (frequency + damping))
+            return rarity * frequency * (saturation + 1) / (frequency + damping)
         }
-        return matches
+        return TermMatches(numbers: frequencies.numbers, scores: scores)
     }
 }
 

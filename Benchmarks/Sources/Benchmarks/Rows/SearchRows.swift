@@ -51,7 +51,8 @@ struct SearchRows {
                 explanation: "a text of 60 words; the growth of the compacted database"),
             try searching("two words", query(5, 40), database, byHand, atLeast: 1),
             try searching("a rare word and a frequent one", query(0, 5_000), database, byHand, atLeast: 1),
-            try searching("a beginning, as it is typed", "a*", database, byHand, atLeast: 1),
+            try searching("a beginning", "a*", database, byHand, atLeast: 1),
+            try typing("san", in: database),
         ]
     }
 
@@ -110,6 +111,22 @@ struct SearchRows {
             explanation: """
                 best 20 of \(found.byHand), with their documents; by hand: FTS4, ranked by BM25 from matchinfo, numbers alone
                 """)
+    }
+
+    /// Searching again for each letter of a word, as a search field does.
+    private func typing(_ word: String, in database: Database) throws -> Row {
+        let count = bench.size(20, quick: 5)
+        var slowest: [Double] = []
+        for _ in 0..<bench.settings.roundCount {
+            let times = try (1...word.count).map { length in
+                let query = SearchQuery("\(word.prefix(length))*")
+                return try measure { for _ in 0..<count { _ = try database.search("texts", for: query).all } }.time
+            }
+            slowest.append((times.max() ?? .zero).seconds / Double(count) * 1e6)
+        }
+        return Row(
+            "search: as it is typed", slowest, .microseconds, .atMost(10_000),
+            explanation: "the slowest letter of a word, best 20 of what begins so, with their documents")
     }
 
     /// Without pages that are free, or stand in the write-ahead log.
