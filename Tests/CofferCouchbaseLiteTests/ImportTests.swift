@@ -160,6 +160,25 @@ import Testing
         try database.close()
     }
 
+    @Test("An import that reads revisions in several batches keeps all of them, their order and links between batches")
+    func batches() throws {
+        let source = try SourceStore.ofSeveralBatches()
+        let target = try Target()
+        let (database, report) = try target.take(source)
+        #expect(report.isComplete && report.revisionCount == 2_500, "\(report.problems.prefix(3))")
+        let changes = try database.changes(since: 0).map(\.documentID)
+        let own = (3...2_500).filter { $0 != 2_400 && $0 != 2_450 }
+        let expected = [1] + own.filter { $0 < 2_450 } + [2] + own.filter { $0 > 2_450 }
+        #expect(changes == expected.map { "document-\($0)" })
+        for name in ["document-1", "document-2"] {
+            let history = try database.document(withID: name).currentRevision?.history ?? []
+            #expect(history.map(\.revisionID.description) == [id(1), id(2)], "\(name)")
+            #expect(try history.first?.properties["n"] == (name == "document-1" ? 2_400 : 2))
+        }
+        #expect(try database.document(withID: "document-2500").properties?["n"] == 2_500)
+        try database.close()
+    }
+
     @Test("An old revision without a child makes no conflict, and counts only in a document without a current revision")
     func leftOver() throws {
         let source = try SourceStore()

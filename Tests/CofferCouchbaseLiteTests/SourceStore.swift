@@ -64,6 +64,27 @@ final class SourceStore {
 
     deinit { try? FileManager.default.removeItem(at: folder) }
 
+    /// A source with so many revisions that several batches are read, the last one incomplete: the first document's parent
+    /// and the second one's child are in the last.
+    static func ofSeveralBatches() throws -> SourceStore {
+        let (count, digits) = (2_500, String(repeating: "a", count: 32))
+        let source = try SourceStore()
+        var rows = (1...Int64(count)).map {
+            SourceStore.Row(sequence: $0, document: $0, id: "1-" + digits, json: #"{"n":\#($0)}"#)
+        }
+        rows[0].id = "2-" + digits
+        rows[0].parent = 2_400
+        rows[2_399].document = 1
+        rows[2_399].isCurrent = false
+        rows[1].isCurrent = false
+        rows[2_449].document = 2
+        rows[2_449].id = "2-" + digits
+        rows[2_449].parent = 2
+        let documents = (1...Int64(count)).map { ($0, "document-\($0)") }
+        try source.add(documents: Dictionary(uniqueKeysWithValues: documents), rows)
+        return source
+    }
+
     /// The path to import.
     var url: URL { folder.appending(path: shape == .folder ? "people.cblite2" : "people.cblite") }
 

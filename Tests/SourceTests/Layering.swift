@@ -69,6 +69,7 @@ extension Layering {
             "CofferGzip": ["CZlib"],
             "CofferCouchbaseLite": system.union([
                 "Coffer", "CofferGzip", "CofferModel", "CofferSealing", "CofferSQLite", "CofferVault", "Foundation",
+                "Dispatch",
             ]),
             "CofferSync": system.union(["Coffer", "CofferGzip", "CofferModel", "CofferSealing", "Foundation"]),
             "CofferLogging": ["Coffer", "Logging"],

@@ -22,8 +22,6 @@ final class Importer {
     /// Revisions that were saved before their turn, since a child with a lower sequence needs them.
     private var early: Set<Int64> = []
 
-    /// The number of revisions in one transaction.
-    private static let batchCount = 1_000
     /// The depth while revisions are saved, if trees have to be pruned afterwards.
     private static let unlimitedDepth = 1 << 30
     /// Couchbase Lite's default.
@@ -35,26 +33,30 @@ final class Importer {
         self.source = source
         self.database = database
         self.monitor = monitor
-        source.database.ask { monitor.goesOn }
-        tree = try SourceTree(source.database)
+        tree = try source.database.withLock { (database) throws(CofferError) in
+            database.ask { monitor.goesOn }
+            return try SourceTree(database)
+        }
         attachments = AttachmentImport(files: source.attachments, database: database)
         report = ImportReport(problemLimit: options.problemLimit)
-        report.values.schemaVersion = source.database.version
+        report.values.schemaVersion = source.database.withLock { $0.version }
         report.values.isSourceEncrypted = source.isEncrypted
     }
 
     /// - Throws: `damaged` (500), `busy` (503), `cancelled` (499), `noSpace` (507).
     func run() throws -> CouchbaseLiteImportReport {
         monitor.update { [tree] in $0.totalRevisionCount = tree.revisionCount }
-        let depth = try takeSettings()
+        let depth = try source.database.withLock { (source) throws(CofferError) in try takeSettings(source) }
         // Trees are pruned once they are whole, since their leaves are not known before.
         let isDeep = tree.generation > depth
         try database?.setMaxRevTreeDepth(isDeep ? Self.unlimitedDepth : depth)
         try takeRevisions()
-        try takeLocalDocuments()
-        try takeExpirations()
+        try source.database.withLock { source in
+            try takeLocalDocuments(source)
+            try takeExpirations(source)
+            report.values.skippedViewCount = try source.viewCount()
+        }
         if isDeep { try database?.setMaxRevTreeDepth(depth) }
-        report.values.skippedViewCount = try source.database.viewCount()
         report.values.contentCount = attachments.contentCount
         report.values.contentByteCount = attachments.contentByteCount
         report.values.missingContentCount = attachments.missingContentCount
@@ -66,15 +68,12 @@ final class Importer {
     // MARK: Revisions
 
     private func takeRevisions() throws {
-        var isOver = false
-        while !isOver {
+        let reader = RevisionReader(source.database)
+        defer { reader.stop() }
+        while case let revisions = try reader.next(), !revisions.isEmpty {
             try inTransaction {
-                for _ in 0..<Self.batchCount {
+                for revision in revisions {
                     try monitor.checkCancelled()
-                    guard let revision = try source.database.nextRevision() else {
-                        isOver = true
-                        return
-                    }
                     try take(revision)
                     monitor.update { $0.completedRevisionCount += 1 }
                 }
@@ -88,21 +87,30 @@ final class Importer {
     }
 
     /// Saves a revision, and before it those of its ancestors whose turn would come later.
-    private func take(_ revision: SourceRevision) throws(CofferError) {
+    private func take(_ parsed: ParsedRevision) throws(CofferError) {
+        let revision = parsed.read.revision
         guard early.remove(revision.sequence) == nil else { return }
-        var waiting: [SourceRevision] = []
+        var waiting: [ReadRevision] = []
         var (child, parent) = (revision, revision.parent)
         while let sequence = parent, sequence > revision.sequence, !early.contains(sequence),
-            let ancestor = try source.database.revision(sequence), follows(child, ancestor.document, ancestor.id) != nil
+            let ancestor = try read(sequence), follows(child, ancestor.revision.document, ancestor.revision.id) != nil
         {
             waiting.append(ancestor)
-            (child, parent) = (ancestor, ancestor.parent)
+            (child, parent) = (ancestor.revision, ancestor.revision.parent)
         }
         for ancestor in waiting.reversed() {
-            early.insert(ancestor.sequence)
-            try save(ancestor)
+            early.insert(ancestor.revision.sequence)
+            try save(ParsedRevision(ancestor))
         }
-        try save(revision)
+        try save(parsed)
+    }
+
+    private func read(_ sequence: Int64) throws(CofferError) -> ReadRevision? {
+        try source.database.withLock { (database) throws(CofferError) in
+            try database.revision(sequence).map { (revision) throws(CofferError) in
+                try ReadRevision(revision, in: database)
+            }
+        }
     }
 
     /// The id of the parent, if it is in the same document and one generation older; nil otherwise.
@@ -115,7 +123,8 @@ final class Importer {
         return id
     }
 
-    private func save(_ revision: SourceRevision) throws(CofferError) {
+    private func save(_ parsed: ParsedRevision) throws(CofferError) {
+        let revision = parsed.read.revision
         if tree.isLeftOver(revision) {
             report.values.skippedRevisionCount += 1
             lost.insert(revision.sequence)
@@ -124,10 +133,9 @@ final class Importer {
         let isLeaf = tree.isLeaf(revision.sequence)
         // Compaction has removed the body of this ancestor. Its id comes with the history of its descendants.
         if revision.json == nil && !isLeaf { return }
-        let documentID = try source.database.documentID(revision.document)
-        let place = ImportReport.Place(document: documentID, revision: revision.id)
+        let place = ImportReport.Place(document: parsed.read.documentID, revision: revision.id)
         do throws(CofferError) {
-            try save(revision, documentID, isLeaf: isLeaf, place)
+            try save(parsed, isLeaf: isLeaf, place)
         } catch {
             guard error.isOfItsContent else { throw error }
             report.add(error.detail ?? "\(error.code)", place)
@@ -135,10 +143,11 @@ final class Importer {
         }
     }
 
-    private func save(
-        _ revision: SourceRevision, _ documentID: [UInt8]?, isLeaf: Bool, _ place: ImportReport.Place
-    ) throws(CofferError) {
-        guard let documentID else { throw CofferError(.invalidArgument, "its document is missing") }
+    private func save(_ parsed: ParsedRevision, isLeaf: Bool, _ place: ImportReport.Place) throws(CofferError) {
+        let revision = parsed.read.revision
+        guard let documentID = parsed.read.documentID else {
+            throw CofferError(.invalidArgument, "its document is missing")
+        }
         guard let id = String(validating: documentID, as: UTF8.self) else {
             throw CofferError(.invalidDocumentID, "the document's id is not UTF-8")
         }
@@ -148,14 +157,11 @@ final class Importer {
         guard let revisionID = RevisionID(utf8: revision.id) else {
             throw CofferError(.invalidArgument, "its revision id is not one that Coffer can keep")
         }
-        guard let json = revision.json ?? (revision.isDeletion ? Array("{}".utf8) : nil) else {
-            throw CofferError(.invalidJSON, "its body is missing")
-        }
+        let body = try parsed.body.get()
         let history = try history(of: revision, revisionID, place)
-        let parsed = try DocumentBody(json: json, isForeign: true)
-        let revised = try attachments.revise(
-            parsed, try source.database.attachments(of: revision.sequence), of: revisionID
-        ) { report.add($1, place, attachment: $0) }
+        let revised = try attachments.revise(body, parsed.read.attachments, of: revisionID) {
+            report.add($1, place, attachment: $0)
+        }
         if let database {
             let result = try database.putExistingRevision(
                 revised.body, withID: id, history: history, isDeletion: revision.isDeletion,
@@ -176,7 +182,10 @@ final class Importer {
         var parent = revision.parent
         while let sequence = parent, ids.count < RevisionHistory.limit {
             // Nothing is known of a parent that is missing.
-            guard let ancestor = try source.database.ancestor(sequence) else {
+            let ancestor = try source.database.withLock { (database) throws(CofferError) in
+                try database.ancestor(sequence)
+            }
+            guard let ancestor else {
                 report.add("its parent is missing", place)
                 break
             }
@@ -198,10 +207,10 @@ final class Importer {
     /// Reads the settings that matter for an import.
     ///
     /// - Returns: the depth of revision trees.
-    private func takeSettings() throws(CofferError) -> Int {
+    private func takeSettings(_ source: SourceDatabase) throws(CofferError) -> Int {
         var depth = Self.usualDepth
         var checkpointCount = 0
-        try source.database.forEachSetting { key, value in
+        try source.forEachSetting { key, value in
             if key == "max_revs", let number = Int(value), (1...1_000_000).contains(number) { depth = number }
             if key.hasPrefix("checkpoint/") { checkpointCount += 1 }
         }
@@ -211,9 +220,9 @@ final class Importer {
         return depth
     }
 
-    private func takeLocalDocuments() throws {
+    private func takeLocalDocuments(_ source: SourceDatabase) throws {
         try inTransaction {
-            try source.database.forEachLocalDocument { (id, json) throws(CofferError) in
+            try source.forEachLocalDocument { (id, json) throws(CofferError) in
                 try monitor.checkCancelled()
                 let place = ImportReport.Place(document: id)
                 do throws(CofferError) {
@@ -243,9 +252,9 @@ final class Importer {
         report.values.localDocumentCount += 1
     }
 
-    private func takeExpirations() throws {
+    private func takeExpirations(_ source: SourceDatabase) throws {
         try inTransaction {
-            try source.database.forEachExpiration { (id, time) throws(CofferError) in
+            try source.forEachExpiration { (id, time) throws(CofferError) in
                 guard time > 0, let id = String(validating: id, as: UTF8.self) else { return }
                 // In seconds. A number that would be after the year 5138 is in milliseconds.
                 let seconds = time > 100_000_000_000 ? Double(time) / 1_000 : Double(time)

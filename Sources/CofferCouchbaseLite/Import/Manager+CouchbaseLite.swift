@@ -94,7 +94,7 @@ extension Manager {
             try makeDirectory()
             let scratch = directory.appending(path: "scratch").path(percentEncoded: false)
             let source = try Source(location, key, options, scratchPath: scratch, monitor)
-            defer { source.database.close() }
+            defer { source.close() }
             return try makeDatabase(named: name, options: new) { database in
                 try Importer(source, into: database, options, monitor).run()
             }
@@ -112,7 +112,7 @@ extension Manager {
             let scratch = FileManager.default.temporaryDirectory.appending(path: "check").path(percentEncoded: false)
             let source = try Source(
                 SourceLocation(path: url.filePath), key, options, scratchPath: scratch, monitor)
-            defer { source.database.close() }
+            defer { source.close() }
             return try Importer(source, into: nil, options, monitor).run()
         } catch let error as CofferError {
             throw error

@@ -3,7 +3,7 @@ internal import CofferSealing
 
 /// A store of Couchbase Lite that is open for reading: its database, under the key that opens it, and its attachments.
 struct Source {
-    let database: SourceDatabase
+    let database: SharedSourceDatabase
     let attachments: AttachmentFiles
     let isEncrypted: Bool
     private let files: SourceFiles
@@ -25,7 +25,7 @@ struct Source {
             guard let database = try SourceDatabase.open(files, subject: subject, key: nil) else {
                 throw CofferError(.damaged, of: subject, "its first page is damaged")
             }
-            self.database = database
+            self.database = SharedSourceDatabase(database)
             attachments = AttachmentFiles(location.attachments, keys: candidates, monitor: monitor)
             return
         }
@@ -35,7 +35,7 @@ struct Source {
         for candidate in candidates {
             try monitor.checkCancelled()
             guard let database = try SourceDatabase.open(files, subject: subject, key: candidate) else { continue }
-            self.database = database
+            self.database = SharedSourceDatabase(database)
             attachments = AttachmentFiles(location.attachments, keys: [candidate], monitor: monitor)
             return
         }
@@ -44,6 +44,8 @@ struct Source {
             "this key can't read its first page; a damaged first page, or another program's file, looks the same"
         )
     }
+
+    func close() { database.withLock { $0.close() } }
 
     /// - Throws: `busy` (503).
     func checkUnchanged() throws(CofferError) { try files.checkUnchanged() }

@@ -1,5 +1,6 @@
 internal import CofferSealing
 internal import CofferSQLite
+internal import Synchronization
 
 /// A revision, as it is in a row of the source.
 struct SourceRevision {
@@ -42,6 +43,19 @@ struct SourceAttachment {
     let isGzip: Bool
 }
 
+/// The database of a source, for the thread whose turn it is.
+final class SharedSourceDatabase: Sendable {
+    private let database: Lock<SourceDatabase>
+
+    init(_ database: sending SourceDatabase) { self.database = Lock(database) }
+
+    func withLock<Result, Failure: Error>(
+        _ body: (SourceDatabase) throws(Failure) -> sending Result
+    ) throws(Failure) -> sending Result {
+        try database.withLock { (database) throws(Failure) in try body(database) }
+    }
+}
+
 /// The database of a source, open for reading.
 ///
 /// Indexes are never used: they name collations that only Couchbase Lite has, and in a hostile file they may contradict
@@ -55,6 +69,7 @@ final class SourceDatabase {
     private let tables: Set<String>
 
     private let scan: Statement
+    private var isScanned = false
     private let revision: Statement
     private let ancestor: Statement
     private let document: Statement
@@ -182,9 +197,15 @@ final class SourceDatabase {
         }
     }
 
-    /// The next revision, in the order of sequences.
+    /// The next revision, in the order of sequences; nil after the last, however often.
     func nextRevision() throws(CofferError) -> SourceRevision? {
-        try scan.step() ? SourceRevision(scan) : nil
+        // A statement that has ended would begin again.
+        guard !isScanned else { return nil }
+        guard try scan.step() else {
+            isScanned = true
+            return nil
+        }
+        return SourceRevision(scan)
     }
 
     func revision(_ sequence: Int64) throws(CofferError) -> SourceRevision? {

@@ -1,0 +1,58 @@
+import Coffer
+@testable import CofferCouchbaseLite
+import CofferSealing
+import Foundation
+import Testing
+
+/// Reading a source's revisions while others are saved.
+@Suite struct RevisionReaderTests {
+    private func open(_ store: SourceStore) throws -> Source {
+        try Source(
+            SourceLocation(path: store.url.path(percentEncoded: false)), nil, CouchbaseLiteImportOptions(),
+            scratchPath: store.folder.appending(path: "scratch").path(percentEncoded: false),
+            ImportMonitor(from: .start))
+    }
+
+    @Test("A reader gives out each revision once, and none after the last, however often it is asked")
+    func wholeSource() throws {
+        let store = try SourceStore.ofSeveralBatches()
+        let source = try open(store)
+        defer { source.close() }
+        let reader = RevisionReader(source.database)
+        defer { reader.stop() }
+        var sequences: [Int64] = []
+        while case let revisions = try reader.next(), !revisions.isEmpty {
+            #expect(revisions.count <= 1_000)
+            sequences += revisions.map(\.read.revision.sequence)
+        }
+        #expect(sequences == Array(1...2_500))
+        for _ in 0..<3 { #expect(try reader.next().isEmpty) }
+    }
+
+    @Test("While a reader reads ahead, another thread can ask the same source")
+    func question() throws {
+        let store = try SourceStore.ofSeveralBatches()
+        let source = try open(store)
+        defer { source.close() }
+        let reader = RevisionReader(source.database)
+        defer { reader.stop() }
+        while case let revisions = try reader.next(), !revisions.isEmpty {
+            for revision in revisions {
+                let ancestor = try source.database.withLock { try $0.ancestor(revision.read.revision.sequence) }
+                #expect(ancestor?.document == revision.read.revision.document)
+            }
+        }
+    }
+
+    @Test("A reader that is stopped reads no more, so that the source can be closed")
+    func stopped() throws {
+        let store = try SourceStore.ofSeveralBatches()
+        for asked in 0...2 {
+            let source = try open(store)
+            let reader = RevisionReader(source.database)
+            for _ in 0..<asked { #expect(try !reader.next().isEmpty) }
+            reader.stop()
+            source.close()
+        }
+    }
+}
