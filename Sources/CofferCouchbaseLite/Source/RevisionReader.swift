@@ -17,7 +17,7 @@ final class RevisionReader: Sendable {
     private static let countLimit = 1_000
     private static let byteLimit = 4 << 20
 
-    /// Begins to read. It has to be stopped before the source is closed.
+    /// Begins to read.
     init(_ source: SharedSourceDatabase) {
         self.source = source
         readAhead()

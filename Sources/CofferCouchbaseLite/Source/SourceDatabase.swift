@@ -165,7 +165,12 @@ final class SourceDatabase {
     }
 
     /// Closes the database. An error is ignored, since it was only read.
-    func close() { try? connection.close() }
+    ///
+    /// There is no next revision then, even for a thread that still reads ahead.
+    func close() {
+        isScanned = true
+        try? connection.close()
+    }
 
     /// Ends long statements once `goesOn` returns false.
     func ask(_ goesOn: @escaping () -> Bool) { connection.ask(goesOn) }
