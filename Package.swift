@@ -122,7 +122,10 @@ let package = Package(
             name: "TwoStores", dependencies: ["Coffer", "CofferSync"], path: "Examples/TwoStores",
             swiftSettings: testing),
 
-        // What the tests of several targets share: a file system that counts, fails and forgets.
+        // What the tests of several targets share: numbers of a seed, and waits that end.
+        .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: testing),
+
+        // And a file system that counts, fails and forgets.
         .target(
             name: "CofferFaults", dependencies: ["CofferSealing", "CofferVault"], path: "Tests/CofferFaults",
             swiftSettings: testing),
@@ -132,16 +135,21 @@ let package = Package(
             name: "MemorySearch", dependencies: ["CofferSealing"], path: "Tests/MemorySearch", swiftSettings: testing),
 
         .testTarget(
-            name: "CofferSealingTests", dependencies: ["CofferSealing", "MemorySearch"], swiftSettings: testing),
+            name: "CofferSealingTests", dependencies: ["CofferSealing", "MemorySearch", "TestSupport"],
+            swiftSettings: testing),
         .testTarget(name: "CofferSQLiteTests", dependencies: ["CofferSQLite"], swiftSettings: testing),
-        .testTarget(name: "CofferVaultTests", dependencies: ["CofferVault", "CofferFaults"], swiftSettings: testing),
-        .testTarget(name: "CofferModelTests", dependencies: ["CofferModel"], swiftSettings: testing),
         .testTarget(
-            name: "CofferTests", dependencies: ["Coffer", "CofferFaults", "MemorySearch"], swiftSettings: testing),
+            name: "CofferVaultTests", dependencies: ["CofferVault", "CofferFaults", "TestSupport"],
+            swiftSettings: testing),
+        .testTarget(
+            name: "CofferModelTests", dependencies: ["CofferModel", "TestSupport"], swiftSettings: testing),
+        .testTarget(
+            name: "CofferTests", dependencies: ["Coffer", "CofferFaults", "MemorySearch", "TestSupport"],
+            swiftSettings: testing),
         .testTarget(name: "CofferKeysTests", dependencies: ["Coffer", "CofferKeys"], swiftSettings: testing),
         .testTarget(
             name: "CofferMaintenanceTests",
-            dependencies: ["Coffer", "CofferMaintenance", "CofferSealing", "CofferTesting"],
+            dependencies: ["Coffer", "CofferMaintenance", "CofferSealing", "CofferTesting", "TestSupport"],
             swiftSettings: testing),
         .testTarget(
             name: "CofferCouchbaseLiteTests",
@@ -154,7 +162,9 @@ let package = Package(
             name: "CofferTestingTests", dependencies: ["Coffer", "CofferTesting"], swiftSettings: testing),
         .testTarget(
             name: "CofferSyncTests",
-            dependencies: ["Coffer", "CofferModel", "CofferSealing", "CofferSync", "CofferTesting"],
+            dependencies: [
+                "Coffer", "CofferModel", "CofferSealing", "CofferSync", "CofferTesting", "TestSupport",
+            ],
             swiftSettings: testing),
         .testTarget(
             name: "CofferLoggingTests",

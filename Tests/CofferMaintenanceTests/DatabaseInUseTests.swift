@@ -2,6 +2,7 @@ import Coffer
 import CofferTesting
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 @_spi(Tool) @testable import CofferMaintenance
@@ -135,7 +136,7 @@ struct DatabaseInUseTests {
         async let change = byFirst.changeKey(
             KeyChangeOrder(newKey: SymmetricKey(password: "next"), keptKeys: [], dropsOtherKeys: true)
         ) { _ in hasBegun.value.store(true, ordering: .relaxed) }
-        while !hasBegun.value.load(ordering: .relaxed) { try await Task.sleep(for: .milliseconds(1)) }
+        #expect(try await eventually { hasBegun.value.load(ordering: .relaxed) })
         await #expect(throws: CofferError(.wrongKey)) {
             try await onThread { try bySecond.addKey(SymmetricKey(password: "third"), label: nil) }
         }

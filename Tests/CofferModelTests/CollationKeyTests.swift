@@ -1,4 +1,5 @@
 import CofferSealing
+import TestSupport
 import Testing
 
 @testable import CofferModel
@@ -47,7 +48,7 @@ struct CollationKeyTests {
 
     @Test("random values sort as they do element by element", arguments: 0..<200)
     func random(seed: UInt64) throws {
-        var generator = SeededGenerator(seed: seed)
+        var generator = SeededNumbers(seed: seed)
         let values = (0..<20).map { _ in Self.value(&generator, depth: 4) }
         for left in values {
             let leftKey = try CollationKey(left)
@@ -75,7 +76,7 @@ struct CollationKeyTests {
 
     @Test("changed bytes are damage, or another value's key", arguments: 0..<200)
     func hostile(seed: UInt64) throws {
-        var generator = SeededGenerator(seed: seed)
+        var generator = SeededNumbers(seed: seed)
         var bytes = try CollationKey(Self.value(&generator, depth: 4)).bytes
         for _ in 0..<100 {
             switch generator.next() % 4 {
@@ -94,7 +95,7 @@ struct CollationKeyTests {
         }
     }
 
-    private static func byte(_ generator: inout SeededGenerator) -> UInt8 {
+    private static func byte(_ generator: inout SeededNumbers) -> UInt8 {
         let bytes: [UInt8] = [
             0, 1, 2, 0x08, 0x10, 0x20, 0x21, 0x30, 0x40, 0x50, 0x60, 0x61, 0xFF, UInt8(generator.next() & 0xFF),
         ]
@@ -178,7 +179,7 @@ struct CollationKeyTests {
         return Int128(number.double * 0x1p20)
     }
 
-    private static func value(_ generator: inout SeededGenerator, depth: Int) -> JSONValue {
+    private static func value(_ generator: inout SeededNumbers, depth: Int) -> JSONValue {
         switch generator.next() % (depth > 0 ? 9 : 6) {
         case 0: return [JSONValue.null, false, true][Int(generator.next() % 3)]
         case 1: return .number(JSONNumber(Int64(bitPattern: generator.next()) >> Int64(generator.next() % 64)))

@@ -1,5 +1,6 @@
 import CofferSealing
 import Foundation
+import TestSupport
 import Testing
 
 @testable import CofferModel
@@ -165,7 +166,7 @@ struct Decoding: Decodable {
         let json = text(
             try DocumentBody(JSONObject(uniqueKeysWithValues: keys.enumerated().map { ($1, JSONValue($0)) })).body)
         for seed in 0..<5 {
-            var random = SeededGenerator(seed: UInt64(seed))
+            var random = SeededNumbers(seed: UInt64(seed))
             let order = Array(keys.enumerated()).shuffled(using: &random)
             Decoding.body = { decoder in
                 let container = try decoder.container(keyedBy: JSONKey.self)

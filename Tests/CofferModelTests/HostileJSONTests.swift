@@ -1,5 +1,6 @@
 import CofferSealing
 import Foundation
+import TestSupport
 import Testing
 
 @testable import CofferModel
@@ -199,7 +200,7 @@ func onSmallStack(_ body: @escaping @Sendable () throws -> Void) throws {
         for count in 0..<json.count - 2 {
             #expect(throws: CofferError.self) { try canonical(Array(json[..<count])) }
         }
-        var random = SeededGenerator(seed: 404)
+        var random = SeededNumbers(seed: 404)
         var refused = 0
         for _ in 0..<30_000 {
             var changed = json
@@ -220,7 +221,7 @@ func onSmallStack(_ body: @escaping @Sendable () throws -> Void) throws {
 }
 
 @Suite struct RandomJSONTests {
-    static func string(_ random: inout SeededGenerator) -> String {
+    static func string(_ random: inout SeededNumbers) -> String {
         let scalars: [Unicode.Scalar] = [
             "a", "b", "z", "\"", "\\", "/", "\n", "\u{0}", "\u{1F}", "\u{7F}", "\u{E9}", "e", "\u{301}", "\u{20AC}",
             "\u{D7FF}",
@@ -233,7 +234,7 @@ func onSmallStack(_ body: @escaping @Sendable () throws -> Void) throws {
         return String(text)
     }
 
-    static func number(_ random: inout SeededGenerator) -> JSONNumber {
+    static func number(_ random: inout SeededNumbers) -> JSONNumber {
         let bits = random.next()
         switch Int.random(in: 0..<6, using: &random) {
         case 0: return JSONNumber(Int64(bitPattern: bits))
@@ -246,7 +247,7 @@ func onSmallStack(_ body: @escaping @Sendable () throws -> Void) throws {
         }
     }
 
-    static func value(_ random: inout SeededGenerator, depth: Int) -> JSONValue {
+    static func value(_ random: inout SeededNumbers, depth: Int) -> JSONValue {
         switch Int.random(in: 0..<(depth > 0 ? 8 : 6), using: &random) {
         case 0: return .null
         case 1: return .bool(random.next() & 1 == 0)
@@ -257,7 +258,7 @@ func onSmallStack(_ body: @escaping @Sendable () throws -> Void) throws {
         }
     }
 
-    static func object(_ random: inout SeededGenerator, depth: Int) -> JSONObject {
+    static func object(_ random: inout SeededNumbers, depth: Int) -> JSONObject {
         var object = JSONObject()
         for _ in 0..<Int.random(in: 0..<(random.next() % 10 == 0 ? 60 : 8), using: &random) {
             var key = string(&random)
@@ -269,7 +270,7 @@ func onSmallStack(_ body: @escaping @Sendable () throws -> Void) throws {
 
     @Test("random values come back equal from canonical JSON, and write the same again", arguments: 0..<20)
     func roundTrip(seed: Int) throws {
-        var random = SeededGenerator(seed: UInt64(seed))
+        var random = SeededNumbers(seed: UInt64(seed))
         for _ in 0..<50 {
             let object = Self.object(&random, depth: 4)
             let body = try DocumentBody(object).body
@@ -293,7 +294,7 @@ func onSmallStack(_ body: @escaping @Sendable () throws -> Void) throws {
 
     @Test("a Double's digits are those of its description, and read back as the same Double")
     func digits() throws {
-        var random = SeededGenerator(seed: 754)
+        var random = SeededNumbers(seed: 754)
         for _ in 0..<50_000 {
             let value = Double(bitPattern: random.next())
             guard value.isFinite else { continue }
@@ -311,7 +312,7 @@ func onSmallStack(_ body: @escaping @Sendable () throws -> Void) throws {
 
     @Test("decimals of few digits are read as the nearest Double", arguments: 0..<10)
     func decimals(seed: Int) throws {
-        var random = SeededGenerator(seed: UInt64(seed))
+        var random = SeededNumbers(seed: UInt64(seed))
         for _ in 0..<5_000 {
             let digits = Int.random(in: 1...20, using: &random)
             var text = String((0..<digits).map { _ in Character("\(Int.random(in: 0...9, using: &random))") })

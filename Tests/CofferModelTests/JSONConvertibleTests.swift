@@ -1,5 +1,6 @@
 import CofferSealing
 import Foundation
+import TestSupport
 import Testing
 
 @testable import CofferModel
@@ -45,7 +46,7 @@ import Testing
         #expect(Float(jsonValue: 1e39) == nil)
         #expect(Float(jsonValue: -1e300) == nil)
         #expect(Float.infinity.jsonValue.numberValue?.isFinite == false)
-        var random = SeededGenerator(seed: 7)
+        var random = SeededNumbers(seed: 7)
         for _ in 0..<20_000 {
             let float = Float(bitPattern: UInt32.random(in: 0...UInt32.max, using: &random))
             guard float.isFinite else { continue }
@@ -87,7 +88,7 @@ import Testing
 
     @Test("every date is read back as it was; within 97 days of 2001, where a Double knows more, to the nanosecond")
     func datesRoundTrip() throws {
-        var random = SeededGenerator(seed: 3339)
+        var random = SeededNumbers(seed: 3339)
         for _ in 0..<20_000 {
             let magnitude = Double.random(in: 0...10.5, using: &random)
             let time = (Bool.random(using: &random) ? 1 : -1) * pow(10, magnitude)
@@ -101,7 +102,7 @@ import Testing
 
     @Test("whole seconds are what Foundation makes of them, which has another calendar before 1582")
     func datesLikeFoundation() throws {
-        var random = SeededGenerator(seed: 8601)
+        var random = SeededNumbers(seed: 8601)
         for _ in 0..<3_000 {
             let second = Int.random(in: -13_190_000_000...250_000_000_000, using: &random)
             let date = Date(timeIntervalSinceReferenceDate: Double(second))

@@ -1,5 +1,6 @@
 import CofferSealing
 import Foundation
+import TestSupport
 import Testing
 
 @testable import CofferModel
@@ -82,7 +83,7 @@ import Testing
 
     @Test("small and large objects find, replace and remove their members", arguments: [1, 15, 16, 17, 18, 40, 300])
     func likeAModel(size: Int) throws {
-        var random = SeededGenerator(seed: UInt64(size))
+        var random = SeededNumbers(seed: UInt64(size))
         var object = JSONObject()
         var model: [(key: String, value: JSONValue)] = []
         // Keys that collide under canonical equivalence are among them.
@@ -124,20 +125,5 @@ import Testing
         #expect(object["new"] == nil)
         #expect(copy["k39"] == 39)
         #expect(copy["new"] == 1)
-    }
-}
-
-/// Random numbers that are the same on every run (SplitMix64).
-struct SeededGenerator: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var word = state
-        word = (word ^ (word >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        word = (word ^ (word >> 27)) &* 0x94D0_49BB_1331_11EB
-        return word ^ (word >> 31)
     }
 }

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import CofferModel
@@ -19,25 +20,14 @@ struct TextPatternTests {
         return (first == "_" || first == letter) && isLike(text.dropFirst(), rest)
     }
 
-    /// The same numbers for the same seed.
-    private struct SeededRandom: RandomNumberGenerator {
-        private var state: UInt64
-        init(seed: UInt64) { state = seed }
-
-        mutating func next() -> UInt64 {
-            state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-            return state ^ state >> 29
-        }
-    }
-
-    private func random(_ letters: [Character], upTo count: Int, _ random: inout SeededRandom) -> String {
+    private func random(_ letters: [Character], upTo count: Int, _ random: inout SeededNumbers) -> String {
         String(
             (0..<Int.random(in: 0...count, using: &random)).map { _ in letters.randomElement(using: &random) ?? "a" })
     }
 
     @Test("are met as they are by hand", arguments: 0..<4)
     func random(seed: UInt64) {
-        var random = SeededRandom(seed: seed)
+        var random = SeededNumbers(seed: seed)
         var metCount = 0
         for _ in 0..<20_000 {
             let text = self.random(["a", "b", "\u{1F600}"], upTo: 12, &random)

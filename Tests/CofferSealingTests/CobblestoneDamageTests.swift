@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import CofferSealing
@@ -37,7 +38,7 @@ struct CobblestoneDamageTests {
             bits += [8 * (tagStart - 1), 8 * tagStart - 1]
         }
         bits += [56, 56 + 16400, 56 + 2 * 16400].map { 8 * $0 }
-        var generator = SeededGenerator(seed: 0xc0bb1e)
+        var generator = SeededNumbers(seed: 0xc0bb1e)
         for _ in 0..<300 { bits.append(Int.random(in: 0..<8 * message.count, using: &generator)) }
         return bits
     }
@@ -48,7 +49,7 @@ struct CobblestoneDamageTests {
         var counts = Array(0..<100)
         for boundary in [56 + 16400, 56 + 2 * 16400] { counts += boundary - 20...boundary + 20 }
         counts += message.count - 20..<message.count
-        var generator = SeededGenerator(seed: 0xc0bb1e)
+        var generator = SeededNumbers(seed: 0xc0bb1e)
         for _ in 0..<300 { counts.append(Int.random(in: 0..<message.count, using: &generator)) }
         return counts
     }
@@ -131,7 +132,7 @@ struct CobblestoneDamageTests {
             Issue.record("its header is valid")
             return
         }
-        var generator = SeededGenerator(seed: 0xc0bb1e)
+        var generator = SeededNumbers(seed: 0xc0bb1e)
         for _ in 0..<200 {
             let index = Int.random(in: 0..<3, using: &generator)
             let isIntact = Bool.random(using: &generator)
@@ -153,20 +154,5 @@ struct CobblestoneDamageTests {
         #expect(Content(wrong) == Content(nil))
         let right = try decryptor.open(Array(message.dropFirst(56).prefix(16400)), index: 0)
         #expect(Content(right) == Content(plaintext.prefix(16384)))
-    }
-}
-
-/// SplitMix64: the same numbers in every run.
-private struct SeededGenerator: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9e37_79b9_7f4a_7c15
-        var mixed = state
-        mixed = (mixed ^ mixed >> 30) &* 0xbf58_476d_1ce4_e5b9
-        mixed = (mixed ^ mixed >> 27) &* 0x94d0_49bb_1331_11eb
-        return mixed ^ mixed >> 31
     }
 }

@@ -11,6 +11,7 @@ import Darwin
 #endif
 
 @testable import CofferSync
+import TestSupport
 
 /// A number that several tasks change.
 final class Counter: Sendable {
@@ -80,20 +81,6 @@ final class TestServer: HTTPTransport {
             fatalError("32 bytes are a key: \(error)")
         }
     }
-}
-
-/// How long a test waits for what must happen before it says that it doesn't: longer than anything takes on a busy machine,
-/// with a sanitizer.
-let longestWait = Duration.seconds(1_200)
-
-/// Waits until `condition` holds; false if it doesn't come to that.
-func eventually(_ condition: () throws -> Bool) async throws -> Bool {
-    let end = ContinuousClock.now + longestWait
-    while try !condition() {
-        guard ContinuousClock.now < end else { return false }
-        try await Task.sleep(for: .milliseconds(5))
-    }
-    return true
 }
 
 extension Manager {

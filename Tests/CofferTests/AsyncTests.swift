@@ -1,5 +1,6 @@
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Coffer
@@ -10,16 +11,17 @@ struct AsyncTests {
 
     /// Waits without blocking a thread of the pool, so that a test that fails does not keep others from running.
     private func wait(for condition: () -> Bool) async throws {
-        while !condition() { try await Task.sleep(for: .milliseconds(2)) }
+        #expect(try await eventually(condition), "it took too long")
     }
 
     /// Calls `body` again where it is busy: on a busy machine the thread of a transaction that is over may take longer to let
     /// go than a call has time to wait.
     private func untilNotBusy(_ body: () async throws -> Void) async throws {
+        let end = ContinuousClock.now + longestWait
         while true {
             do {
                 return try await body()
-            } catch let error as CofferError where error.code == .busy {
+            } catch let error as CofferError where error.code == .busy && ContinuousClock.now < end {
                 try await Task.sleep(for: .milliseconds(2))
             }
         }
@@ -71,7 +73,7 @@ struct AsyncTests {
             }
         }
         Thread { try? hold() }.start()
-        while !isHeld.load(ordering: .acquiring) { try await Task.sleep(for: .milliseconds(1)) }
+        #expect(try await eventually { isHeld.load(ordering: .acquiring) })
     }
 
     @Test("that wait for a transaction leave the pool's threads to other tasks")

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Coffer
@@ -14,7 +15,7 @@ struct AttachmentTests {
 
     /// Bytes that differ from place to place.
     static func bytes(_ count: Int, seed: UInt64 = 1) -> Data {
-        var random = SeededRandom(seed: seed)
+        var random = SeededNumbers(seed: seed)
         return Data((0..<count).map { _ in UInt8(truncatingIfNeeded: random.next()) })
     }
 

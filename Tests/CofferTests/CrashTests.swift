@@ -1,5 +1,6 @@
 import CofferFaults
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Coffer

@@ -1,6 +1,7 @@
 import CofferSealing
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Coffer
@@ -130,7 +131,7 @@ struct ThreadTests {
     func everything() throws {
         let tally = Tally()
         try onThreads(6) { thread in
-            var random = SeededRandom(seed: UInt64(thread))
+            var random = SeededNumbers(seed: UInt64(thread))
             for _ in 0..<60 {
                 do throws(CofferError) {
                     let database = try self.stores.manager.database(named: "db", encryptionKey: TestStores.key)

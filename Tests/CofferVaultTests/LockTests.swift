@@ -3,6 +3,7 @@ import CofferSealing
 import CofferVault
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 @Suite("The lock of a store")
@@ -86,7 +87,7 @@ struct LockTests {
     func processes() async throws {
         let (path, ready) = (scratch.store, scratch.path + "/ready")
         let others = WorkBesideProcess { [path, ready] in
-            while !FileManager.default.fileExists(atPath: ready) { Thread.sleep(forTimeInterval: 0.005) }
+            #expect(eventually { FileManager.default.fileExists(atPath: ready) })
             let holder = try #require(Int32(String(contentsOfFile: ready, encoding: .utf8).dropLast()))
             defer { kill(holder, SIGKILL) }
             #expect(throws: CofferError(.busy)) { try LockedStore.open(path: path, access: .readWrite) }

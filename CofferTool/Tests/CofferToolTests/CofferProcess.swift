@@ -7,19 +7,6 @@ import Glibc
 import Darwin
 #endif
 
-/// How long a test waits for what must happen before it says that it doesn't: longer than anything takes on a busy machine.
-let longestWait = Duration.seconds(1_200)
-
-/// Waits until `condition` holds; false if it doesn't come to that.
-func eventually(_ condition: () throws -> Bool) rethrows -> Bool {
-    let end = ContinuousClock.now + longestWait
-    while try !condition() {
-        guard ContinuousClock.now < end else { return false }
-        usleep(1_000)
-    }
-    return true
-}
-
 /// The built command, run as a process of its own: in a session without a terminal, unless a test brings one.
 struct CofferProcess {
     /// How it ended, and what it wrote.

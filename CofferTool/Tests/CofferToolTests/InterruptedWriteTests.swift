@@ -27,7 +27,7 @@ struct InterruptedWriteTests {
         _ signal: Int32, _ rounds: Int, _ arguments: (Int) -> [String], isDone: (Int) throws -> Bool
     ) throws -> [Int32: Int] {
         var counts: [Int32: Int] = [:]
-        var numbers = SeededNumbers(state: UInt64(signal))
+        var numbers = SeededNumbers(seed: UInt64(signal))
         for round in 0..<rounds {
             let time = UInt32.random(in: 0...longest, using: &numbers)
             let outcome = try CofferProcess.run(arguments(round), in: work.folder) { process in

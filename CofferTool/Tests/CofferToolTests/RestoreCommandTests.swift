@@ -137,7 +137,7 @@ struct RestoreCommandTests {
         "that is killed leaves what was there or the whole store, and the next one removes the rest",
         arguments: [true, false])
     func killed(replaces: Bool) throws {
-        var numbers = SeededNumbers(state: .random(in: 0 ... .max))
+        var numbers = SeededNumbers(seed: .random(in: 0 ... .max))
         var longest = Duration.milliseconds(1)
         var found: [String: Int] = [:]
         func restore(_ meanwhile: (pid_t) throws -> Void = { _ in }) throws -> CofferProcess.Outcome {

@@ -84,7 +84,7 @@ struct RotationKillTests {
         }
         if !bothEncrypted { keys[1] = Key(arguments: [], key: nil) }
         let contents = try fill(keys[0].key)
-        var numbers = SeededNumbers(state: Self.seed)
+        var numbers = SeededNumbers(seed: Self.seed)
         var longest = Duration.milliseconds(1)
         var found: [String: Int] = [:]
         var rounds = 0

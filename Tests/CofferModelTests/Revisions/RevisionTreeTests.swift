@@ -1,4 +1,5 @@
 import CofferSealing
+import TestSupport
 import Testing
 
 @testable import CofferModel
@@ -98,14 +99,14 @@ struct RevisionTreeTests {
             let comment = Comment(rawValue: "seed \(seed), step \(step), depth \(depth)")
             switch random.below(12) {
             case 0:
-                let ids = Set(model.entries.keys.sorted().filter { _ in random.oneIn(4) })
+                let ids = Set(model.entries.keys.sorted().filter { _ in random.isOne(in: 4) })
                 let removed = tree.purge(ids.compactMap { RevisionID($0) })
                 #expect(Set(texts(removed)) == model.purge(ids), comment)
             case 1 where !known.isEmpty:
                 // Again, or again after it was forgotten.
                 try insert(known[random.below(known.count)], isDeletion: false)
             default:
-                var history = known.isEmpty || random.oneIn(8) ? [] : known[random.below(known.count)]
+                var history = known.isEmpty || random.isOne(in: 8) ? [] : known[random.below(known.count)]
                 history.removeFirst(random.below(history.count + 1))
                 for _ in 0...random.below(3) {
                     let generation = (history.first.map(ReferenceTree.generation) ?? 0) + 1
@@ -113,7 +114,7 @@ struct RevisionTreeTests {
                 }
                 known.append(history)
                 // Others may have forgotten the oldest.
-                try insert(Array(history.prefix(1 + random.below(history.count))), isDeletion: random.oneIn(4))
+                try insert(Array(history.prefix(1 + random.below(history.count))), isDeletion: random.isOne(in: 4))
             }
             #expect(Set(model.entries.keys) == Set(allIDs()), comment)
             #expect(texts(tree.leaves) == model.leaves, comment)

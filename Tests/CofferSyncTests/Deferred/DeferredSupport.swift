@@ -4,6 +4,7 @@ import CofferSealing
 import CofferTesting
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import CofferSync
@@ -165,19 +166,19 @@ final class Gate: Sendable {
 
     func wait() async throws {
         waiting.add(1)
-        while !isOpen.load(ordering: .sequentiallyConsistent) { try await Task.sleep(for: .milliseconds(2)) }
+        #expect(try await eventually { isOpen.load(ordering: .sequentiallyConsistent) })
     }
 
     /// Returns when somebody waits.
     func isReached() async throws {
-        while waiting.value == 0 { try await Task.sleep(for: .milliseconds(2)) }
+        #expect(try await eventually { waiting.value > 0 })
     }
 }
 
 extension AttachmentDownload {
     /// Returns when it does that.
     func reach(_ activity: DownloadStatus.Activity) async throws {
-        while status.activity != activity { try await Task.sleep(for: .milliseconds(2)) }
+        #expect(try await eventually { status.activity == activity })
     }
 }
 

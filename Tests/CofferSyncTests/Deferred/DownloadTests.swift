@@ -3,6 +3,7 @@ import CofferModel
 import CofferTesting
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import CofferSync
@@ -220,7 +221,7 @@ import Testing
             running.add(1)
             most.withLock { $0 = max($0, running.value) }
             // The first wait for each other; then there is time for one too many.
-            while most.withLock({ $0 }) < 3 { try await Task.sleep(for: .milliseconds(2)) }
+            #expect(try await eventually { most.withLock { $0 } >= 3 })
             try await Task.sleep(for: .milliseconds(5))
             running.add(-1)
             return response

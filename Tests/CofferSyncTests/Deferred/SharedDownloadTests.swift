@@ -2,6 +2,7 @@ import Coffer
 import CofferModel
 import CofferTesting
 import Foundation
+import TestSupport
 import Testing
 
 @testable import CofferSync
@@ -64,7 +65,7 @@ import Testing
         try await Task.sleep(for: .milliseconds(20))
         #expect(first.status.activity == .paused && peers.wire.requests.count == 1)
         first.resume()
-        while peers.wire.requests.count < 2 { try await Task.sleep(for: .milliseconds(2)) }
+        #expect(try await eventually { peers.wire.requests.count >= 2 })
         first.cancel()
         try peers.expectNothingIncoming()
         let third = try pull.download(peers.attachment("film"))

@@ -2,6 +2,7 @@ import Coffer
 import CofferModel
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import CofferSync

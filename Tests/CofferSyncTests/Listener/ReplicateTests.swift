@@ -2,6 +2,7 @@ import Coffer
 import CofferModel
 import CofferTesting
 import Foundation
+import TestSupport
 import Testing
 
 @testable import CofferSync
@@ -77,9 +78,9 @@ import Testing
         #expect(answer.status == 202)
         let id = try #require(answer.json["_local_id"]?.stringValue)
         #expect(try await replicate(.object(question)).json["_local_id"] == .string(id))
-        while try server.database().documentCount < 3 { try await Task.sleep(for: .milliseconds(2)) }
+        #expect(try await eventually { try server.database().documentCount >= 3 })
         try remote.database().write("later", [:])
-        while try server.database().documentCount < 4 { try await Task.sleep(for: .milliseconds(2)) }
+        #expect(try await eventually { try server.database().documentCount >= 4 })
         // What was saved is counted a moment later.
         var tasks = try await activeTasks()
         while tasks.first?["docs_written"] != 4 {
@@ -157,7 +158,7 @@ import Testing
     func slow(_ status: Int) async throws {
         let isOpen = Counter()
         let gate = InterceptingTransport(remote) { request, _, inner in
-            while isOpen.value == 0 { try await Task.sleep(for: .milliseconds(2)) }
+            #expect(try await eventually { isOpen.value != 0 })
             return status == 200 ? try await inner.send(request) : HTTPResponse(status)
         }
         let server = TestServer { options in

@@ -3,6 +3,7 @@ import Coffer
 import CofferModel
 import CofferTesting
 import Foundation
+import TestSupport
 import Testing
 
 @testable import CofferSync

@@ -1,6 +1,7 @@
 import Coffer
 import CofferModel
 import Foundation
+import TestSupport
 import Testing
 
 @testable import CofferSync

@@ -3,6 +3,7 @@ import CofferModel
 import CofferSealing
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import CofferSync
@@ -128,7 +129,7 @@ final class CouchDialect: HTTPTransport {
         let pull = try peers.replication(.pull, database) { $0.isContinuous = true }
         pull.start()
         for await status in pull.statuses where status.activity == .idle { break }
-        while peers.wire.count("longpoll") == 0 { try await Task.sleep(for: .milliseconds(10)) }
+        #expect(try await eventually { peers.wire.count("longpoll") > 0 })
         await pull.stop()
         let id = try #require(peers.wire.all.first { $0.contains("_local") }?.split(separator: "/").last)
         #expect(

@@ -1,6 +1,7 @@
 import Coffer
 import CofferModel
 import Foundation
+import TestSupport
 import Testing
 
 @testable import CofferSync
@@ -21,14 +22,14 @@ import Testing
         InterceptingTransport(peers.server) { request, _, inner in
             if request.target.contains("_bulk_get") {
                 waiting.add(1)
-                while isOpen.value == 0 { try await Task.sleep(for: .milliseconds(2)) }
+                #expect(try await eventually { isOpen.value != 0 })
             }
             return try await inner.send(request)
         }
     }
 
     private func wait(for condition: @Sendable () throws -> Bool) async throws {
-        while try !condition() { try await Task.sleep(for: .milliseconds(2)) }
+        #expect(try await eventually(condition), "it took too long")
     }
 
     @Test("whoever waits for one that somebody else stops hears that it was stopped") func stoppedByAnother()

@@ -1,6 +1,7 @@
 import Coffer
 import CofferModel
 import Foundation
+import TestSupport
 import Testing
 
 @testable import CofferSync
@@ -246,11 +247,10 @@ import Testing
             $0.retry.attemptCount = 1
         }
         pull.start()
-        while attempts.value < min(failingCount + 1, PostponedRevisions.attemptLimit) {
-            try await Task.sleep(for: .milliseconds(5))
-        }
+        let limit = min(failingCount + 1, PostponedRevisions.attemptLimit)
+        #expect(try await eventually { attempts.value >= limit })
         try peers.remote.write("later", [:])
-        while try database["later"] == nil { try await Task.sleep(for: .milliseconds(5)) }
+        #expect(try await eventually { try database["later"] != nil })
         await pull.stop()
         #expect(try (database["bad"] == nil) == (failingCount == 100))
         #expect(attempts.value == min(failingCount + 1, PostponedRevisions.attemptLimit))
@@ -272,18 +272,13 @@ import Testing
         let pull = try peers.replication(.pull, database, through: opaque) { $0.isContinuous = true }
         pull.start()
         try peers.remote.write("one", [:])
-        while try database["one"] == nil { try await Task.sleep(for: .milliseconds(5)) }
+        #expect(try await eventually { try database["one"] != nil })
         let id = try #require(await peers.checkpointID())
-        var old = try database.localDocument(withID: id)
-        while old == nil {
-            try await Task.sleep(for: .milliseconds(5))
-            old = try database.localDocument(withID: id)
-        }
+        #expect(try await eventually { try database.localDocument(withID: id) != nil })
+        let old = try database.localDocument(withID: id)
         // The same run goes on.
         try peers.remote.write("two", [:])
-        while try database["two"] == nil || database.localDocument(withID: id) == old {
-            try await Task.sleep(for: .milliseconds(5))
-        }
+        #expect(try await eventually { try database["two"] != nil && database.localDocument(withID: id) != old })
         await pull.stop()
         // As a backup of the device would put it back.
         try await database.document(withID: "two").purge()

@@ -2,6 +2,7 @@ import Coffer
 import CofferModel
 import CofferTesting
 import Foundation
+import TestSupport
 import Testing
 
 @testable import CofferSync

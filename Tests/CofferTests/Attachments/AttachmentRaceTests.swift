@@ -1,6 +1,7 @@
 import CofferFaults
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Coffer
@@ -26,7 +27,7 @@ struct AttachmentRaceTests {
         let roundCount = DamageTests.isExhaustive ? 5_000 : 500
         let savingCount = Atomic(2)
         try onThreads(4) { thread in
-            var random = SeededRandom(seed: UInt64(thread))
+            var random = SeededNumbers(seed: UInt64(thread))
             let isSaving = thread == 0 || thread == 3
             defer { if isSaving { savingCount.subtract(1, ordering: .relaxed) } }
             var round = 0
@@ -79,7 +80,7 @@ struct AttachmentRaceTests {
         print("\(isEncrypted ? "encrypted" : "unencrypted"): \(tally.all)")
     }
 
-    private static func save(_ document: Document, _ random: inout SeededRandom) throws {
+    private static func save(_ document: Document, _ random: inout SeededNumbers) throws {
         let draft = try document.currentRevision?.createRevision() ?? document.newRevision()
         let content = contents[Int(random.next() % UInt64(contents.count))]
         if random.next() % 2 == 0 {

@@ -1,6 +1,7 @@
 import CofferFaults
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Coffer
@@ -104,7 +105,7 @@ struct BatchedContentTests {
     func nesting(kind: Kind) throws {
         let stores = TestStores(attachmentBatchCount: 4)
         let database = try open(stores, kind)
-        var generator = SeededGenerator(seed: 5)
+        var generator = SeededNumbers(seed: 5)
         for round in 0..<10 {
             var kept: Set<Int> = []
             let base = 100 * round

@@ -1,5 +1,6 @@
 import CofferSealing
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Coffer
@@ -26,7 +27,7 @@ struct EveryBitTests {
         let tally = Tally()
         try onThreads(threads) { thread in
             for offset in stride(from: thread * step, to: byteCount, by: threads * step) {
-                var random = SeededRandom(seed: UInt64(offset))
+                var random = SeededNumbers(seed: UInt64(offset))
                 for bit in Self.isExhaustive ? Array(0..<8) : [UInt8(random.next() % 8)] {
                     let outcome = try body(thread, offset, 1 << bit)
                     if outcome == Self.wrong { Issue.record("bit \(bit) of byte \(offset)") }

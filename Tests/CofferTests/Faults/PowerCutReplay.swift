@@ -3,6 +3,7 @@ import Foundation
 
 @testable import Coffer
 @testable import CofferVault
+import TestSupport
 
 /// Replays what a change did to the disk, cuts the power after each operation, and lets the library open what may be left;
 /// then does the same with what that opening did.
@@ -14,7 +15,7 @@ struct PowerCutReplay {
     var sampleCount = 3
     /// How many second cuts are tried after each first one.
     var secondCutCount = 1
-    var generator = SeededGenerator(seed: 1)
+    var generator = SeededNumbers(seed: 1)
 
     private(set) var coverage = Coverage()
     private(set) var findings: [String] = []

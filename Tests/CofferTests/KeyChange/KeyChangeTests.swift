@@ -1,6 +1,7 @@
 import CofferSealing
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Coffer

@@ -1,5 +1,6 @@
 import CofferSealing
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Coffer
@@ -13,11 +14,11 @@ struct DocumentQueryTests {
         .null, false, true, -1, 0, 1, 1.5, 2, 3, 1e305, -1e305, "", "a", "ab", "b", "\0", [], [1], ["a"], [:], ["x": 1],
     ]
 
-    private func value(_ random: inout SeededRandom) -> JSONValue {
+    private func value(_ random: inout SeededNumbers) -> JSONValue {
         Self.values[Int.random(in: 0..<Self.values.count, using: &random)]
     }
 
-    private func document(_ random: inout SeededRandom) -> JSONObject {
+    private func document(_ random: inout SeededNumbers) -> JSONObject {
         var document: JSONObject = [:]
         for name in ["a", "b"] where Bool.random(using: &random) { document[name] = value(&random) }
         if Bool.random(using: &random) { document["c"] = .object(["d": value(&random)]) }
@@ -33,7 +34,7 @@ struct DocumentQueryTests {
         return document
     }
 
-    private func predicate(_ random: inout SeededRandom, depth: Int = 2) -> DocumentPredicate {
+    private func predicate(_ random: inout SeededNumbers, depth: Int = 2) -> DocumentPredicate {
         let path: PropertyPath = ["a", "b", "c.d", "c", "_id"][Int.random(in: 0..<5, using: &random)]
         let property = Property(path)
         let value = value(&random)
@@ -56,7 +57,7 @@ struct DocumentQueryTests {
 
     /// Texts, types, what is missing, and lists.
     private func ofAnotherKind(
-        _ property: Property, _ value: JSONValue, _ random: inout SeededRandom
+        _ property: Property, _ value: JSONValue, _ random: inout SeededNumbers
     ) -> DocumentPredicate {
         let (other, text) = (self.value(&random), ["", "a", "b", "A", "ab"][Int.random(in: 0..<5, using: &random)])
         let differences: DocumentPredicate.TextDifferences = Bool.random(using: &random) ? .case : []
@@ -83,7 +84,7 @@ struct DocumentQueryTests {
         }
     }
 
-    private func order(_ random: inout SeededRandom) -> [DocumentQuery.Order] {
+    private func order(_ random: inout SeededNumbers) -> [DocumentQuery.Order] {
         (0..<Int.random(in: 0..<3, using: &random)).map { _ in
             let path: PropertyPath = ["a", "b", "c.d"][Int.random(in: 0..<3, using: &random)]
             return Bool.random(using: &random) ? .ascending(path) : .descending(path)
@@ -111,7 +112,7 @@ struct DocumentQueryTests {
     /// Each query with every set of indexes, while documents come and go: the same as by hand, whatever way they are found.
     @Test("find what they ask for, with any index and without", arguments: 0..<12)
     func random(seed: UInt64) throws {
-        var random = SeededRandom(seed: seed)
+        var random = SeededNumbers(seed: seed)
         let database = try stores.open { $0.durability = .relaxed }
         var documents: [String: JSONObject] = [:]
         var (indexed, narrowed, sorted) = (0, 0, 0)

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Coffer
@@ -74,7 +75,7 @@ struct TreePropertyTests {
     @Test("are what a plain model says, and the same on two databases that exchange them", arguments: seeds)
     func model(seed: UInt64) throws {
         let stores = TestStores()
-        var random = SeededRandom(seed: seed)
+        var random = SeededNumbers(seed: seed)
         let copies = try ["a", "b"].map { name in
             try Copy(stores.open(name) { $0.durability = .relaxed }, depth: [1, 2, 3, 5, 20][Int(random.next() % 5)])
         }
@@ -174,7 +175,7 @@ struct TreePropertyTests {
 
     /// - Returns: how many revisions were new.
     @discardableResult
-    private func exchange(from source: Copy, to target: Copy, _ random: inout SeededRandom) throws -> Int {
+    private func exchange(from source: Copy, to target: Copy, _ random: inout SeededNumbers) throws -> Int {
         var order = random
         let count = try replicate(source.database, target.database) { leaves in
             let shuffled = leaves.shuffled(using: &order)

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Coffer
@@ -10,7 +11,7 @@ import Testing
 struct HostilePageTests {
     @Test("any bytes are read as pages and rows, or refused, and none outside of them")
     func anyBytes() throws {
-        var random = SeededRandom(seed: 5)
+        var random = SeededNumbers(seed: 5)
         var cellCount = 0
         for round in 0..<4000 {
             var page = [UInt8](repeating: 0, count: round % 3 == 0 ? 4096 : 4048)
@@ -214,7 +215,7 @@ struct HostilePageTests {
         }
         let file = try fixture.databaseFile
         let whole = try Data(contentsOf: file)
-        var random = SeededRandom(seed: 3)
+        var random = SeededNumbers(seed: 3)
         for round in 0..<20 {
             var data = whole
             for page in 1..<min(older.count, whole.count) / 4096 where Int.random(in: 0..<4, using: &random) == 0 {

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Coffer
@@ -19,7 +20,7 @@ struct RandomDamageTests {
         #expect(pages.values.contains { $0.count > 4 })
         let file = try fixture.databaseFile
         let whole = try Data(contentsOf: file)
-        var random = SeededRandom(seed: isEncrypted ? 11 : 12)
+        var random = SeededNumbers(seed: isEncrypted ? 11 : 12)
         var lossCount = 0
         for round in 0..<25 {
             var data = whole
@@ -50,7 +51,7 @@ struct RandomDamageTests {
     /// Changes a part of the file.
     ///
     /// - Returns: the pages that it is in.
-    private static func damage(_ data: inout Data, _ random: inout SeededRandom) -> Set<Int> {
+    private static func damage(_ data: inout Data, _ random: inout SeededNumbers) -> Set<Int> {
         guard data.count > 8192 else { return [] }
         let start = Int.random(in: 0..<data.count, using: &random)
         var end = start + 1

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Coffer
@@ -146,7 +147,7 @@ struct ZeroPageSalvageTests {
         let whole = try Data(contentsOf: file)
         let pageCount = whole.count / 4096
         #expect(!places.interior.isEmpty)
-        var random = SeededRandom(seed: 23)
+        var random = SeededNumbers(seed: 23)
         var samples: [Set<Int>] = [places.interior, Set(places.documents.values.flatMap { $0 }), [1, 2, 3]]
         for count in [2, 3, 5, 8, 13, 21] {
             samples.append(Set((0..<count).map { _ in Int.random(in: 2...pageCount, using: &random) }))

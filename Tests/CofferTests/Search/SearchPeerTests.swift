@@ -1,5 +1,6 @@
 import CofferSealing
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Coffer
@@ -14,13 +15,13 @@ struct SearchPeerTests {
     /// A few words, so that texts have many in common.
     private static let words = (0..<40).map { "w\(String($0, radix: 36))" } + ["common", "commonly", "wa", "wab"]
 
-    private func text(_ random: inout SeededRandom, _ count: Int) -> String {
+    private func text(_ random: inout SeededNumbers, _ count: Int) -> String {
         (0..<count).map { _ in Self.words.randomElement(using: &random) ?? "" }.joined(separator: " ")
     }
 
     @Test("SQLite's FTS4 finds the same documents, through changes and deletions")
     func fullTextOfSQLite() throws {
-        var random = SeededRandom(seed: 28)
+        var random = SeededNumbers(seed: 28)
         let database = try stores.open()
         try database.createTextIndex(named: "t", on: ["t"])
         let file = stores.directory.appending(path: "peer.sqlite3")
@@ -74,7 +75,7 @@ struct SearchPeerTests {
     }
 
     /// In the syntax that both know.
-    private func query(_ random: inout SeededRandom) -> String {
+    private func query(_ random: inout SeededNumbers) -> String {
         let words = (0..<4).map { _ in Self.words.randomElement(using: &random) ?? "" }
         switch Int.random(in: 0..<7, using: &random) {
         case 0: return words[0]
@@ -89,7 +90,7 @@ struct SearchPeerTests {
 
     @Test("a scan of all texts finds the same, also phrases of three words and beginnings within them")
     func scan() throws {
-        var random = SeededRandom(seed: 29)
+        var random = SeededNumbers(seed: 29)
         let database = try stores.open()
         try database.createTextIndex(named: "t", on: ["t"])
         var texts: [String: [String]] = [:]

@@ -1,6 +1,7 @@
 import Foundation
 
 @testable import Coffer
+import TestSupport
 
 /// One thread or task, and what it wrote: only it writes documents whose ids begin with its name.
 ///
@@ -74,7 +75,7 @@ final class SoakActor: @unchecked Sendable {
         }
     }
 
-    private func open(_ store: SoakStore, _ random: inout SeededRandom) throws -> Database? {
+    private func open(_ store: SoakStore, _ random: inout SeededNumbers) throws -> Database? {
         var database: Database?
         let options = store.options(&random)
         _ = try perform(.open, in: store) {
@@ -173,15 +174,15 @@ final class SoakActor: @unchecked Sendable {
 
     // MARK: Both
 
-    private func nextEpisode(_ store: SoakStore) -> SeededRandom {
+    private func nextEpisode(_ store: SoakStore) -> SeededNumbers {
         episodeCount += 1
-        return SeededRandom(seed: store.run.seed, store.number, number, 0, episodeCount)
+        return SeededNumbers(seed: store.run.seed, store.number, number, 0, episodeCount)
     }
 
     /// What an action draws from: it follows from the number of the action, and not from what others drew.
-    private func nextAction(_ store: SoakStore) -> SeededRandom {
+    private func nextAction(_ store: SoakStore) -> SeededNumbers {
         actionCount += 1
-        return SeededRandom(seed: store.run.seed, store.number, number, 1, actionCount)
+        return SeededNumbers(seed: store.run.seed, store.number, number, 1, actionCount)
     }
 
     /// What may happen to any call: others close the database, or keep it from its turn.

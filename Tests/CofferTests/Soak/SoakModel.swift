@@ -2,6 +2,7 @@ import CofferModel
 import Foundation
 
 @testable import Coffer
+import TestSupport
 
 /// What one revision of the soak holds. Everything follows from few numbers, so that the model stays small.
 struct SoakContent: Equatable, Sendable {
@@ -20,7 +21,7 @@ struct SoakContent: Equatable, Sendable {
     /// while another saves it again.
     static let contents: [Data] = (0..<16).map { number in
         let byteCount = [0, 1, 300, 16_384, 16_385, 70_000, 130_000, 400_000][number % 8]
-        var random = SeededRandom(seed: UInt64(number))
+        var random = SeededNumbers(seed: UInt64(number))
         var bytes = Data(capacity: byteCount + 8)
         while bytes.count < byteCount { withUnsafeBytes(of: random.next()) { bytes.append(contentsOf: $0) } }
         return bytes.prefix(byteCount)
@@ -106,20 +107,4 @@ struct SoakMismatch: Error, CustomStringConvertible {
 /// - Throws: a ``SoakMismatch`` unless `condition` holds.
 func soakExpect(_ condition: Bool, _ text: @autoclosure () -> String) throws {
     if !condition { throw SoakMismatch(text()) }
-}
-
-extension SeededRandom {
-    /// The numbers for one purpose: the same for the same seed and parts.
-    init(seed: UInt64, _ parts: Int...) {
-        var mixed = SeededRandom(seed: seed)
-        for part in parts { mixed = SeededRandom(seed: mixed.next() ^ UInt64(part)) }
-        self = mixed
-    }
-
-    /// A number from 0 up to `limit`, without it.
-    mutating func below(_ limit: Int) -> Int { Int(next() % UInt64(limit)) }
-
-    mutating func isOne(in count: Int) -> Bool { below(count) == 0 }
-
-    mutating func pick<Value>(_ values: [Value]) -> Value? { values.isEmpty ? nil : values[below(values.count)] }
 }

@@ -1,12 +1,13 @@
 import Foundation
 
 @testable import Coffer
+import TestSupport
 
 extension SoakActor {
     // MARK: Looking
 
     /// Reads what it owns in one of several ways, and compares it with the model.
-    func look(_ action: SoakAction, _ database: Database, _ random: inout SeededRandom) throws {
+    func look(_ action: SoakAction, _ database: Database, _ random: inout SeededNumbers) throws {
         switch action {
         case .read:
             guard let id = random.pick(model.documents.keys.sorted() + ["\(name)-nothing"]) else { return }
@@ -33,7 +34,7 @@ extension SoakActor {
     }
 
     /// The changes from some sequence on, in order.
-    private func follow(_ database: Database, _ random: inout SeededRandom) throws {
+    private func follow(_ database: Database, _ random: inout SeededNumbers) throws {
         let start = random.isOne(in: 2) ? 0 : random.below(max(1, try database.lastSequenceNumber))
         var last = start
         var seen: Set<String> = []

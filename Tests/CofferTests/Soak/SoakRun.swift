@@ -3,6 +3,7 @@ import Foundation
 import Synchronization
 
 @testable import Coffer
+import TestSupport
 
 /// What all actors of one seed share: when it ends, what was done, who is at what, and what went wrong.
 final class SoakRun: Sendable {

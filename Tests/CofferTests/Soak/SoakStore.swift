@@ -4,6 +4,7 @@ import Foundation
 import Synchronization
 
 @testable import Coffer
+import TestSupport
 
 /// One store and its actors. They work on it for a moment, with openings and closings of their own; then all of them have
 /// let go of it, and the store is verified and compared with what they know. Then they go on.
@@ -41,7 +42,7 @@ final class SoakStore: Sendable {
     // MARK: Opening
 
     /// Options under which everything automatic happens as often as it can, by and large.
-    func options(_ random: inout SeededRandom) -> DatabaseOptions {
+    func options(_ random: inout SeededNumbers) -> DatabaseOptions {
         var options = DatabaseOptions()
         options.encryptionKey = key
         options.keyedNames = kind == .keyed
@@ -67,7 +68,7 @@ final class SoakStore: Sendable {
     // MARK: Living
 
     func live() {
-        var random = SeededRandom(seed: run.seed, number)
+        var random = SeededNumbers(seed: run.seed, number)
         do {
             try create()
             // At least once, however busy the machine is.
@@ -144,7 +145,7 @@ final class SoakStore: Sendable {
     }
 
     /// Compares all of it with what the actors know, while none of them is at work.
-    private func compare(_ random: inout SeededRandom) throws {
+    private func compare(_ random: inout SeededNumbers) throws {
         run.note(name, "compare")
         // Whoever finds it open would find what has expired since it was opened.
         try patiently { try stores.open(name, key: key).close() }

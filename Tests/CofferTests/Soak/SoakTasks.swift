@@ -2,11 +2,12 @@ import Foundation
 import Synchronization
 
 @testable import Coffer
+import TestSupport
 
 // The same actions through the `async` forms, which wait for their turn without a thread.
 
 extension SoakActor {
-    func actInTask(_ action: SoakAction, _ place: SoakPlace, _ random: inout SeededRandom) async throws {
+    func actInTask(_ action: SoakAction, _ place: SoakPlace, _ random: inout SeededNumbers) async throws {
         let database = place.database
         model.trail.note("\(action)")
         switch action {
@@ -55,7 +56,7 @@ extension SoakActor {
 
     // MARK: Writing
 
-    private func save(_ action: SoakAction, _ place: SoakPlace, _ random: inout SeededRandom) async throws {
+    private func save(_ action: SoakAction, _ place: SoakPlace, _ random: inout SeededNumbers) async throws {
         let database = place.database
         switch action {
         case .raise:
@@ -90,7 +91,7 @@ extension SoakActor {
     }
 
     /// What takes several steps, on the line's own thread.
-    private func transact(_ action: SoakAction, _ place: SoakPlace, _ random: SeededRandom) async throws {
+    private func transact(_ action: SoakAction, _ place: SoakPlace, _ random: SeededNumbers) async throws {
         let before = model
         do {
             try await place.database.inTransaction { [self] in
@@ -104,7 +105,7 @@ extension SoakActor {
     }
 
     /// Calls off a save that may have begun: then it is there, and otherwise nothing is.
-    private func cancel(_ place: SoakPlace, _ random: inout SeededRandom) async throws {
+    private func cancel(_ place: SoakPlace, _ random: inout SeededNumbers) async throws {
         guard let id = freeID(&random) else { return }
         let (content, parent) = next(id)
         let body = json(content)
@@ -116,7 +117,7 @@ extension SoakActor {
 
     // MARK: The store as a whole
 
-    private func tendInTask(_ action: SoakAction, _ place: SoakPlace, _ random: inout SeededRandom) async throws {
+    private func tendInTask(_ action: SoakAction, _ place: SoakPlace, _ random: inout SeededNumbers) async throws {
         let database = place.database
         switch action {
         case .compact:

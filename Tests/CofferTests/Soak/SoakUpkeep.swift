@@ -1,10 +1,11 @@
 import Foundation
 
 @testable import Coffer
+import TestSupport
 
 extension SoakActor {
     /// Does something to the store as a whole, which must leave all that is in it.
-    func tend(_ action: SoakAction, _ place: SoakPlace, _ random: inout SeededRandom) throws {
+    func tend(_ action: SoakAction, _ place: SoakPlace, _ random: inout SeededNumbers) throws {
         let database = place.database
         switch action {
         case .compact:
@@ -53,7 +54,7 @@ extension SoakActor {
 
     /// What a change of the key is given: the key that opens the store always stays, so that others can open it whenever
     /// they like.
-    func nextKeys(_ place: SoakPlace, _ random: inout SeededRandom) -> (new: SymmetricKey?, kept: [SymmetricKey]) {
+    func nextKeys(_ place: SoakPlace, _ random: inout SeededNumbers) -> (new: SymmetricKey?, kept: [SymmetricKey]) {
         guard place.store.kind != .unencrypted else { return (nil, []) }
         return random.isOne(in: 3) ? (TestStores.key, []) : (testKey(UInt8(50 + random.below(4))), [TestStores.key])
     }
@@ -69,7 +70,7 @@ extension SoakActor {
 
     private func backupName(_ place: SoakPlace) -> String { "backup_\(place.store.name)_\(name)" }
 
-    func backupPlace(_ place: SoakPlace, _ random: inout SeededRandom) -> (url: URL, key: SymmetricKey?) {
+    func backupPlace(_ place: SoakPlace, _ random: inout SeededNumbers) -> (url: URL, key: SymmetricKey?) {
         (place.store.stores.url(backupName(place)), random.isOne(in: 3) ? nil : testKey(99))
     }
 

@@ -2,6 +2,7 @@ import Foundation
 import Synchronization
 
 @testable import Coffer
+import TestSupport
 
 /// How a body looks to `Codable`.
 struct SoakBody: Codable, Sendable {
@@ -16,7 +17,7 @@ struct SoakRolledBack: Error {}
 
 extension SoakActor {
     /// Does one thing, and notes what must be there after it.
-    func act(_ action: SoakAction, _ place: SoakPlace, _ random: inout SeededRandom) throws {
+    func act(_ action: SoakAction, _ place: SoakPlace, _ random: inout SeededNumbers) throws {
         model.trail.note("\(action)")
         let database = place.database
         switch action {
@@ -37,7 +38,7 @@ extension SoakActor {
     }
 
     /// An id to save under, of few, so that documents come and go; nil where all of them will expire.
-    func freeID(_ random: inout SeededRandom) -> String? {
+    func freeID(_ random: inout SeededNumbers) -> String? {
         let ids = (0..<16).map { "\(name)-\($0)" }.filter { model.documents[$0]?.expiration == nil }
         return random.pick(ids)
     }
@@ -48,7 +49,7 @@ extension SoakActor {
 
     // MARK: Whole values
 
-    private func save(_ action: SoakAction, _ place: SoakPlace, _ random: inout SeededRandom) throws {
+    private func save(_ action: SoakAction, _ place: SoakPlace, _ random: inout SeededNumbers) throws {
         let database = place.database
         switch action {
         case .raise:
@@ -91,7 +92,7 @@ extension SoakActor {
 
     // MARK: Drafts
 
-    private func saveDraft(_ action: SoakAction, _ database: Database, _ random: inout SeededRandom) throws {
+    private func saveDraft(_ action: SoakAction, _ database: Database, _ random: inout SeededNumbers) throws {
         guard let id = freeID(&random) else { return }
         let (draft, content) = try draft(action, id, database, &random)
         let parent = draft.parentRevisionID
@@ -100,7 +101,7 @@ extension SoakActor {
 
     /// A draft with another content, attached from memory or a stream or as a blob.
     func draft(
-        _ action: SoakAction, _ id: String, _ database: Database, _ random: inout SeededRandom
+        _ action: SoakAction, _ id: String, _ database: Database, _ random: inout SeededNumbers
     ) throws -> (UnsavedRevision, SoakContent) {
         let draft = try database.document(withID: id).newRevision()
         try soakExpect(
@@ -134,20 +135,20 @@ extension SoakActor {
 
     // MARK: Deleting and branching
 
-    private func delete(_ database: Database, _ random: inout SeededRandom) throws {
+    private func delete(_ database: Database, _ random: inout SeededNumbers) throws {
         guard let id = random.pick(model.live) else { return }
         let parent = model.documents[id]?.winner
         model.note(id, try database.document(withID: id).delete().revisionID, nil, after: parent)
     }
 
-    private func purge(_ database: Database, _ random: inout SeededRandom) throws {
+    private func purge(_ database: Database, _ random: inout SeededNumbers) throws {
         guard let id = random.pick(model.lasting) else { return }
         try database.document(withID: id).purge()
         model.noteGone(id, "was purged")
     }
 
     /// A second revision beside one that has just replaced the same parent.
-    private func fork(_ database: Database, _ random: inout SeededRandom) throws {
+    private func fork(_ database: Database, _ random: inout SeededNumbers) throws {
         guard let id = random.pick(model.live), let parent = model.documents[id]?.winner else { return }
         let document = database.document(withID: id)
         let (first, second) = (next(id).content, SoakContent(number: nextContent()))
@@ -161,7 +162,7 @@ extension SoakActor {
         model.note(id, try draft.saveAllowingConflict().revisionID, second, after: nil)
     }
 
-    private func merge(_ database: Database, _ random: inout SeededRandom) throws {
+    private func merge(_ database: Database, _ random: inout SeededNumbers) throws {
         let ids = model.live.filter { id in model.documents[id]?.leaves.values.count { $0 != nil } ?? 0 > 1 }
         guard let id = random.pick(ids), let (content, leaves) = try merged(id, in: database) else { return }
         model.note(id, merged: leaves, content)
@@ -185,14 +186,14 @@ extension SoakActor {
 
     // MARK: Expiring
 
-    private func expire(_ action: SoakAction, _ database: Database, _ random: inout SeededRandom) throws {
+    private func expire(_ action: SoakAction, _ database: Database, _ random: inout SeededNumbers) throws {
         guard let (id, date) = expiration(action, &random) else { return }
         let document = database.document(withID: id)
         try noteExpiration(of: id, date) { try document.setExpirationDate(date) }
     }
 
     /// Whose date is set, and to what: a moment away, or away with it.
-    func expiration(_ action: SoakAction, _ random: inout SeededRandom) -> (id: String, date: Date?)? {
+    func expiration(_ action: SoakAction, _ random: inout SeededNumbers) -> (id: String, date: Date?)? {
         if action == .expire {
             return random.pick(model.lasting).map {
                 ($0, Date(timeIntervalSinceNow: Double(random.below(250)) / 1_000))
@@ -222,7 +223,7 @@ extension SoakActor {
 
     // MARK: Local documents
 
-    private func saveLocal(_ database: Database, _ random: inout SeededRandom) throws {
+    private func saveLocal(_ database: Database, _ random: inout SeededNumbers) throws {
         let id = "\(name)-\(random.below(4))"
         let found: Int? = try database.localDocument(withID: id)?["n"]
         try soakExpect(
@@ -241,7 +242,7 @@ extension SoakActor {
     // MARK: Transactions
 
     /// Several things in one transaction, with others inside of it: all of it is there after it, or nothing.
-    func transact(_ place: SoakPlace, _ random: inout SeededRandom, depth: Int) throws {
+    func transact(_ place: SoakPlace, _ random: inout SeededNumbers, depth: Int) throws {
         let before = model
         do {
             try place.database.inTransaction {
@@ -264,7 +265,7 @@ extension SoakActor {
         model = before
     }
 
-    func rollBack(_ place: SoakPlace, _ random: inout SeededRandom, depth: Int) throws {
+    func rollBack(_ place: SoakPlace, _ random: inout SeededNumbers, depth: Int) throws {
         let before = model
         do {
             try place.database.inTransaction {

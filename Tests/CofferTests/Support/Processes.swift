@@ -1,6 +1,7 @@
 import Foundation
 
 @testable import Coffer
+import TestSupport
 
 /// What a process that will be killed has been told, kept by the system: one line each, appended in one write.
 ///

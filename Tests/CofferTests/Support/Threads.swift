@@ -2,6 +2,7 @@ import CofferSealing
 import Dispatch
 import Foundation
 import Synchronization
+import TestSupport
 
 /// Runs `body` on `count` threads of its own at once, numbered from 0, and waits for all; throws what the first threw.
 func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) throws -> Void) throws {
@@ -17,22 +18,6 @@ func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) throws -> Void) t
     }
     group.wait()
     if let error = failure.withLock({ $0 }) { throw error }
-}
-
-/// How long a test waits for what must happen before it says that it doesn't: longer than anything takes on a busy machine,
-/// with a sanitizer.
-let longestWait = Duration.seconds(1_200)
-
-/// Waits until `condition` holds.
-///
-/// - Returns: false if it doesn't come to that.
-func eventually(_ condition: () throws -> Bool) rethrows -> Bool {
-    let end = ContinuousClock.now + longestWait
-    while try !condition() {
-        guard ContinuousClock.now < end else { return false }
-        Thread.sleep(forTimeInterval: 0.002)
-    }
-    return true
 }
 
 /// Something that one thread waits for and another brings about.

@@ -1,5 +1,6 @@
 import CofferSealing
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Coffer
@@ -99,10 +100,10 @@ struct ListenerMeetingTests {
                 end.value = (error as? CofferError)?.code
             }
         }
-        #expect(await soon { results.value.count == 1 })
+        #expect(try await eventually { results.value.count == 1 })
         stop.arm()
         try await database.save(json: json(2), withID: "b")
-        #expect(await soon { stop.hasHeld })
+        #expect(try await eventually { stop.hasHeld })
         let other = Side { [stores] in try moment.act(on: database, in: stores) }
         if moment == .backup { try other.outcome() } else { #expect(other.isKept) }
         stop.release()
@@ -110,31 +111,21 @@ struct ListenerMeetingTests {
         let contents: [String: Data?] = ["a": nil, "b": nil]
         guard Moment.others.contains(moment) else {
             // A result whose rows are asked for too late says so.
-            #expect(await soon { end.value != nil })
+            #expect(try await eventually { end.value != nil })
             #expect(end.value == .some(nil) || end.value == .some(.closed))
             #expect(results.value.dropFirst().allSatisfy { $0 == ["a", "b"] })
             return try moment.expectSound(stores, holds: contents)
         }
-        #expect(await soon { results.value.last == ["a", "b"] })
+        #expect(try await eventually { results.value.last == ["a", "b"] })
         try await database.document(withID: "b").delete()
-        #expect(await soon { results.value.last == ["a"] })
+        #expect(try await eventually { results.value.last == ["a"] })
         try await database.save(json: json(3), withID: "b2")
-        #expect(await soon { results.value.last == ["a", "b2"] })
+        #expect(try await eventually { results.value.last == ["a", "b2"] })
         try await database.close()
-        #expect(await soon { end.value != nil })
+        #expect(try await eventually { end.value != nil })
         #expect(end.value == .some(nil))
         try moment.expectSound(stores, holds: ["a": nil, "b2": nil])
     }
-}
-
-/// As ``eventually(_:)``, for tests that wait for tasks: it keeps no thread from them.
-private func soon(_ condition: () -> Bool) async -> Bool {
-    let end = ContinuousClock.now + longestWait
-    while !condition() {
-        guard ContinuousClock.now < end else { return false }
-        try? await Task.sleep(for: .milliseconds(2))
-    }
-    return true
 }
 
 /// Runs what waits on a thread of its own.

@@ -2,6 +2,7 @@ import CofferFaults
 import CofferSealing
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Coffer

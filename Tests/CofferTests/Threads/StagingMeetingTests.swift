@@ -1,6 +1,7 @@
 import CofferFaults
 import CofferSealing
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Coffer

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Coffer
@@ -87,7 +88,7 @@ struct VerificationTests {
         try fill().close()
         let file = try stores.databaseFile()
         let whole = try Data(contentsOf: file)
-        var random = SeededRandom(seed: 71)
+        var random = SeededNumbers(seed: 71)
         for number in 1...whole.count / 4096 {
             // The salt, on which all codes depend, is told apart below; the last 12 bytes are nobody's.
             let offset = Int(random.next() % 4000) + (number == 1 ? 20 : 0)

@@ -167,7 +167,7 @@ struct BadSystemTests {
         "a signal at any moment leaves each store whole, under exactly one of the keys",
         arguments: MatrixCommand.writers)
     func signals(command: MatrixCommand) throws {
-        var random = SeededNumbers(state: UInt64(command.name.utf8.reduce(0) { $0 * 31 + Int($1) }))
+        var random = SeededNumbers(seed: UInt64(command.name.utf8.reduce(0) { $0 * 31 + Int($1) }))
         for round in 0..<4 {
             let folder = try MatrixFolder()
             let delay = UInt32.random(in: 0..<60_000, using: &random)

@@ -19,7 +19,7 @@ struct ReceiptKillTests {
     @Test("are neither false, nor lost, nor there twice")
     func compared() throws {
         let stores = try ReceiptWorkspace(storeCount: Int(Self.environment["COFFER_KILL_STORES"] ?? "") ?? 8)
-        var numbers = SeededNumbers(state: Self.seed)
+        var numbers = SeededNumbers(seed: Self.seed)
         var names = ["old", "new"]
         var (rotations, endedRuns) = (0, [Int32: Int]())
         var longest = Duration.milliseconds(1)

@@ -7,7 +7,7 @@ enum ToolSoakContent {
 
     /// Random bytes that contents are cut from.
     static let pool: Data = {
-        var numbers = SeededNumbers(state: 1)
+        var numbers = SeededNumbers(seed: 1)
         return (0..<1_100_000).map { _ in numbers.next() }.withUnsafeBytes { Data($0) }
     }()
 
@@ -121,20 +121,4 @@ struct ToolSoakModel: Sendable {
         try toolSoakExpect(missing.isEmpty, "\(list) leaves out \(missing.sorted().prefix(20))")
         try toolSoakExpect(strange.isEmpty, "\(list) has \(strange.sorted().prefix(20)), which must not be there")
     }
-}
-
-extension SeededNumbers {
-    /// The numbers for one purpose: the same for the same seed and parts.
-    init(seed: UInt64, _ parts: Int...) {
-        var mixed = SeededNumbers(state: seed)
-        for part in parts { mixed = SeededNumbers(state: mixed.next() ^ UInt64(part)) }
-        self = mixed
-    }
-
-    /// A number from 0 up to `limit`, without it.
-    mutating func below(_ limit: Int) -> Int { Int(next() % UInt64(limit)) }
-
-    mutating func isOne(in count: Int) -> Bool { below(count) == 0 }
-
-    mutating func pick<Value>(_ values: [Value]) -> Value? { values.isEmpty ? nil : values[below(values.count)] }
 }

@@ -21,7 +21,7 @@ struct StoresInUseKillTests {
         let use = try StoresInUse()
         // Most of the time is the change itself then.
         try use.fill("people", 10_000)
-        var numbers = SeededNumbers(state: Self.seed)
+        var numbers = SeededNumbers(seed: Self.seed)
         var names = ["old", "new"]
         var (rounds, found) = (0, [String: Int]())
         var longest = Duration.milliseconds(1)
