@@ -25,9 +25,12 @@ RUN = "speed-" + uuid.uuid4().hex[:8]
 FIELD = "Basic " + base64.b64encode(f"{NAME}:{PASSWORD}".encode()).decode()
 
 
-def ask(method, path, body=None, type="application/json", base=COUCH):
-    data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
-    request = urllib.request.Request(base + path, method=method, data=data, headers={"Authorization": FIELD, "Content-Type": type})
+def ask(method, path, body=None, type="application/json", length=None):
+    data = json.dumps(body).encode() if isinstance(body, dict) else body
+    fields = {"Authorization": FIELD, "Content-Type": type}
+    if length is not None:
+        fields["Content-Length"] = str(length)
+    request = urllib.request.Request(COUCH + path, method=method, data=data, headers=fields)
     with urllib.request.urlopen(request, timeout=900) as answer:
         return answer.read()
 
@@ -70,7 +73,7 @@ class Folder:
         return time.monotonic() - start, usage.ru_maxrss * 1024
 
     def new(self):
-        store = f"{self.path}/{uuid.uuid4().hex[:8]}.coffer"
+        store = f"{self.path}/store-{uuid.uuid4().hex[:8]}.coffer"
         subprocess.run([COFFER, "create", store, "--key", f"raw+file:{self.key}"], check=True, stdout=subprocess.DEVNULL)
         return store
 
@@ -124,7 +127,8 @@ def main(folder):
     served(stores[-1], source[files], fresh)
 
     ask("PUT", "/" + large)
-    ask("PUT", f"/{large}/film/content.bin", os.urandom(200_000_000), "image/png")
+    # In pieces: what this process has in memory at most counts as the memory of those that it starts.
+    ask("PUT", f"/{large}/film/content.bin", (os.urandom(1_000_000) for _ in range(200)), "image/png", length=200_000_000)
     store = folder.new()
     seconds, pulling = folder.run("pull", store, source[large])
     target = fresh()
