@@ -24,10 +24,10 @@ package struct SeededNumbers: RandomNumberGenerator, Sendable {
     /// A number from 0 up to `limit`, without it.
     package mutating func below(_ limit: Int) -> Int { Int(next() % UInt64(limit)) }
 
-    /// True once in so many times.
+    /// True with a probability of one in `count`.
     package mutating func isOne(in count: Int) -> Bool { below(count) == 0 }
 
-    /// One of some values; nil if there are none.
+    /// A random element; nil for an empty array.
     package mutating func pick<Value>(_ values: [Value]) -> Value? {
         values.isEmpty ? nil : values[below(values.count)]
     }
