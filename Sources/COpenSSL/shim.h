@@ -3,6 +3,9 @@
 #ifndef COFFER_COPENSSL_SHIM_H
 #define COFFER_COPENSSL_SHIM_H
 
+#if !__has_include(<openssl/core_names.h>)
+#error "The headers of OpenSSL 3 are missing: install libssl-dev (apt) or openssl@3 (brew)"
+#endif
 #include <openssl/core_names.h>
 #include <openssl/crypto.h>
 #include <openssl/err.h>

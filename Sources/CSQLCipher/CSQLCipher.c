@@ -5,6 +5,9 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#if !__has_include(<sqlcipher/sqlite3.h>)
+#error "SQLCipher's header is missing: install libsqlcipher-dev (apt) or sqlcipher (brew)"
+#endif
 #include <sqlcipher/sqlite3.h>
 #include <stdint.h>
 #include <stdio.h>
