@@ -56,7 +56,7 @@ public struct DatabaseOptions: Sendable {
     /// When it has passed, the call fails with `busy` (503).
     public var busyTimeout = Duration.seconds(10)
 
-    /// Whether the database is compacted by itself, in the background, when that gives enough back. Default: true.
+    /// Whether the database is compacted automatically, in the background, when that gives enough back. Default: true.
     ///
     /// Enough is 16 MiB, or an eighth of the database where that is more. It is estimated as documents are saved. Without
     /// it, what replaced and deleted revisions hold stays until ``Database/compact()``.

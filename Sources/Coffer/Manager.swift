@@ -52,7 +52,7 @@ public final class Manager: Sendable {
 
     /// A manager for the databases in `directory`, which need not exist.
     ///
-    /// - Throws: `invalidArgument` (400) for a URL that is no file URL.
+    /// - Throws: `invalidArgument` (400) for a URL that is not a file URL.
     public convenience init(directory: URL) throws(CofferError) {
         guard directory.isFileURL else {
             throw CofferError(.invalidArgument, "databases are files, and the URL is not a file URL")

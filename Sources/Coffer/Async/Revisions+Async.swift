@@ -4,7 +4,7 @@ public import Foundation
 // The same calls for tasks: see Database+Async.swift.
 
 extension Database {
-    /// Takes over a revision of another database: see the form without `async`.
+    /// Saves a revision of another database as it is there: see the form without `async`.
     @discardableResult
     public func putExistingRevision(
         _ properties: JSONObject, withID id: String, history: [RevisionID]? = nil, isDeletion: Bool = false,
@@ -14,7 +14,7 @@ extension Database {
         return try await storage.inBackground { try revision.put() }
     }
 
-    /// Takes over a revision of another database as JSON: see the form without `async`.
+    /// Saves a revision of another database, given as JSON: see the form without `async`.
     @discardableResult
     public func putExistingRevision(
         json: Data, withID id: String? = nil, history: [RevisionID]? = nil, attachments: [String: Blob] = [:]

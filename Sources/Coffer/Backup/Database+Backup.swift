@@ -17,7 +17,7 @@ public struct BackupResult: Sendable, Equatable, Codable {
 }
 
 extension Database {
-    /// Makes a copy of the database under a key of its own: a store that stands for itself, attachments included.
+    /// Makes a copy of the database under a key of its own: a complete store of its own, attachments included.
     ///
     /// The copy is of one moment, and as small as it can be: without what a compaction would drop. It has a store UUID and
     /// a master key of its own, so that nothing of the one opens in the other, and no ``uuid`` until it is opened for

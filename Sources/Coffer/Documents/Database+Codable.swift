@@ -16,9 +16,9 @@ extension Database {
     ///   - revisionID: the revision that this one replaces, which must be the current one. Default: nil; then there must be
     ///     no such document.
     /// - Returns: the revision that it became.
-    /// - Throws: `invalidJSON` (400) for a value that is no JSON object, has more than 1,048,576 values in it or 64 MiB as
-    ///   JSON, or holds a number that is not finite; what the value
-    ///   itself throws as it encodes; and as `saveDocument(_:concurrencyControl:)`.
+    /// - Throws: `invalidJSON` (400) for a value that is not a JSON object, has more than 1,048,576 values in it or 64 MiB
+    ///   as JSON, or holds a number that is not finite; what the value itself throws as it encodes; and as
+    ///   `saveDocument(_:concurrencyControl:)`.
     @discardableResult
     public func save(
         _ value: some Encodable, withID id: String? = nil, replacing revisionID: RevisionID? = nil

@@ -5,7 +5,7 @@ public import Foundation
 extension Database {
     // MARK: Revisions of other databases
 
-    /// Takes over a revision of another database as it is there: with its id and its history.
+    /// Saves a revision of another database as it is there: with its id and its history.
     ///
     /// It joins the document's revisions at its nearest ancestor that is here; ancestors in between are added with their ids
     /// alone. Where that ancestor has been replaced here, or none is here, the document gets a branch: nothing is refused for
@@ -38,7 +38,7 @@ extension Database {
         try existingRevision(properties, id, history, isDeletion, attachments).put()
     }
 
-    /// Takes over a revision of another database as JSON: see the form with properties.
+    /// Saves a revision of another database, given as JSON: see the form with properties.
     ///
     /// - Parameters:
     ///   - json: one object in UTF-8, as CouchDB gives it out with `?revs=true`. `_id` and `_rev` say what it is, `_revisions`

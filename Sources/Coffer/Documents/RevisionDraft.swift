@@ -80,7 +80,9 @@ extension Writer {
             return try add(draft, to: row, parent: winner(of: row))
         case .none:
             guard draft.allowsConflict, !draft.isDeletion else {
-                throw CofferError(.conflict, of: draft.document.subject, "the document exists already")
+                throw CofferError(
+                    .conflict, of: draft.document.subject,
+                    "the document exists already; update it, or make the draft from its current revision")
             }
             return try add(draft, to: row, parent: nil)
         case .revision(let parent):

@@ -5,7 +5,7 @@ public import Foundation
 extension Document {
     // MARK: Expiration
 
-    /// When the document will be purged by itself; nil for never.
+    /// When the document will be purged automatically; nil for never.
     ///
     /// - Throws: `invalidDocumentID` (400), `damaged` and `closed` (500).
     public var expirationDate: Date? {

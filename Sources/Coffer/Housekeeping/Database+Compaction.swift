@@ -47,7 +47,7 @@ extension Database {
     /// Drops what replaced and deleted revisions keep: their properties, and the contents that no other revision uses. Gives
     /// the space back to the file system.
     ///
-    /// Revisions that count, and those in an unresolved conflict with them, keep everything, and so does what a draft has
+    /// Winning revisions, and those in an unresolved conflict with them, keep everything, and so does what a draft has
     /// written and not saved yet; history keeps the ids of all. Content that is being read stays readable to its end. It
     /// works in short transactions: reads never wait for it, and writes not long. Cut short by a kill, it has done a part.
     ///

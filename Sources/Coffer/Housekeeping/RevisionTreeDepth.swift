@@ -5,7 +5,7 @@ extension Database {
 
     /// How many revisions of one line are kept: a document's current revision and the ones before it. Default: 20.
     ///
-    /// Older ones are forgotten by themselves as revisions are added: their ids, and what compaction had left of them. In a
+    /// Older ones are pruned automatically as revisions are added: their ids, and what compaction had left of them. In a
     /// document with branches a revision stays while it is near enough to the end of any branch. Kept with the database.
     ///
     /// - Throws: `damaged` (500), `closed` (500).

@@ -10,7 +10,7 @@ public struct OldGeneration: Sendable, Codable {
     /// How long the files in it are together, in bytes.
     public let byteCount: Int
     /// Whether something in it may be read without any key, since it was not encrypted, or nobody can tell. Otherwise only
-    /// who has its key can read it.
+    /// somebody with its key can read it.
     ///
     /// An encrypted store with such a folder is opened for reading only, as long as that can't be removed.
     public let mayBeReadable: Bool

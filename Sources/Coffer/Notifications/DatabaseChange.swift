@@ -26,7 +26,7 @@ public struct DatabaseChange: Sendable {
     public let isFromPeer: Bool
 
     /// The database that a pull brought the revision from: the replication's `remoteURL`, without name and password. Nil for
-    /// revisions that were saved here, that a peer sent by itself, or that `putExistingRevision` was given.
+    /// revisions that were saved here, that a peer pushed, or that `putExistingRevision` was given.
     public let source: String?
 
     /// Whether the document was purged: it is gone as if it had never been there, and no peer will learn of it.

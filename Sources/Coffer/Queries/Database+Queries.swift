@@ -110,7 +110,7 @@ extension Database {
         }
     }
 
-    /// Brings all indexes that were declared over properties up to date, which queries that use them do by themselves.
+    /// Brings all indexes that were declared over properties up to date, which queries that use them do automatically.
     ///
     /// - Returns: how many documents were looked at, in all indexes together.
     /// - Throws: `readOnly` (403), `busy` (503), `noSpace` (507), `damaged` (500).

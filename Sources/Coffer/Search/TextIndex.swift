@@ -117,7 +117,7 @@ extension Database {
         }
     }
 
-    /// Brings a text index up to date, which searches do by themselves.
+    /// Brings a text index up to date, which searches do automatically.
     ///
     /// - Returns: how many documents were looked at.
     /// - Throws: `invalidArgument` (400) if there is no such index; `readOnly` (403), `busy` (503), `noSpace` (507), `damaged` (500).

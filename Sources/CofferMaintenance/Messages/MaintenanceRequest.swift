@@ -26,7 +26,7 @@ struct Welcome: Codable {
 
 /// What is asked of the process that has a store open. Keys go before it, each in a frame of its own.
 enum MaintenanceRequest: Codable {
-    /// What only who has the store open knows of it: a ``DatabaseDescription``.
+    /// What only the process that has the store open knows of it: a ``DatabaseDescription``.
     case describe
     /// How much is in it: a ``DatabaseCounts``. May take as long as counting does.
     case count
