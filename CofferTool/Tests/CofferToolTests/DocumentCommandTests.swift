@@ -102,6 +102,20 @@ struct DocumentCommandTests {
         #expect(objects[6]["id"] as? String == "two\nlines")
     }
 
+    @Test("ls --limit lists the first ids and no more, and is refused where no documents are listed")
+    func limit() throws {
+        for id in ["c", "a", "b"] { #expect(try coffer("put", id, input: "{}").status == 0) }
+        for (limit, ids) in [("0", []), ("2", ["a", "b"]), ("3", ["a", "b", "c"]), ("4", ["a", "b", "c"])] {
+            #expect(try coffer("ls", "--limit", limit).lines == ids)
+        }
+        #expect(try coffer("ls", "a", "--limit", "1").status == 64)
+        #expect(try coffer("ls", "--limit=-1").status == 64)
+        #expect(try work.coffer("ls", ".", "--limit", "1").status == 64)
+        let shortened = try work.coffer("ls", "people", "--key", "raw+file:key")
+        #expect(shortened.status == 64)
+        #expect(shortened.errors.contains("people: not the name of a store"))
+    }
+
     @Test("what is not a JSON object is refused, nothing is saved, and none of it is repeated")
     func invalid() throws {
         for input in [

@@ -19,25 +19,32 @@ struct ListCommand: StoreCommand {
     @Argument(help: "The id of a document, whose attachments are listed.")
     var id: String?
 
+    @Option(help: ArgumentHelp("At most this many documents.", valueName: "count"))
+    var limit: Int?
+
     @Flag(help: "Also look into subfolders of a folder of stores. Links and names that begin with a dot are skipped.")
     var recursive = false
 
-    /// Whether it is a folder of stores that is named, be it there or not.
+    /// Whether a folder of stores is named. If it isn't there, a key or a document says that a store was meant.
     private var isOfFolder: Bool {
-        (try? arguments.path()) == nil && (Folder.isThere(arguments.store) || Folder.isMissing(arguments.store))
+        guard (try? arguments.path()) == nil else { return false }
+        let meansStore = id != nil || limit != nil || arguments.key != nil
+        return Folder.isThere(arguments.store) || (Folder.isMissing(arguments.store) && !meansStore)
     }
 
     var stores: [String] { isOfFolder ? [] : [arguments.store] }
 
     func run(_ console: Console) throws {
         guard !isOfFolder else {
-            guard id == nil, arguments.key == nil else {
+            guard id == nil, limit == nil, arguments.key == nil else {
                 throw Failure.usage(
                     "\(arguments.store): a folder of stores has no documents", hint: "name one of the stores in it")
             }
             return try listStores(console)
         }
         guard !recursive else { throw Failure.usage("--recursive is for a folder of stores") }
+        guard id == nil || limit == nil else { throw Failure.usage("--limit is for the documents of a store") }
+        guard limit ?? 0 >= 0 else { throw Failure.usage("counts are not negative") }
         try arguments.withDatabase(readOnly: true) { database in
             if let id {
                 for attachment in try database.existingRevision(ofDocument: id).attachments {
@@ -47,10 +54,12 @@ struct ListCommand: StoreCommand {
                 }
                 return
             }
-            var ids = try database.documentIDs()
-            while let last = ids.last {
+            var (last, remaining) = (String?.none, limit ?? .max)
+            while remaining > 0 {
+                let ids = try database.documentIDs(after: last, limit: min(remaining, 10_000))
                 for id in ids { try console.printResult(console.isJSON ? json(id) : Console.printable(id)) }
-                ids = try database.documentIDs(after: last)
+                guard !ids.isEmpty else { break }
+                (last, remaining) = (ids.last, remaining - ids.count)
             }
         }
     }
