@@ -5,7 +5,8 @@ struct SnippetTests {
     @Test(
         "every sample of Swift is a part of a program that is compiled and run",
         arguments: [
-            ("README.md", 4), ("docs/GUIDE.md", 21), ("docs/SYNC.md", 5), ("Sources/Coffer/Coffer.docc/Coffer.md", 1),
+            ("README.md", 4), ("docs/GUIDE.md", 21), ("docs/SYNC.md", 5), ("docs/FIRST-HOUR.md", 1),
+            ("Sources/Coffer/Coffer.docc/Coffer.md", 1),
             ("Sources/CofferTesting/CofferTesting.docc/CofferTesting.md", 1),
             ("Sources/CofferSync/CofferSync.docc/CofferSync.md", 1),
         ])
