@@ -21,14 +21,6 @@ func makeStaleStore(at path: String, key: SymmetricKey? = rawKey()) throws {
     try Data("half".utf8).write(to: URL(fileURLWithPath: "\(path)/\(current)/incoming/0123"))
 }
 
-/// Whether nothing stale is left at `path`, as the names say.
-func isTidy(_ path: String) throws -> Bool {
-    let current = try Manifest.read(path: path).generationName
-    let names = try FileManager.default.contentsOfDirectory(atPath: path).filter { $0 != "notes.txt" }
-    return try names.sorted() == ["MANIFEST", current]
-        && FileManager.default.contentsOfDirectory(atPath: "\(path)/\(current)/incoming").isEmpty
-}
-
 @Suite("Recovery")
 struct RecoveryTests {
     let scratch = Scratch()

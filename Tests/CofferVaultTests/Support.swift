@@ -129,3 +129,11 @@ extension SteppedChange {
         return recording.stepNames
     }
 }
+
+/// Whether nothing stale is left at `path`, as the names say.
+func isTidy(_ path: String) throws -> Bool {
+    let current = try Manifest.read(path: path).generationName
+    let names = try FileManager.default.contentsOfDirectory(atPath: path).filter { $0 != "notes.txt" }
+    return try names.sorted() == ["MANIFEST", current]
+        && FileManager.default.contentsOfDirectory(atPath: "\(path)/\(current)/incoming").isEmpty
+}
