@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 /// Imports of attachments, in each form that stores have them in.
-@Suite struct AttachmentImportTests {
+@Suite("Importing attachments of Couchbase Lite") struct AttachmentImportTests {
     private static let first = "1-" + String(repeating: "a", count: 32)
 
     /// `hello hello hello hello`, compressed with gzip.

@@ -7,7 +7,7 @@ import Foundation
 import Testing
 
 /// Imports of stores that are encrypted, as each platform did it.
-@Suite struct EncryptedSourceTests {
+@Suite("Importing encrypted stores of Couchbase Lite") struct EncryptedSourceTests {
     private static let first = "1-" + String(repeating: "a", count: 32)
     private let password = SymmetricKey(password: "password123456")
 

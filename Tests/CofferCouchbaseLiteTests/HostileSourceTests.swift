@@ -12,7 +12,7 @@ import Darwin
 #endif
 
 /// Sources that are damaged, hostile, or not stores that can be imported.
-@Suite struct HostileSourceTests {
+@Suite("Importing hostile stores of Couchbase Lite") struct HostileSourceTests {
     private static func id(_ generation: Int, _ digit: Character = "a") -> String {
         "\(generation)-" + String(repeating: digit, count: 32)
     }

@@ -13,7 +13,7 @@ import Darwin
 #endif
 
 /// Imports onto a disk that fails or is full.
-@Suite struct ImportFaultTests {
+@Suite("Importing from Couchbase Lite onto a disk that fails") struct ImportFaultTests {
     private func source() throws -> SourceStore {
         let source = try SourceStore()
         let content = Data(repeating: 3, count: 100_000)

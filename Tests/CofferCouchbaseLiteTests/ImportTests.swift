@@ -6,7 +6,7 @@ import Foundation
 import Testing
 
 /// Imports of healthy stores.
-@Suite struct ImportTests {
+@Suite("Importing healthy stores of Couchbase Lite") struct ImportTests {
     private func id(_ generation: Int, _ digit: Character = "a") -> String {
         "\(generation)-" + String(repeating: digit, count: 32)
     }

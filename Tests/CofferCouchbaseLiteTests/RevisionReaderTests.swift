@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 /// Reading a source's revisions while others are saved.
-@Suite struct RevisionReaderTests {
+@Suite("Reading a source's revisions ahead") struct RevisionReaderTests {
     private func open(_ store: SourceStore) throws -> Source {
         try Source(
             SourceLocation(path: store.url.path(percentEncoded: false)), nil, CouchbaseLiteImportOptions(),

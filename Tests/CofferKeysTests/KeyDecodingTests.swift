@@ -16,7 +16,7 @@ struct KeyDecodingTests {
     }
 
     @Test(
-        "one line end after a password does not count, everything else does",
+        "One line end after a password does not count, everything else does",
         arguments: [
             ("pass", "pass"), ("pass\n", "pass"), ("pass\r\n", "pass"), ("pass\n\n", "pass\n"), ("pass\r", "pass\r"),
             ("\npass", "\npass"), (" pass ", " pass "), ("pass\r\r\n", "pass\r"), ("a\u{0}b", "a\u{0}b"),
@@ -26,7 +26,7 @@ struct KeyDecodingTests {
         #expect(try key(.password, text) == SymmetricKey(password: password))
     }
 
-    @Test("a password of the longest length is taken, one byte more is not", arguments: [65_536, 65_537])
+    @Test("A password of the longest length is taken, one byte more is not", arguments: [65_536, 65_537])
     func longest(byteCount: Int) throws {
         let text = String(repeating: "a", count: byteCount)
         if byteCount == 65_536 {
@@ -36,7 +36,7 @@ struct KeyDecodingTests {
         }
     }
 
-    @Test("an empty password is refused, whatever line end it has", arguments: ["", "\n", "\r\n"])
+    @Test("An empty password is refused, whatever line end it has", arguments: ["", "\n", "\r\n"])
     func emptyPassword(text: String) {
         for encoding in KeySource.Encoding.allCases where encoding != .raw || text.isEmpty {
             let failure = #expect(throws: KeySourceError.self) { try key(encoding, text) }
@@ -44,7 +44,7 @@ struct KeyDecodingTests {
         }
     }
 
-    @Test("a password that is not UTF-8 is refused", arguments: [[0xFF], [0xC3], [0xED, 0xA0, 0x80], [0xC0, 0x80]])
+    @Test("A password that is not UTF-8 is refused", arguments: [[0xFF], [0xC3], [0xED, 0xA0, 0x80], [0xC0, 0x80]])
     func notUTF8(bytes: [UInt8]) {
         #expect(throws: KeySourceError.self) { try key(.password, bytes) }
     }
@@ -67,7 +67,7 @@ struct KeyDecodingTests {
         #expect(try key(.raw, bytes) == SymmetricKey(data: bytes))
     }
 
-    @Test("any other number of bytes is refused in each spelling", arguments: [1, 16, 31, 33, 64])
+    @Test("Any other number of bytes than a key has is refused in each spelling", arguments: [1, 16, 31, 33, 64])
     func lengths(byteCount: Int) {
         let bytes = [UInt8](repeating: 0xA5, count: byteCount)
         #expect(throws: KeySourceError.self) { try key(.raw, bytes) }
@@ -75,7 +75,7 @@ struct KeyDecodingTests {
         #expect(throws: KeySourceError.self) { try key(.base64, Self.base64(bytes)) }
     }
 
-    @Test("what is not hex or base64 is refused and not repeated")
+    @Test("A key that is not hex or base64 is refused and not repeated")
     func malformed() throws {
         let hex = String(repeating: "a5", count: 32)
         for text in [

@@ -22,7 +22,7 @@ struct KeyReadingTests {
         #expect(throws: KeySourceError.self) { try SymmetricKey(from: source) }
     }
 
-    @Test("a file, a variable, a descriptor and a command yield the same key")
+    @Test("A file, a variable, a descriptor and a command yield the same key")
     func sources() throws {
         let path = try file("key", bytes)
         let expected = try SymmetricKey(data: bytes)
@@ -38,7 +38,7 @@ struct KeyReadingTests {
         #expect(try SymmetricKey(from: .environment("PATH")) == SymmetricKey(password: home))
     }
 
-    @Test("the key opens the store that it made, and another one is a wrong key and no error of a source")
+    @Test("The key from a source opens the store that it made, and another one is a wrong key and no error of a source")
     func store() throws {
         let manager = try Manager(directory: folder)
         var options = DatabaseOptions()
@@ -50,7 +50,7 @@ struct KeyReadingTests {
         #expect(wrong?.code == .wrongKey && wrong?.status == 401)
     }
 
-    @Test("what is not there says so, without what may be a secret in the wrong place")
+    @Test("A key source that is missing says so, without what may be a secret in the wrong place")
     func unavailable() throws {
         for source: KeySource in [
             .file("hunter2"), .environment("hunter2 and more"), .descriptor(9_999), .command("exit 3"),
@@ -63,14 +63,14 @@ struct KeyReadingTests {
         #expect(error(.environment("COFFER_NO_SUCH_KEY"))?.message.contains("COFFER_NO_SUCH_KEY") == true)
     }
 
-    @Test("what is no key says so")
+    @Test("A source whose bytes are no key says so")
     func unusable() throws {
         #expect(try error(.file(file("empty", Data())))?.code == .unusable)
         #expect(try error(.file(file("short", Data(1...31)), as: .raw))?.code == .unusable)
         #expect(error(.command("cat /dev/zero"))?.code == .unusable)
     }
 
-    @Test("a command is told of the store and what its key is for, and of nothing when no store is meant")
+    @Test("A key command is told of the store and what its key is for, and of nothing when no store is meant")
     func request() throws {
         let line = "echo \"$COFFER_KEY_PURPOSE $COFFER_STORE_PATH $COFFER_STORE_UUID\""
         let uuid = try #require(UUID(uuidString: "0F4C0F4C-0000-4000-8000-00000000000A"))

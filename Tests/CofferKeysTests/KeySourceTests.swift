@@ -5,7 +5,7 @@ import Testing
 @Suite("Naming the source of a key")
 struct KeySourceTests {
     @Test(
-        "a source is named by its kind and what it is called there",
+        "A key source is named by its kind and what it is called there",
         arguments: [
             ("stdin", KeySource.Origin.standardInput), ("file:k", .file("k")), ("file:a:b+c", .file("a:b+c")),
             ("env:KEY", .environment("KEY")), ("fd:3", .descriptor(3)), ("fd:0", .descriptor(0)),
@@ -19,7 +19,7 @@ struct KeySourceTests {
         #expect(try KeySource(parsing: "raw+" + text) == KeySource(origin: origin, encoding: .raw))
     }
 
-    @Test("what code names is what text names")
+    @Test("Key sources that code names are those that text names")
     func factories() throws {
         let pairs: [(KeySource, String)] = [
             (.file("k", as: .raw), "raw+file:k"), (.environment("K"), "env:K"), (.descriptor(5, as: .hex), "hex+fd:5"),
@@ -30,7 +30,7 @@ struct KeySourceTests {
     }
 
     @Test(
-        "anything else is refused without being repeated",
+        "A text that names no key source is refused without being repeated",
         arguments: [
             "", "hunter2", "pass:hunter2", "file:", "file", "env:", "cmd:", "fd:", "fd:1", "fd:2", "fd:-1", "fd:x",
             "fd:3x", "prompt", "stdin:hunter2", "hex+hex+stdin", "Hex+stdin", "b64+stdin", "hex+", "hex+hunter2",
@@ -42,7 +42,7 @@ struct KeySourceTests {
         #expect(error.map { "\($0)".contains("hunter2") } == false)
     }
 
-    @Test("a source describes itself by its kind alone")
+    @Test("A key source describes itself by its kind alone")
     func descriptions() throws {
         for text in ["file:hunter2", "env:hunter2", "cmd:hunter2", "credential:hunter2", "keyring:hunter2"] {
             let source = try KeySource(parsing: text)

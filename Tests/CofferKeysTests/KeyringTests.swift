@@ -6,7 +6,7 @@ import Testing
 /// Against keyctl(1), whose keys these are.
 @Suite("Keys of the kernel's keyrings", .enabled(if: Keyctl.isAvailable, "needs keyutils, and a kernel that lets us"))
 struct KeyringTests {
-    @Test("a key that keyctl has put into the user's keyring is read, up to its last byte, until it is revoked")
+    @Test("A key that keyctl has put into the user's keyring is read, up to its last byte, until it is revoked")
     func user() throws {
         let name = "coffer-test-\(UUID())"
         let bytes = Data((0..<32).map { UInt8($0) })
@@ -20,7 +20,7 @@ struct KeyringTests {
         #expect(error?.message.contains(name) == false)
     }
 
-    @Test("a password and a key in hex are read as from any source")
+    @Test("A password and a key in hex are read from the keyring as from any source")
     func encodings() throws {
         let name = "coffer-test-\(UUID())"
         for (text, source, key) in [

@@ -24,7 +24,7 @@ struct LogTests {
         recorder.messages(about: name).filter { $0.category == category }.map(\.event)
     }
 
-    @Test("a database is created, closed, opened, verified, compacted and deleted")
+    @Test("The log tells of a database that is created, closed, opened, verified, compacted and deleted")
     func life() throws {
         let recorder = LogRecorder()
         try open().close()
@@ -40,7 +40,7 @@ struct LogTests {
         #expect(recorder.messages(about: name).first?.description == "database \(name): created (encrypted yes)")
     }
 
-    @Test("messages below the level are not made, and none without a handler")
+    @Test("Messages below the level are not made, and none without a handler")
     func levels() throws {
         let recorder = LogRecorder(level: .info)
         try open().close()
@@ -52,7 +52,7 @@ struct LogTests {
         #expect(events(recorder, .storage) == ["created"])
     }
 
-    @Test("a wrong key is a notice about keys, and damage is an error")
+    @Test("A wrong key is a notice in the log about keys, and damage is an error")
     func refusals() throws {
         try open().close()
         let recorder = LogRecorder()
@@ -69,7 +69,7 @@ struct LogTests {
         #expect(damage.details["status"] == "500")
     }
 
-    @Test("keys are changed, added, replaced and removed, with counts and no key")
+    @Test("The log tells of keys that are changed, added, replaced and removed, with counts and no key")
     func keys() throws {
         let database = try open()
         try database.save(["n": 1], withID: "a")
@@ -87,7 +87,7 @@ struct LogTests {
         #expect(change.details["keys"] == "1" && change.level == .notice)
     }
 
-    @Test("a change of the key that fails is a warning with its code")
+    @Test("A change of the key that fails is a warning in the log with its code")
     func failedChange() throws {
         let database = try open()
         _ = try database.addKey(makeKey(3))
@@ -98,7 +98,7 @@ struct LogTests {
         #expect(failure.details == ["error": "otherKeysExist", "status": "409"])
     }
 
-    @Test("a slow query says how it found its documents, also when only some were taken; a fast one says nothing")
+    @Test("A slow query is logged with how it found its documents, also when only some were taken; a fast one is not")
     func queries() throws {
         let database = try open()
         try database.inTransaction {
@@ -123,7 +123,7 @@ struct LogTests {
         #expect(events(fast, .queries) == [])
     }
 
-    @Test("views and reductions that are slow are told of")
+    @Test("Views and reductions that are slow are logged")
     func views() throws {
         let database = try open()
         for number in 0..<3 { try database.save(json: json(number), withID: "d\(number)") }
@@ -138,7 +138,7 @@ struct LogTests {
         #expect(events(recorder, .queries).contains("a reduction was slow"))
     }
 
-    @Test("documents that expired are counted")
+    @Test("The log counts the documents that expired")
     func expiration() throws {
         let database = try open()
         let recorder = LogRecorder()
@@ -158,7 +158,7 @@ struct LogTests {
 
     // MARK: Sync
 
-    @Test("a replication says that it started and ended, and with which status it gave up")
+    @Test("The log says that a replication started and ended, and with which status it gave up")
     func replication() async throws {
         let key = try makeKey(1)
         let server = Service.open(stores.manager, key: key)
@@ -181,7 +181,7 @@ struct LogTests {
         #expect(failure.event == "given up" && failure.details == ["status": "404"])
     }
 
-    @Test("a listener tells of requests by method and status, and repeats no text of a stranger's")
+    @Test("A listener logs requests by method and status, and repeats no text of a stranger's")
     func requests() async throws {
         let server = Service.open(stores.manager, key: try makeKey(1))
         let recorder = LogRecorder()
@@ -196,7 +196,7 @@ struct LogTests {
 
     // MARK: Secrets
 
-    @Test("no message holds content, ids, names of indexes, what is asked for, keys or passwords")
+    @Test("No log message holds content, ids, names of indexes, what is asked for, keys or passwords")
     func secrets() async throws {
         let canary = "Canary\(UInt32.random(in: 0 ... .max))"
         let recorder = LogRecorder()
@@ -231,7 +231,7 @@ struct LogTests {
 
     // MARK: Handlers
 
-    @Test("a handler may use databases, and who is slow keeps nobody: what is lost is counted")
+    @Test("A log handler may use databases, and a slow one keeps nobody: what is lost is counted")
     func slowHandler() throws {
         let database = try open()
         let mayGoOn = DispatchSemaphore(value: 0)
@@ -254,7 +254,7 @@ struct LogTests {
     }
 
     #if SwiftLog
-    @Test("swift-log gets them with label, level and metadata")
+    @Test("The package swift-log gets messages with label, level and metadata")
     func swiftLog() throws {
         let handler = RecordingLogHandler.Records()
         CofferLog.useSwiftLog(level: .info, slowQueryThreshold: .seconds(3_600)) { label in

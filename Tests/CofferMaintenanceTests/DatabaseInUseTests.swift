@@ -26,7 +26,7 @@ struct DatabaseInUseTests {
         }
     }
 
-    @Test("is found by its directory and name while it is open, and by nothing else")
+    @Test("A database in use is found by its directory and name while it is open, and by nothing else")
     func finding() throws {
         let fixture = Fixture()
         let database = try fixture.create("notes", key)
@@ -43,7 +43,8 @@ struct DatabaseInUseTests {
         #expect(error?.status == 404)
     }
 
-    @Test("is not opened by a wrong key, by none, or by one where it has none: 401, and not a byte is changed")
+    @Test(
+        "A database in use is not opened by a wrong key, by none, or by one where it has none: 401, nothing is changed")
     func wrongKeys() throws {
         let fixture = Fixture()
         let encrypted = try fixture.create("notes", key)
@@ -59,7 +60,7 @@ struct DatabaseInUseTests {
         _ = (encrypted, plain)
     }
 
-    @Test("changes its key while a writer and a reader go on, and each write is there under the new key")
+    @Test("A database in use changes its key while a writer and a reader go on, and each write is under the new key")
     func keyChange() async throws {
         let fixture = Fixture()
         let database = try fixture.create("notes", key)
@@ -94,7 +95,7 @@ struct DatabaseInUseTests {
         #expect(findings.isEmpty)
     }
 
-    @Test("ends the key that was given, and not the one that the process opened it with")
+    @Test("A database in use ends the key that was given, and not the one that the process opened it with")
     func endingKey() async throws {
         let fixture = Fixture()
         let database = try fixture.create("notes", key)
@@ -121,7 +122,7 @@ struct DatabaseInUseTests {
         _ = try open(fixture, changed)
     }
 
-    @Test("does nothing for a key that ended while it waited for its turn")
+    @Test("A database in use does nothing for a key that ended while it waited for its turn")
     func endedMeanwhile() async throws {
         let fixture = Fixture()
         let database = try fixture.create("notes", key)
@@ -147,7 +148,7 @@ struct DatabaseInUseTests {
         #expect(try database.keys.count == 1)
     }
 
-    @Test("is waited for no longer than somebody wants to when its process says nothing")
+    @Test("A database in use is waited for no longer than somebody wants to when its process says nothing")
     func silent() async throws {
         let fixture = Fixture()
         let database = try fixture.create("notes", key)
@@ -171,7 +172,7 @@ struct DatabaseInUseTests {
     }
 
     @Test(
-        "has keys added, replaced and removed; the one that opened the connection is replaced unless another is named")
+        "A database in use has keys added, replaced and removed; its own key is replaced unless another is named")
     func keys() throws {
         let fixture = Fixture()
         let database = try fixture.create("notes", key)
@@ -192,7 +193,7 @@ struct DatabaseInUseTests {
         #expect(throws: CofferError(.invalidArgument)) { try byFirst.removeKey("0123456789abcdef") }
     }
 
-    @Test("is verified, compacted, counted and copied, as the process itself would have it")
+    @Test("A database in use is verified, compacted, counted and copied, as the process itself would have it")
     func housekeeping() async throws {
         let fixture = Fixture()
         let database = try fixture.create("notes", key)
@@ -219,7 +220,7 @@ struct DatabaseInUseTests {
         }
     }
 
-    @Test("gives its documents in order, with what belongs to each, and contents in pieces")
+    @Test("A database in use gives its documents in order, with what belongs to each, and contents in pieces")
     func documents() throws {
         let fixture = Fixture()
         let database = try fixture.create("notes", key)
@@ -256,7 +257,7 @@ struct DatabaseInUseTests {
         #expect(try fixture.find("notes", key)?.count().documentCount == 2)
     }
 
-    @Test("leaves its key as it was when the task that changes it is cancelled, or its process goes away")
+    @Test("A database in use leaves its key as it was when the task that changes it is cancelled, or its process ends")
     func cancelling() async throws {
         let fixture = Fixture()
         let database = try fixture.create("notes", key)

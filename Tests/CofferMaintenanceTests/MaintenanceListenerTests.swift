@@ -9,7 +9,7 @@ import Testing
 struct MaintenanceListenerTests {
     private let key = SymmetricKey(password: "app")
 
-    @Test("one socket for each directory, which is gone when it was stopped; dead ones go when another begins")
+    @Test("Each directory has one maintenance socket until it is stopped; dead ones go when another begins")
     func sockets() throws {
         let fixture = Fixture()
         let database = try fixture.create("notes", key)
@@ -39,7 +39,7 @@ struct MaintenanceListenerTests {
         _ = database
     }
 
-    @Test("a directory that others may look into, or that is something else, is refused (403)")
+    @Test("A directory for sockets that others may look into, or that is something else, is refused (403)")
     func openDirectory() throws {
         let fixture = Fixture()
         try fixture.runtimeDirectory.make()
@@ -55,14 +55,14 @@ struct MaintenanceListenerTests {
         #expect(throws: CofferError(.notOwner)) { try fixture.listen() }
     }
 
-    @Test("a path with no room for a socket's name is a 400")
+    @Test("A path with no room for a socket's name is a 400")
     func longPath() throws {
         let fixture = Fixture()
         let long = RuntimeDirectory(path: fixture.stores.directory.path + "/" + String(repeating: "a", count: 100))
         #expect(throws: CofferError(.invalidArgument)) { try fixture.stores.manager.acceptMaintenance(in: long) }
     }
 
-    @Test("the environment names the directory, otherwise the system's for this user or the temporary files do")
+    @Test("The environment names the directory for sockets, otherwise it is the system's or the temporary files'")
     func directories() {
         func paths(_ environment: [String: String]) -> [String] {
             RuntimeDirectory.candidates(environment: environment).map(\.path)
@@ -74,7 +74,7 @@ struct MaintenanceListenerTests {
         #expect(paths(["COFFER_RUNTIME_DIR": "relative"]) == usual)
     }
 
-    @Test("whatever comes through the socket, the process and its database go on")
+    @Test("Whatever comes through the maintenance socket, the process and its database go on")
     func hostileFrames() throws {
         let fixture = Fixture()
         let database = try fixture.create("notes", key)
@@ -112,7 +112,7 @@ struct MaintenanceListenerTests {
         #expect(try fixture.find("notes", key) != nil)
     }
 
-    @Test("after a proven key, senseless requests are refused and change nothing")
+    @Test("Senseless requests after a proven key are refused and change nothing")
     func hostileRequests() async throws {
         let fixture = Fixture()
         let database = try fixture.create("notes", key)
@@ -144,7 +144,7 @@ struct MaintenanceListenerTests {
         }
     }
 
-    @Test("a key change is cancelled when the process that asked for it dies")
+    @Test("A key change is cancelled when the process that asked for it dies")
     func deathOfTheOtherSide() async throws {
         let fixture = Fixture()
         // What waits for its turn gives up much later than this test does.
@@ -181,7 +181,7 @@ struct MaintenanceListenerTests {
         try await database.close()
     }
 
-    @Test("no more than 256 connections are served at a time, and others again when they have ended")
+    @Test("No more than 256 maintenance connections are served at a time, and others again when they have ended")
     func connectionLimit() throws {
         let fixture = Fixture()
         let database = try fixture.create("notes", nil)

@@ -4,20 +4,20 @@ import Testing
 
 @testable import CofferModel
 
-@Suite struct CanonicalJSONTests {
+@Suite("Canonical JSON") struct CanonicalJSONTests {
     @Test("JSON is put in canonical form", arguments: Vectors.read("json/valid.json", as: [Vectors.Text].self))
     func canonicalForm(vector: Vectors.Text) throws {
         #expect(same(try canonical(vector.bytes), vector.canonical))
     }
 
-    @Test("canonical form stays as it is", arguments: Vectors.read("json/valid.json", as: [Vectors.Text].self))
+    @Test("JSON in canonical form stays as it is", arguments: Vectors.read("json/valid.json", as: [Vectors.Text].self))
     func idempotent(vector: Vectors.Text) throws {
         let form = try #require(vector.canonical)
         #expect(same(try canonical(form), form))
     }
 
     @Test(
-        "values read from JSON are written in canonical form",
+        "Values read from JSON are written in canonical form",
         arguments: Vectors.read("json/valid.json", as: [Vectors.Text].self))
     func valuesInBetween(vector: Vectors.Text) throws {
         var canonicalizer = Canonicalizer(.value)
@@ -31,7 +31,7 @@ import Testing
 
     /// White space that came first, before an object that is compact but not in order, once gave other bytes than it has.
     @Test(
-        "white space around JSON changes nothing", arguments: [(" ", ""), ("\n", "\n"), ("\t\r\n  ", ""), ("", "  ")])
+        "White space around JSON changes nothing", arguments: [(" ", ""), ("\n", "\n"), ("\t\r\n  ", ""), ("", "  ")])
     func whiteSpaceAround(before: String, after: String) throws {
         var texts = Vectors.read("json/valid.json", as: [Vectors.Text].self).map(\.bytes)
         texts += [#"{"b":1,"a":2}"#, #"[{"b":{"d":1,"c":2},"a":3},{"b":1,"a":2}]"#].map { Array($0.utf8) }
@@ -45,7 +45,7 @@ import Testing
         #expect(same(body.id, "x"))
     }
 
-    @Test("what is not JSON is refused", arguments: Vectors.read("json/invalid.json", as: [Vectors.Text].self))
+    @Test("What is not JSON is refused", arguments: Vectors.read("json/invalid.json", as: [Vectors.Text].self))
     func refused(vector: Vectors.Text) throws {
         let error = #expect(throws: CofferError.self) { try canonical(vector.bytes) }
         #expect(error?.code.description == vector.code)
@@ -53,7 +53,7 @@ import Testing
     }
 
     @Test(
-        "a document says its content, and what it is",
+        "A document says its content, and what it is",
         arguments: Vectors.read("json/documents.json", as: [Vectors.Text].self))
     func documents(vector: Vectors.Text) throws {
         let document = try DocumentBody(json: vector.bytes)
@@ -65,14 +65,14 @@ import Testing
     }
 
     @Test(
-        "what is no document is refused",
+        "A JSON value that is no document is refused",
         arguments: Vectors.read("json/invalid-documents.json", as: [Vectors.Text].self))
     func refusedDocuments(vector: Vectors.Text) throws {
         let error = #expect(throws: CofferError.self) { try DocumentBody(json: vector.bytes) }
         #expect(error?.code.description == vector.code)
     }
 
-    @Test("every Double is written as ECMAScript writes it, 64-bit integers in all digits")
+    @Test("Every Double is written as ECMAScript writes it, 64-bit integers in all digits")
     func numbers() throws {
         for vector in Vectors.read("json/numbers.json", as: [Vectors.Number].self) {
             let number = JSONNumber(vector.value)

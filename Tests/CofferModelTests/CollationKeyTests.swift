@@ -26,7 +26,7 @@ struct CollationKeyTests {
         [["b": 0]],
     ]
 
-    @Test("every value is before those after it, and equal to itself however it is written")
+    @Test("Every collation key is before those of later values, and equal to itself however the value is written")
     func order() throws {
         let keys = try Self.sorted.map { try $0.map { try CollationKey($0).bytes } }
         for (place, equal) in keys.enumerated() {
@@ -39,14 +39,14 @@ struct CollationKeyTests {
         }
     }
 
-    @Test("they say the value again")
+    @Test("Collation keys say the value again")
     func roundTrip() throws {
         for value in Self.sorted.joined() {
             #expect(try CollationKey.value(CollationKey(value).bytes) == value)
         }
     }
 
-    @Test("random values sort as they do element by element", arguments: 0..<200)
+    @Test("Collation keys of random values sort as the values do element by element", arguments: 0..<200)
     func random(seed: UInt64) throws {
         var generator = SeededNumbers(seed: seed)
         let values = (0..<20).map { _ in Self.value(&generator, depth: 4) }
@@ -62,7 +62,7 @@ struct CollationKeyTests {
         }
     }
 
-    @Test("what JSON can't say is a 400")
+    @Test("A collation key for what JSON can't say is a 400")
     func refused() {
         for value: JSONValue in [.number(JSONNumber(.nan)), [.number(JSONNumber(.infinity))]] {
             #expect(throws: CofferError.self) { try CollationKey(value) }
@@ -74,7 +74,7 @@ struct CollationKeyTests {
         #expect(error?.status == 400)
     }
 
-    @Test("changed bytes are damage, or another value's key", arguments: 0..<200)
+    @Test("Changed bytes of a collation key are damage, or another value's key", arguments: 0..<200)
     func hostile(seed: UInt64) throws {
         var generator = SeededNumbers(seed: seed)
         var bytes = try CollationKey(Self.value(&generator, depth: 4)).bytes
@@ -103,7 +103,7 @@ struct CollationKeyTests {
     }
 
     /// What a prefix of level n begins, and what it doesn't.
-    @Test("bounds of prefixes are above what begins with them, and below everything else")
+    @Test("Bounds of prefixes are above what begins with them, and below everything else")
     func prefixes() throws {
         let cases: [(JSONValue, Int, within: [JSONValue], above: [JSONValue])] = [
             ("a", 1, ["a", "a\0", "ab", "a\u{10FFFF}z"], ["b", "ä", []]),

@@ -13,7 +13,7 @@ struct Decoding: Decodable {
     init(from decoder: any Decoder) throws { try Self.body(decoder) }
 }
 
-@Suite(.serialized) struct DecoderTests {
+@Suite("Decoding from JSON", .serialized) struct DecoderTests {
     struct Person: Codable, Equatable {
         var name: String
         var age: Int?
@@ -43,7 +43,7 @@ struct Decoding: Decodable {
         }
     }
 
-    @Test("values are decoded")
+    @Test("The decoder reads values of every type")
     func values() throws {
         let json = #"{"address":{"zip":12345},"age":31,"name":"Robin","tags":["a","b\n"]}"#
         #expect(try decoded(json) == Person(name: "Robin", age: 31, tags: ["a", "b\n"], address: .init(zip: 12345)))
@@ -59,7 +59,7 @@ struct Decoding: Decodable {
             ])
     }
 
-    @Test("what the JSON doesn't say is an error that names the place")
+    @Test("The decoder refuses what the JSON doesn't say with an error that names the place")
     func errors() {
         func person(_ json: String) -> String { failure { _ = try decoded(json, as: Person.self) } }
         #expect(person(#"{"address":{"zip":1},"tags":[]}"#) == "no name in ")
@@ -84,7 +84,7 @@ struct Decoding: Decodable {
         #expect(failure { _ = try decoded(#"{"a":"true"}"#, as: [String: Bool].self) } == "mismatch at a")
     }
 
-    @Test("messages hold no content")
+    @Test("Messages of the decoder hold no content")
     func messages() throws {
         let error = #expect(throws: DecodingError.self) {
             try decoded(#"{"a":{"b":"secret"}}"#, as: [String: [String: Int]].self)
@@ -92,7 +92,7 @@ struct Decoding: Decodable {
         #expect(error.map { "\($0)" }?.contains("secret") == false)
     }
 
-    @Test("integers are exact, and their type's limits hold")
+    @Test("Decoded integers are exact, and their type's limits hold")
     func integers() throws {
         #expect(try decoded(#"{"a":9007199254740993}"#, as: [String: Int64].self) == ["a": 9_007_199_254_740_993])
         #expect(try decoded(#"{"a":18446744073709551615}"#, as: [String: UInt64].self) == ["a": .max])
@@ -106,7 +106,7 @@ struct Decoding: Decodable {
         #expect(try decoded(#"{"a":18446744073709551615}"#, as: [String: Double].self) == ["a": 0x1p64])
     }
 
-    @Test("keys that only look alike are two")
+    @Test("Keys that only look alike are two for the decoder")
     func composition() throws {
         let json = "{\"e\u{301}\":1,\"\u{E9}\":2}"
         Decoding.body = {
@@ -118,7 +118,7 @@ struct Decoding: Decodable {
         _ = try decoded(json, as: Decoding.self)
     }
 
-    @Test("containers answer what they hold")
+    @Test("Containers of the decoder answer what they hold")
     func containers() throws {
         Decoding.body = { decoder in
             let container = try decoder.container(keyedBy: JSONKey.self)
@@ -160,7 +160,7 @@ struct Decoding: Decodable {
         _ = try decoded(#"{"a":[1,null,{"x":true},[]],"b\"":"text","c":null,"d":{}}"#, as: Decoding.self)
     }
 
-    @Test("members are found in any order, in small and in large objects", arguments: [1, 2, 15, 16, 17, 100])
+    @Test("The decoder finds members in any order, in small and in large objects", arguments: [1, 2, 15, 16, 17, 100])
     func anyOrder(count: Int) throws {
         let keys = (0..<count).map { "key \($0 * 7919 % 1009) \"\n"[...].dropLast($0 % 3) }.map(String.init)
         let json = text(
@@ -179,7 +179,7 @@ struct Decoding: Decodable {
         }
     }
 
-    @Test("user info reaches the type")
+    @Test("User info reaches the type that is decoded")
     func userInfo() throws {
         let key = try #require(CodingUserInfoKey(rawValue: "k"))
         Decoding.body = { #expect($0.userInfo[key] as? String == "v") }
@@ -187,7 +187,7 @@ struct Decoding: Decodable {
     }
 
     @Test(
-        "what cannot have been stored is damage, never a crash",
+        "JSON that cannot have been stored is damage to the decoder, never a crash",
         arguments: Vectors.read("json/invalid.json", as: [Vectors.Text].self))
     func damage(vector: Vectors.Text) {
         // Not all of it is noticed: the digest of what is stored was checked before.

@@ -45,7 +45,7 @@ final class Cat: Animal {
     }
 }
 
-@Suite struct EncoderTests {
+@Suite("Encoding to canonical JSON") struct EncoderTests {
     struct Everything: Codable, Equatable {
         var bool = true
         var int = Int.min
@@ -76,7 +76,7 @@ final class Cat: Animal {
         var revision = RevisionID("1-abc")
     }
 
-    @Test("every type is written as canonical JSON, and read back as it was")
+    @Test("The encoder writes every type as canonical JSON, and reads it back as it was")
     func everything() throws {
         let json = try encoded(Everything())
         #expect(try canonical(json) == json)
@@ -95,7 +95,7 @@ final class Cat: Animal {
         #expect(same(again.string, Everything().string))
     }
 
-    @Test("what JSONEncoder writes for the same value means the same")
+    @Test("The encoder's JSON means the same as what JSONEncoder writes for the same value")
     func likeJSONEncoder() throws {
         var value = Everything()
         (value.date, value.data, value.float) = (.init(timeIntervalSinceReferenceDate: 0), Data(), 0.5)
@@ -104,7 +104,7 @@ final class Cat: Animal {
         #expect(try encoded(value) == text(DocumentBody(json: Array(encoder.encode(value))).body))
     }
 
-    @Test("whole JSON values are documents, if they are objects")
+    @Test("Whole JSON values are documents, if they are objects")
     func wholeValues() throws {
         #expect(try encoded(["b": 1, "a": 2]) == #"{"a":2,"b":1}"#)
         #expect(try encoded(["b": [1: "x"]]) == #"{"b":{"1":"x"}}"#)
@@ -121,7 +121,7 @@ final class Cat: Animal {
     }
 
     @Test(
-        "what is no object is refused",
+        "A value that is no object is refused by the encoder",
         arguments: [
             .init {
                 var c = $0.singleValueContainer(); try c.encode(1)
@@ -148,7 +148,7 @@ final class Cat: Animal {
         #expect(error?.code == .invalidJSON)
     }
 
-    @Test("a number that JSON can't hold is refused wherever it stands")
+    @Test("A number that JSON can't hold is refused wherever it stands")
     func notFinite() {
         func refuses(_ body: @escaping (any Encoder) throws -> Void, _ line: SourceLocation = #_sourceLocation) {
             let error = #expect(throws: CofferError.self, sourceLocation: line) { try encoded(body) }
@@ -166,7 +166,7 @@ final class Cat: Animal {
         refuses { try $0.keyed { try $0.encode(Optional(Double.nan), forKey: "a") } }
     }
 
-    @Test("containers may be filled in any order")
+    @Test("Containers of the encoder may be filled in any order")
     func interleaved() throws {
         let json = try encoded { encoder in
             var container = encoder.container(keyedBy: JSONKey.self)
@@ -189,7 +189,7 @@ final class Cat: Animal {
         #expect(json == #"{"after":true,"before":5,"list":[1,{"j":4,"k":3},2,[null]],"object":{"a":"y","z":"x"}}"#)
     }
 
-    @Test("of two values for a key the later one counts; nested containers go on")
+    @Test("Of two values for a key the encoder keeps the later one; nested containers go on")
     func twice() throws {
         #expect(
             try encoded {
@@ -223,7 +223,7 @@ final class Cat: Animal {
             } == #"{"a":{"w":5,"x":4,"y":2,"z":3},"l":[1,2],"m":[7]}"#)
     }
 
-    @Test("of many values for many keys the latest count")
+    @Test("Of many values for many keys the encoder keeps the latest")
     func manyTwice() throws {
         let json = try encoded {
             try $0.keyed { container in
@@ -239,7 +239,7 @@ final class Cat: Animal {
         #expect(try canonical(json) == json)
     }
 
-    @Test("a value whose error is caught leaves nothing behind")
+    @Test("A value whose encoding error is caught leaves nothing behind")
     func caught() throws {
         struct Failure: Error {}
         #expect(
@@ -261,7 +261,7 @@ final class Cat: Animal {
             } == #"{"e":1,"f":{}}"#)
     }
 
-    @Test("errors of the type's own pass through")
+    @Test("Errors of the encoded type's own pass through")
     func ownErrors() {
         struct Failure: Error {}
         #expect(throws: Failure.self) { try encoded { _ in throw Failure() } }
@@ -270,7 +270,7 @@ final class Cat: Animal {
         }
     }
 
-    @Test("a superclass is encoded under its key, and decoded")
+    @Test("A superclass is encoded under its key, and decoded")
     func inheritance() throws {
         let json = try encoded(Cat())
         #expect(json == #"{"lives":9,"super":{"legs":4,"name":"cat"}}"#)
@@ -286,7 +286,7 @@ final class Cat: Animal {
             } == #"{"a":[{"legs":4,"name":"cat"},{},1]}"#)
     }
 
-    @Test("the path to a value is known while it is encoded")
+    @Test("The path to a value is known while it is encoded")
     func codingPath() throws {
         _ = try encoded { encoder in
             #expect(encoder.codingPath.isEmpty)
@@ -310,7 +310,7 @@ final class Cat: Animal {
         }
     }
 
-    @Test("user info reaches the type")
+    @Test("User info reaches the type that is encoded")
     func userInfo() throws {
         let key = try #require(CodingUserInfoKey(rawValue: "k"))
         let value = Encoding {
@@ -320,7 +320,7 @@ final class Cat: Animal {
         _ = try DocumentBody(encoding: value, userInfo: [key: "v"])
     }
 
-    @Test("what is escaped is found wherever it stands, in keys and in values")
+    @Test("The encoder finds what has to be escaped wherever it stands, in keys and in values")
     func escapesEverywhere() throws {
         let escapes: [(character: Character, text: String)] = [
             ("\"", "\\\""), ("\\", "\\\\"), ("\n", "\\n"), ("\u{1}", "\\u0001"), ("\u{1F}", "\\u001f"),
@@ -340,7 +340,7 @@ final class Cat: Animal {
         }
     }
 
-    @Test("keys with escapes are sorted among the others by what they are")
+    @Test("Keys with escapes are sorted among the others by what they are")
     func sortsEscapedKeys() throws {
         let keys = ["a\nb", "a b", "a", "a\"", "a!", "\u{1}", "a\u{1}b", "é\"", "b"]
         let expected = keys.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
@@ -363,7 +363,7 @@ final class Cat: Animal {
         #expect(try same == encoded(pairs))
     }
 
-    @Test("reserved members are taken out and checked, as in JSON")
+    @Test("The encoder takes out and checks reserved members, as in JSON")
     func reserved() throws {
         struct Task: Codable {
             var _id = "task-1"
@@ -387,7 +387,7 @@ final class Cat: Animal {
         #expect(try text(DocumentBody(["_id": "a", "b": 1]).body) == #"{"b":1}"#)
     }
 
-    @Test("keys are sorted, escaped and told apart as bytes")
+    @Test("The encoder sorts, escapes and tells keys apart as bytes")
     func keys() throws {
         let pairs = [
             "\u{E9}", "e\u{301}", "", "\"", "#", "\\", "\n", "a\u{0}", "a", "abcdefgh1", "abcdefgh", "\u{1F600}",

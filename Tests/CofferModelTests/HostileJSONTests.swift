@@ -19,8 +19,9 @@ func onSmallStack(_ body: @escaping @Sendable () throws -> Void) throws {
     if let failure { throw failure }
 }
 
-@Suite struct HostileJSONTests {
-    @Test("the greatest depth fits on a small stack, from JSON to values and back", arguments: ["[]", "{\"a\":}"])
+@Suite("Hostile JSON") struct HostileJSONTests {
+    @Test(
+        "JSON of the greatest depth fits on a small stack, from JSON to values and back", arguments: ["[]", "{\"a\":}"])
     func deep(container: String) throws {
         let depth = JSONLimits.depth - 1
         let (open, close) = (container.dropLast(), container.suffix(1))
@@ -39,7 +40,7 @@ func onSmallStack(_ body: @escaping @Sendable () throws -> Void) throws {
         }
     }
 
-    @Test("one more is refused, from JSON, values and encoders")
+    @Test("JSON that is one level too deep is refused, from JSON, values and encoders")
     func tooDeep() throws {
         var value: JSONValue = []
         for _ in 1..<JSONLimits.depth - 1 { value = [value] }
@@ -56,7 +57,7 @@ func onSmallStack(_ body: @escaping @Sendable () throws -> Void) throws {
         }
     }
 
-    @Test("containers of a type's own nest as deep, and no deeper")
+    @Test("Containers of a type's own nest as deep as JSON may, and no deeper")
     func depthOfTypes() throws {
         struct Nest: Codable {
             let depth: Int
@@ -78,7 +79,7 @@ func onSmallStack(_ body: @escaping @Sendable () throws -> Void) throws {
         #expect(error?.code == .invalidJSON)
     }
 
-    @Test("a type that encodes itself without end is refused")
+    @Test("A type that encodes itself without end is refused")
     func endless() {
         struct Endless: Encodable {
             enum Keys: CodingKey { case a }
@@ -91,7 +92,7 @@ func onSmallStack(_ body: @escaping @Sendable () throws -> Void) throws {
         #expect(error?.code == .invalidJSON)
     }
 
-    @Test("more bytes than the limit are refused, before and after they are put in canonical form")
+    @Test("More bytes than the limit are refused, before and after they are put in canonical form")
     func tooLarge() throws {
         let limit = JSONLimits.byteCount
         let largest =
@@ -115,7 +116,7 @@ func onSmallStack(_ body: @escaping @Sendable () throws -> Void) throws {
         }
     }
 
-    @Test("a million members in no order are sorted in time, and duplicates are found among them")
+    @Test("A million members in no order are sorted in time, and duplicates are found among them")
     func manyMembers() throws {
         // A debug build takes 20 times as long for each.
         let count = _isDebugAssertConfiguration() ? 50_000 : 1_000_000
@@ -140,7 +141,7 @@ func onSmallStack(_ body: @escaping @Sendable () throws -> Void) throws {
         #expect(time < .seconds(20) && timeOfDuplicate < .seconds(20), "comparing all with all takes minutes")
     }
 
-    @Test("unordered objects in each other are copied once, not once for each")
+    @Test("Unordered objects in each other are copied once, not once for each")
     func nestedUnordered() throws {
         let payload = String(repeating: "x", count: 1 << 20)
         let depth = JSONLimits.depth - 1
@@ -155,7 +156,7 @@ func onSmallStack(_ body: @escaping @Sendable () throws -> Void) throws {
         #expect(time < .seconds(30))
     }
 
-    @Test("literals of a million digits are read in time")
+    @Test("Literals of a million digits are read in time")
     func longNumbers() throws {
         let digits = String(repeating: "7", count: 1_000_000)
         #expect(try canonical("0.\(digits)") == "0.7777777777777778")
@@ -167,7 +168,7 @@ func onSmallStack(_ body: @escaping @Sendable () throws -> Void) throws {
     }
 
     @Test(
-        "errors name the byte, and nothing of what stands there",
+        "Errors in JSON name the byte, and nothing of what stands there",
         arguments: [
             ("{\"secret\":tru}", 10), ("{\"secret\":1,\"secret\":2}", 22), ("[\"secret\\q\"]", 8),
             ("{\"a\":\"secret\u{1}\"}", 12),
@@ -182,7 +183,7 @@ func onSmallStack(_ body: @escaping @Sendable () throws -> Void) throws {
         #expect(error.description.hasSuffix("(400)"))
     }
 
-    @Test("a reserved key isn't in the message")
+    @Test("The message about a reserved key does not hold it")
     func reservedKey() {
         for refused in [
             { _ = try DocumentBody(json: Array(#"{"_secret":1}"#.utf8)) }, { _ = try DocumentBody(["_secret": 1]) },
@@ -220,7 +221,7 @@ func onSmallStack(_ body: @escaping @Sendable () throws -> Void) throws {
     }
 }
 
-@Suite struct RandomJSONTests {
+@Suite("Random JSON") struct RandomJSONTests {
     static func string(_ random: inout SeededNumbers) -> String {
         let scalars: [Unicode.Scalar] = [
             "a", "b", "z", "\"", "\\", "/", "\n", "\u{0}", "\u{1F}", "\u{7F}", "\u{E9}", "e", "\u{301}", "\u{20AC}",
@@ -268,7 +269,7 @@ func onSmallStack(_ body: @escaping @Sendable () throws -> Void) throws {
         return object
     }
 
-    @Test("random values come back equal from canonical JSON, and write the same again", arguments: 0..<20)
+    @Test("Random values come back equal from canonical JSON, and write the same again", arguments: 0..<20)
     func roundTrip(seed: Int) throws {
         var random = SeededNumbers(seed: UInt64(seed))
         for _ in 0..<50 {
@@ -292,7 +293,7 @@ func onSmallStack(_ body: @escaping @Sendable () throws -> Void) throws {
         init(from decoder: any Decoder) throws { object = try JSONObject(from: decoder) }
     }
 
-    @Test("a Double's digits are those of its description, and read back as the same Double")
+    @Test("A Double's digits are those of its description, and read back as the same Double")
     func digits() throws {
         var random = SeededNumbers(seed: 754)
         for _ in 0..<50_000 {
@@ -310,7 +311,7 @@ func onSmallStack(_ body: @escaping @Sendable () throws -> Void) throws {
         }
     }
 
-    @Test("decimals of few digits are read as the nearest Double", arguments: 0..<10)
+    @Test("Decimals of few digits are read as the nearest Double", arguments: 0..<10)
     func decimals(seed: Int) throws {
         var random = SeededNumbers(seed: UInt64(seed))
         for _ in 0..<5_000 {

@@ -3,11 +3,11 @@ import Testing
 
 @testable import CofferModel
 
-@Suite struct DatabaseNameTests {
+@Suite("Names of databases") struct DatabaseNameTests {
     static let longest = "a" + String(repeating: "b", count: 238)
 
     @Test(
-        "names of the allowed characters are taken",
+        "Database names of the allowed characters are taken",
         arguments: [
             "f", "foo123", "foo/($12)", "f+-_00/", "z_$()+-/0", longest,
         ])
@@ -20,7 +20,7 @@ import Testing
     }
 
     @Test(
-        "all others are refused",
+        "Database names of other characters are refused",
         arguments: [
             "", "0", "123foo", "Foo", "fOo", "/etc/passwd", "foo ", " foo", "_foo", "foo.bar", "..", ".", "foo:bar",
             "föo", "f\u{0}",
@@ -31,14 +31,14 @@ import Testing
         #expect(error?.code == .invalidDatabaseName)
     }
 
-    @Test("a slash is a colon in the file's name")
+    @Test("A slash in a database name is a colon in the file's name")
     func slash() throws {
         #expect(try DatabaseName("shop/orders").fileName == "shop:orders.coffer")
         #expect(DatabaseName(fileName: "shop:orders.coffer")?.text == "shop/orders")
     }
 
     @Test(
-        "files of other names are no databases",
+        "Files of other names are no databases",
         arguments: [
             "", ".coffer", "people", "people.Coffer", "people.coffer.bak", "People.coffer", "a/b.coffer",
             ".coffer-0123456789abcdef",
@@ -47,9 +47,9 @@ import Testing
     func otherFiles(fileName: String) { #expect(DatabaseName(fileName: fileName) == nil) }
 }
 
-@Suite struct DocumentIDTests {
+@Suite("Ids of documents") struct DocumentIDTests {
     @Test(
-        "ids of 1 to 900 bytes are taken",
+        "Document ids of 1 to 900 bytes are taken",
         arguments: [
             "x", "-", "Robin", " ", "ü", "a_b", "_design/x", "_local/x", "_design/é",
             String(repeating: "x", count: 900),
@@ -58,7 +58,7 @@ import Testing
     func valid(id: String) throws { #expect(same(try DocumentID(id).text, id)) }
 
     @Test(
-        "all others are refused",
+        "Document ids of other lengths or beginnings are refused",
         arguments: [
             "", "_", "_x", "_design", "_design/", "_local/", "_Design/x", "_id", String(repeating: "x", count: 901),
             String(repeating: "é", count: 450) + "x", "_local/" + String(repeating: "x", count: 894),
@@ -69,13 +69,13 @@ import Testing
         #expect(id.utf8.count < 900 || error?.description.contains(id) == false)
     }
 
-    @Test("ids that only look alike are two")
+    @Test("Document ids that only look alike are two")
     func composition() throws {
         #expect(try DocumentID("\u{E9}") != DocumentID("e\u{301}"))
         #expect(try Set([DocumentID("\u{E9}"), DocumentID("e\u{301}"), DocumentID("\u{E9}")]).count == 2)
     }
 
-    @Test("an id says whether it is a design or a local document")
+    @Test("A document id says whether it is a design or a local document")
     func kinds() throws {
         #expect(try DocumentID("_design/a").isDesign)
         #expect(try DocumentID("_local/a").isLocal)
@@ -83,7 +83,7 @@ import Testing
         #expect(try !DocumentID("_design/a").isLocal)
     }
 
-    @Test("ids that are made have 136 random bits in 23 characters after a hyphen")
+    @Test("Document ids that are made have 136 random bits in 23 characters after a hyphen")
     func random() throws {
         let ids = (0..<2_000).map { _ in DocumentID.random() }
         #expect(Set(ids).count == ids.count)

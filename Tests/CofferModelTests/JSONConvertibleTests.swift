@@ -5,8 +5,8 @@ import Testing
 
 @testable import CofferModel
 
-@Suite struct JSONConvertibleTests {
-    @Test("integers convert within their range and not beyond")
+@Suite("Conversions to and from JSON values") struct JSONConvertibleTests {
+    @Test("Integers convert to a type within its range and not beyond")
     func integers() {
         func sweep<I: FixedWidthInteger & JSONConvertible & Sendable>(_ type: I.Type) {
             for value in [I.min, I.min + 1, 0, 1, I.max - 1, I.max] {
@@ -36,7 +36,7 @@ import Testing
         #expect(UInt64(jsonValue: .number(JSONNumber(0x1p64))) == nil)
     }
 
-    @Test("floating point converts to the nearest")
+    @Test("Floating point converts to the nearest value of a type")
     func floatingPoint() {
         #expect(Double(jsonValue: .number(JSONNumber((Int64(1) << 53) + 1))) == 0x1p53)
         #expect(Double(jsonValue: 0.1) == 0.1)
@@ -54,7 +54,7 @@ import Testing
         }
     }
 
-    @Test("what cannot be saved can be held, and is refused at the save")
+    @Test("Values that cannot be saved can be held, and are refused at the save")
     func notFinite() throws {
         for value in [Double.nan, .infinity, -.infinity] {
             var object: JSONObject = ["a": ["b": [1]]]
@@ -69,7 +69,7 @@ import Testing
     }
 
     @Test(
-        "dates are RFC 3339 in UTC, with no more digits than they need",
+        "Dates are RFC 3339 in UTC, with no more digits than they need",
         arguments: [
             (0, "2001-01-01T00:00:00Z"), (-978_307_200, "1970-01-01T00:00:00Z"), (-1, "2000-12-31T23:59:59Z"),
             (0.5, "2001-01-01T00:00:00.5Z"), (-0.25, "2000-12-31T23:59:59.75Z"),
@@ -86,7 +86,7 @@ import Testing
         #expect(Date(jsonValue: .string(text)) == date)
     }
 
-    @Test("every date is read back as it was; within 97 days of 2001, where a Double knows more, to the nanosecond")
+    @Test("Every date is read back as it was; within 97 days of 2001, where a Double knows more, to the nanosecond")
     func datesRoundTrip() throws {
         var random = SeededNumbers(seed: 3339)
         for _ in 0..<20_000 {
@@ -100,7 +100,7 @@ import Testing
         }
     }
 
-    @Test("whole seconds are what Foundation makes of them, which has another calendar before 1582")
+    @Test("Whole seconds are what Foundation makes of them, which has another calendar before 1582")
     func datesLikeFoundation() throws {
         var random = SeededNumbers(seed: 8601)
         for _ in 0..<3_000 {
@@ -111,7 +111,7 @@ import Testing
     }
 
     @Test(
-        "other RFC 3339 texts are read",
+        "Other RFC 3339 texts are read",
         arguments: [
             ("2001-01-01T01:30:00+01:30", 0), ("2000-12-31T23:00:00-01:00", 0), ("2001-01-01t00:00:00z", 0),
             ("2001-01-01T00:00:00.000Z", 0), ("2001-01-01T00:00:00-00:00", 0), ("2000-12-31T23:59:60Z", 0),
@@ -122,7 +122,7 @@ import Testing
     }
 
     @Test(
-        "what is no RFC 3339 text is no date",
+        "A text that is no RFC 3339 date is no date",
         arguments: [
             "", "2001-01-01", "2001-01-01T00:00:00", "2001-01-01 00:00:00Z", "2001-1-1T00:00:00Z",
             "2001-13-01T00:00:00Z",
@@ -137,7 +137,7 @@ import Testing
         #expect(Date(jsonValue: 0) == nil)
     }
 
-    @Test("data, URLs and UUIDs are strings")
+    @Test("Data, URLs and UUIDs are strings")
     func strings() {
         for count in 0...5 {
             let data = Data((0..<count).map { UInt8($0 * 51) })
@@ -155,7 +155,7 @@ import Testing
     }
 
     @Test(
-        "decimals keep every digit",
+        "Decimals keep every digit",
         arguments: [
             ("0", 0), ("1.5", 1.5), ("-0.1", -0.1), ("9223372036854775808", .number(JSONNumber(UInt64(1) << 63))),
             ("0.12345678901234567890123", "0.12345678901234567890123"), ("100000000000000000000", 1e20),
@@ -168,10 +168,10 @@ import Testing
         #expect(Decimal(jsonValue: .string(text)) == decimal)
     }
 
-    @Test("what is no decimal is none", arguments: ["", "1x", "x1", "1.5.2", " 1", "one"] as [JSONValue])
+    @Test("A text that is no decimal is none", arguments: ["", "1x", "x1", "1.5.2", " 1", "one"] as [JSONValue])
     func noDecimals(value: JSONValue) { #expect(Decimal(jsonValue: value) == nil) }
 
-    @Test("lists and dictionaries convert whole or not at all")
+    @Test("Lists and dictionaries convert whole or not at all")
     func collections() {
         #expect([Int](jsonValue: [1, 2, 3]) == [1, 2, 3])
         #expect([Int](jsonValue: [1, "2"]) == nil)

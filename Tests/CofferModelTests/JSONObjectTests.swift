@@ -5,8 +5,8 @@ import Testing
 
 @testable import CofferModel
 
-@Suite struct JSONObjectTests {
-    @Test("properties take literals, variables and nil")
+@Suite("JSON objects") struct JSONObjectTests {
+    @Test("Properties take literals, variables and nil")
     func properties() {
         var object = JSONObject()
         let (name, tags, scores, flag) = ("Robin", ["a", "b"], ["x": 1], true)
@@ -46,7 +46,7 @@ import Testing
             object.keys == ["name", "literal", "age", "tags", "more", "scores", "flag", "date", "data", "nothing"])
     }
 
-    @Test("members keep the order in which they were added")
+    @Test("Members of an object keep the order in which they were added")
     func order() {
         var object: JSONObject = ["b": 1, "a": 2, "c": 3]
         object["a"] = 4
@@ -62,7 +62,7 @@ import Testing
         #expect(JSONObject().isEmpty)
     }
 
-    @Test("objects are equal whatever the order of their members")
+    @Test("Objects are equal whatever the order of their members")
     func equality() {
         let left: JSONObject = ["a": 1, "b": ["x": 1, "y": 2]]
         let right: JSONObject = ["b": ["y": 2, "x": 1], "a": 1]
@@ -76,12 +76,12 @@ import Testing
         #expect((["a": 1, "b": 2] as JSONObject).hashValue != (["a": 2, "b": 1] as JSONObject).hashValue)
     }
 
-    @Test("two members of the same key are a programming error")
+    @Test("Two members of the same key are a programming error")
     func duplicates() async {
         await #expect(processExitsWith: .failure) { _ = ["a": 1, "a": 2] as JSONObject }
     }
 
-    @Test("small and large objects find, replace and remove their members", arguments: [1, 15, 16, 17, 18, 40, 300])
+    @Test("Small and large objects find, replace and remove their members", arguments: [1, 15, 16, 17, 18, 40, 300])
     func likeAModel(size: Int) throws {
         var random = SeededNumbers(seed: UInt64(size))
         var object = JSONObject()
@@ -113,7 +113,7 @@ import Testing
         #expect(zip(object, model).allSatisfy { same($0.key, $1.key) && $0.value == $1.value })
     }
 
-    @Test("copies are independent")
+    @Test("Copies of an object are independent")
     func copies() {
         let object = JSONObject(uniqueKeysWithValues: (0..<40).map { ("k\($0)", JSONValue($0)) })
         var copy = object

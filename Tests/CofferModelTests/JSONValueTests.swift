@@ -4,8 +4,8 @@ import Testing
 
 @testable import CofferModel
 
-@Suite struct JSONValueTests {
-    @Test("literals are values")
+@Suite("JSON values") struct JSONValueTests {
+    @Test("Literals are JSON values")
     func literals() {
         let value: JSONValue = [
             "a": nil, "b": true, "c": 42, "d": 0.5, "e": "text", "f": [1, "x", nil], "g": ["h": -1],
@@ -20,7 +20,7 @@ import Testing
         #expect(text == .string("2 apples"))
     }
 
-    @Test("accessors answer for their own type and for no other")
+    @Test("Accessors of a JSON value answer for their own type and for no other")
     func accessors() {
         let values: [JSONValue] = [nil, true, 1, "a", [1], ["a": 1]]
         #expect(values.map(\.isNull) == [true, false, false, false, false, false])
@@ -31,14 +31,14 @@ import Testing
         #expect(values.map(\.objectValue) == [nil, nil, nil, nil, nil, ["a": 1]])
     }
 
-    @Test("numbers are had as integers where they are some, and as doubles")
+    @Test("JSON numbers are had as integers where they are some, and as doubles")
     func numberAccessors() {
         let values: [JSONValue] = [3, 2.5, 1e300, "3", true, nil]
         #expect(values.map(\.intValue) == [3, nil, nil, nil, nil, nil])
         #expect(values.map(\.doubleValue) == [3, 2.5, 1e300, nil, nil, nil])
     }
 
-    @Test("what is deep in a value is reached without question marks")
+    @Test("A value deep in JSON is reached without question marks")
     func nestedSubscripts() {
         let object: JSONObject = ["a": ["b": [7, ["c": "x"]]]]
         #expect(object["a"]["b"][0] == 7)
@@ -47,7 +47,7 @@ import Testing
         #expect(object["none"]["b"][0] == nil && object["a"][0] == nil)
     }
 
-    @Test("values sort as they do in a view")
+    @Test("JSON values sort as they do in a view")
     func order() {
         let values: [JSONValue] = [nil, false, true, -1, 0, 1.5, 2, 10, "", "B", "a", "ä", [], [1], [1, 2], [2], [:]]
         #expect(values.reversed().sorted() == values)
@@ -58,7 +58,7 @@ import Testing
         #expect(infinite < nil && !(JSONValue.null < infinite))
     }
 
-    @Test("values of different types are never equal")
+    @Test("JSON values of different types are never equal")
     func inequality() {
         let values: [JSONValue] = [nil, false, 0, "", [], [:], true, 1, "1", [1], ["1": 1], ["1": nil], [nil]]
         for (left, a) in values.enumerated() {
@@ -67,7 +67,7 @@ import Testing
         #expect(Set(values).count == values.count)
     }
 
-    @Test("strings that only look alike are two, as values and as keys")
+    @Test("Strings that only look alike are two, as values and as keys")
     func composition() {
         let (composed, decomposed) = ("\u{E9}", "e\u{301}")
         #expect(composed == decomposed)
@@ -82,7 +82,7 @@ import Testing
         #expect(object.count == 1)
     }
 
-    @Test("numbers are equal when they are worth the same")
+    @Test("JSON numbers are equal when they are worth the same")
     func numbers() {
         #expect(JSONNumber(1.0) == JSONNumber(Int64(1)))
         #expect(JSONNumber(-0.0) == 0)
@@ -96,7 +96,7 @@ import Testing
         #expect(JSONNumber(Double.infinity) != JSONNumber(-Double.infinity))
     }
 
-    @Test("a number says whether it is an integer of a type")
+    @Test("A number says whether it is an integer of a type")
     func integers() {
         #expect(JSONNumber(Int64.min).int64 == .min)
         #expect(JSONNumber(Int64.min).uint64 == nil)
@@ -112,7 +112,7 @@ import Testing
         #expect(JSONNumber(-1.5).description == "-1.5")
     }
 
-    @Test("members of members are reached by subscripts")
+    @Test("Members of members are reached by subscripts")
     func nested() {
         var object: JSONObject = [
             "address": ["street": "Long Street", "zip": 12345], "tags": ["a", "b"], "name": "Robin",
@@ -140,7 +140,7 @@ import Testing
     }
 
     @Test(
-        "values survive other coders",
+        "JSON values survive other coders",
         arguments: [
             nil, true, -1, 0.1, "text", [], [:], [1, [2, [nil]]], ["a": ["b": ["c": [nil, false]]]],
             .number(JSONNumber(Int64.min)), .number(JSONNumber(UInt64.max)), .number(JSONNumber(1e300)),

@@ -17,7 +17,7 @@ struct PredicateTests {
     }
 
     @Test(
-        "hold where the property is there, of that type, and as it says",
+        "Predicates hold where the property is there, of that type, and as it says",
         arguments: [
             "name = \"Robin\"", "name == 'Robin'", "age >= 31", "age <= 31", "age > 30.5", "age < 31.5", "age != 30",
             "address.city = 'Berlin'", "address.no[0] = 7", "address.no[1] = 'b'", "a\\.b = true", "`a\\.b` = true",
@@ -48,7 +48,7 @@ struct PredicateTests {
     func hold(expression: String) throws { #expect(try holds(expression)) }
 
     @Test(
-        "do not hold otherwise, and nothing is said of another type",
+        "Predicates do not hold otherwise, and nothing is said of another type",
         arguments: [
             "name = 'robin'", "age > 31", "age < 31", "age = \"31\"", "age > '1'", "age < '1'", "missing != 1",
             "missing = null",
@@ -69,7 +69,7 @@ struct PredicateTests {
     func fail(expression: String) throws { #expect(try !holds(expression)) }
 
     @Test(
-        "that can't be read are a 400 that says where, and nothing of what is there",
+        "Predicates that can't be read are a 400 that says where, and nothing of what is there",
         arguments: [
             ("", 0), ("name", 4), ("name =", 6), ("name = ", 7), ("name = Robin", 7), ("name = 'Robin", 13), ("= 3", 0),
             ("name = 1 and", 12), ("name = 1 name = 2", 9), ("(name = 1", 9), ("name = 1)", 8), ("name in 3", 8),
@@ -90,7 +90,7 @@ struct PredicateTests {
         #expect(error?.description.contains("Robin") == false)
     }
 
-    @Test("nest a hundred deep, and no deeper")
+    @Test("Predicates nest a hundred deep, and no deeper")
     func depth() throws {
         let (open, close) = (String(repeating: "(", count: 100), String(repeating: ")", count: 100))
         #expect(try holds(open + "age = 31" + close))
@@ -106,7 +106,7 @@ struct PredicateTests {
     }
 
     @Test(
-        "every text is a path, and says itself again",
+        "Every text is a path of a predicate, and says itself again",
         arguments: [
             "a.b[0].c", "", "[0]", "a[0]b", "a..b", "\\", "a\\.b", "a[9][8]", "[x]", "a[0", "ä.ö",
             "a[99999999999999999999]", "a[]", "a[].b[0][]", "a[]b", "[]", "a\\[]",

@@ -4,11 +4,11 @@ import Testing
 
 @testable import CofferModel
 
-@Suite struct RevisionIDTests {
+@Suite("Revision ids") struct RevisionIDTests {
     static let digest = "0f9219c8f699b156f1f86242b0c8e350"
 
     @Test(
-        "ids follow from parent and content",
+        "Revision ids follow from parent and content",
         arguments: Vectors.read("revisions/revisions.json", as: [Vectors.Revision].self))
     func made(vector: Vectors.Revision) throws {
         let parent = try vector.parent.map { try #require(RevisionID($0)) }
@@ -26,13 +26,13 @@ import Testing
         }
     }
 
-    @Test("a bare deletion has an empty object as its body")
+    @Test("A bare deletion has an empty object as its body")
     func bareDeletion() throws {
         #expect(text(CanonicalBody.empty) == "{}")
         #expect(try CanonicalBody.empty == DocumentBody(JSONObject()).body)
     }
 
-    @Test("no generation follows the last")
+    @Test("No generation of revisions follows the last")
     func lastGeneration() throws {
         let last = try #require(RevisionID("9223372036854775807-x"))
         let error = #expect(throws: CofferError.self) {
@@ -42,7 +42,7 @@ import Testing
     }
 
     @Test(
-        "ids are kept as they are",
+        "Revision ids are kept as they are",
         arguments: [
             "1-\(digest)", "2-local", "12-x", "1-é", "1-e\u{301}", "3-\(digest.uppercased())", "1--", "1-1-2", "1- ",
             "1-\u{0}",
@@ -58,7 +58,7 @@ import Testing
     }
 
     @Test(
-        "what is no id is refused",
+        "A text that is no revision id is refused",
         arguments: [
             "", "1", "1-", "-x", "0-x", "00-x", "01-x", "+1-x", "-1-x", " 1-x", "1 -x", "x-1", "1.0-x", "1e1-x", "١-x",
             "9223372036854775808-x", "99999999999999999999-x", "1-" + String(repeating: "x", count: 199),
@@ -73,7 +73,7 @@ import Testing
         }
     }
 
-    @Test("an id of Coffer's own is stored as 16 bytes, another as text")
+    @Test("A revision id of Coffer's own is stored as 16 bytes, another as text")
     func stored() throws {
         let own = try #require(RevisionID("1-\(Self.digest)"))
         guard case .digest(let digest) = own.suffix else { throw CofferError(.damaged) }
@@ -87,7 +87,7 @@ import Testing
         #expect(other != own)
     }
 
-    @Test("stored parts that no id has are damage")
+    @Test("Stored parts that no revision id has are damage")
     func damaged() {
         for (generation, suffix) in [
             (0, .text("x")), (-1, .text("x")), (1, .text("")), (1, .text(Self.digest)),
@@ -98,7 +98,7 @@ import Testing
         }
     }
 
-    @Test("ids sort by generation, then by bytes")
+    @Test("Revision ids sort by generation, then by bytes")
     func order() throws {
         let sorted = [
             "1-0", "1-00000000000000000000000000000000", "1-0f9219c8f699b156f1f86242b0c8e350",
@@ -115,7 +115,7 @@ import Testing
         #expect(ids.shuffled().sorted().map(\.description) == sorted)
     }
 
-    @Test("a live leaf wins over a deleted one, then the one that sorts last")
+    @Test("A live leaf wins over a deleted one, then the one that sorts last")
     func winner() throws {
         let (low, high) = (try #require(RevisionID("1-f")), try #require(RevisionID("2-a")))
         #expect(RevisionID.isWinner((high, false), over: (low, false)))

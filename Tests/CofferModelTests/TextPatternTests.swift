@@ -25,7 +25,7 @@ struct TextPatternTests {
             (0..<Int.random(in: 0...count, using: &random)).map { _ in letters.randomElement(using: &random) ?? "a" })
     }
 
-    @Test("are met as they are by hand", arguments: 0..<4)
+    @Test("Patterns of texts are met as they are by hand", arguments: 0..<4)
     func random(seed: UInt64) {
         var random = SeededNumbers(seed: seed)
         var metCount = 0
@@ -40,7 +40,7 @@ struct TextPatternTests {
         #expect(metCount > 1_000)
     }
 
-    @Test("may be longer than a word has bits")
+    @Test("Patterns of texts may be longer than a word has bits")
     func long() {
         for count in [62, 63, 64, 65, 127, 128, 129, 1_000] {
             let text = String(repeating: "a", count: count - 1)
@@ -54,7 +54,7 @@ struct TextPatternTests {
     }
 
     /// What tries each way to fill the gaps takes longer than anybody waits.
-    @Test("can't keep anybody waiting", .timeLimit(.minutes(30)))
+    @Test("Patterns of texts can't keep anybody waiting", .timeLimit(.minutes(30)))
     func hostile() {
         let text = String(repeating: "a", count: 200_000)
         #expect(!matches(text, like: String(repeating: "%a", count: 400) + "b"))
@@ -68,7 +68,7 @@ struct TextPatternTests {
     }
 
     @Test(
-        "ignore case and accents as Unicode has them",
+        "Patterns of texts ignore case and accents as Unicode has them",
         arguments: [
             ("Straße", "STRASSE", 1), ("ΣΊΣΥΦΟΣ", "σίσυφος", 1), ("Zoë", "zoe", 3), ("Zoe\u{308}", "Zoë", 1),
             ("Zoe\u{308}", "zo_", 1), ("Ångström", "angstrom", 3), ("Ångström", "ÅNGSTRÖM", 1), ("Zoë", "Zoe", 2),
@@ -81,7 +81,7 @@ struct TextPatternTests {
         #expect(!matches(text, like: pattern), "they differ byte for byte")
     }
 
-    @Test("keep apart what isn't to be ignored")
+    @Test("Patterns of texts keep apart what isn't to be ignored")
     func apart() {
         #expect(!matches("Zoë", like: "zoe", ignoring: .case))
         #expect(!matches("Zoë", like: "zoë", ignoring: .accents))
@@ -92,7 +92,7 @@ struct TextPatternTests {
         #expect(matches("한국", like: "_국", ignoring: .accents))
     }
 
-    @Test("take a backslash before what stands for itself")
+    @Test("Patterns of texts take a backslash before what stands for itself")
     func escapes() {
         #expect(matches("50%", like: #"50\%"#) && !matches("500", like: #"50\%"#))
         #expect(matches("a_b", like: #"a\_b"#) && !matches("acb", like: #"a\_b"#))

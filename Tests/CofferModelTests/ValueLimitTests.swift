@@ -4,7 +4,7 @@ import Testing
 @testable import CofferModel
 
 /// Values cost many times what their text does, so documents are bounded in both.
-@Suite struct ValueLimitTests {
+@Suite("The limit of a document's values") struct ValueLimitTests {
     /// An object with an array of so many elements is that many values and two more.
     private static let largest = JSONLimits.valueCount - 2
 
@@ -68,7 +68,7 @@ import Testing
         #expect(throws: CofferError.self) { try CheckedJSON(Array("[1,2".utf8), valueLimit: 3) }
     }
 
-    @Test("What is stored already is read whatever number of values it has")
+    @Test("A stored value is read whatever number of values it has")
     func stored() throws {
         let json = Self.json(elementCount: Self.largest + 1)
         let body = try DocumentBody(json: json, valueLimit: JSONLimits.storedValueCount).body

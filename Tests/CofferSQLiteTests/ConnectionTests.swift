@@ -30,7 +30,7 @@ struct ConnectionTests {
         try Statement(connection, "SELECT v FROM t WHERE n = 1").first { $0.text(0) }
     }
 
-    @Test("what was loaded is SQLCipher, and says so")
+    @Test("The library that was loaded is SQLCipher, and says so")
     func isSQLCipher() throws {
         let library = try Library.load()
         #expect(library.cipherVersion != nil)
@@ -40,7 +40,7 @@ struct ConnectionTests {
 
     /// `COFFER_EXPECTED_SQLCIPHER` is how the version begins that whoever runs the tests wants to have tested.
     @Test(
-        "is of the version that was asked for",
+        "The loaded SQLCipher is of the version that was asked for",
         .enabled(if: ExpectedVersion.text != nil, "whatever is installed will do"))
     func isExpectedVersion() throws {
         let version = try #require(Library.load().cipherVersion)
@@ -109,7 +109,7 @@ struct ConnectionTests {
         #expect(interruptedCount > 3)
     }
 
-    @Test("reads back with the key, and nothing in the file is readable")
+    @Test("A keyed connection reads back with the key, and nothing in the file is readable")
     func roundTrip() throws {
         let key = try SymmetricKey()
         let path = try create(key: key)
@@ -122,7 +122,7 @@ struct ConnectionTests {
         #expect(try !Data(contentsOf: URL(filePath: path)).starts(with: Data("SQLite format 3".utf8)))
     }
 
-    @Test("without a key the file is SQLite's own, and the search for plaintext finds it")
+    @Test("Without a key the file is SQLite's own, and the search for plaintext finds it")
     func unencrypted() throws {
         let path = try create(key: nil)
         #expect(try Data(contentsOf: URL(filePath: path)).starts(with: Data("SQLite format 3".utf8)))
@@ -130,7 +130,7 @@ struct ConnectionTests {
         #expect(try value(connect(path, .readOnly, nil)) == "canary-in-a-row")
     }
 
-    @Test("another key than the file's is damage at this layer: the manifest has proven the key before")
+    @Test("Another key than the file's is damage to a connection: the manifest has proven the key before")
     func anotherKey() throws {
         let path = try create(key: SymmetricKey())
         for access in [Connection.Access.readWrite, .readOnly, .immutable] {
@@ -140,7 +140,7 @@ struct ConnectionTests {
     }
 
     @Test(
-        "a pointer to a page that no file can have is damage, not a full disk",
+        "A pointer to a page that no file can have is damage, not a full disk",
         arguments: [0x4000_0000, 0x7465_7874, 0x7FFF_FFFF, 0xFFFF_FFFF] as [UInt32])
     func pointerBeyondTheEnd(page: UInt32) throws {
         let path = folder.file("db.sqlite3")
@@ -165,7 +165,7 @@ struct ConnectionTests {
         }
     }
 
-    @Test("a file that is missing is not made")
+    @Test("A connection makes no file that is missing")
     func missing() throws {
         let path = folder.file("missing.sqlite3")
         for access in [Connection.Access.create, .readWrite, .readOnly, .immutable] {
@@ -174,7 +174,7 @@ struct ConnectionTests {
         #expect(!FileManager.default.fileExists(atPath: path))
     }
 
-    @Test("an immutable connection makes no file and takes any path", arguments: ["plain", "with space", "ä?#%25"])
+    @Test("An immutable connection makes no file and takes any path", arguments: ["plain", "with space", "ä?#%25"])
     func immutable(name: String) throws {
         let key = try SymmetricKey()
         let path = try create(key: key)
@@ -186,7 +186,7 @@ struct ConnectionTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: directory) == ["db.sqlite3"])
     }
 
-    @Test("every kind of value comes back as it was bound")
+    @Test("Every kind of value comes back as it was bound")
     func values() throws {
         let connection = try Connection(inMemoryOf: "test")
         try connection.execute("CREATE TABLE v (a)")
@@ -221,7 +221,7 @@ struct ConnectionTests {
         #expect(try read.first { $0.isNull(0) } == true)
     }
 
-    @Test("two words come back as they were bound, as 16 bytes, and nothing else comes as words")
+    @Test("Two words come back from SQLite as they were bound, as 16 bytes, and nothing else comes as words")
     func words() throws {
         let connection = try Connection(inMemoryOf: "test")
         let echo = Statement(connection, "SELECT ?1")
@@ -243,7 +243,7 @@ struct ConnectionTests {
     }
 
     // Each left an entry in a list for as long as its connection was open, which is as long as the app runs.
-    @Test("statements that are used once leave nothing behind, and those that last are freed by a close")
+    @Test("Statements that are used once leave nothing behind, and those that last are freed by a close")
     func statementsUsedOnce() throws {
         let key = try SymmetricKey()
         let connection = try connect(create(key: key), .readWrite, key)
@@ -259,7 +259,7 @@ struct ConnectionTests {
         try connection.close()
     }
 
-    @Test("a statement of a closed connection says closed")
+    @Test("A statement of a closed connection says closed")
     func closed() throws {
         let connection = try Connection(inMemoryOf: "test")
         let statement = Statement(connection, "SELECT 1")
@@ -270,7 +270,7 @@ struct ConnectionTests {
     }
 
     @Test(
-        "the log's length is known after each commit, and it starts again after a checkpoint that no reader is in the way of"
+        "The WAL's length is known after each commit, and it starts again after a checkpoint that no reader holds up"
     )
     func log() throws {
         let path = try create(key: SymmetricKey(data: [UInt8](repeating: 1, count: 32)))

@@ -54,7 +54,7 @@ struct CobblestoneDamageTests {
         return counts
     }
 
-    @Test("is refused whichever bit is flipped")
+    @Test("A changed message is refused whichever bit is flipped")
     func flippedBits() throws {
         for bit in bitsToFlip() {
             var changed = message
@@ -68,7 +68,7 @@ struct CobblestoneDamageTests {
         #expect(drainOpenSSLErrors().isEmpty)
     }
 
-    @Test("is refused wherever it is cut, and never taken for a shorter one")
+    @Test("A changed message is refused wherever it is cut, and never taken for a shorter one")
     func truncations() throws {
         for count in countsToKeep() {
             let start = Array(message.prefix(count))
@@ -84,7 +84,9 @@ struct CobblestoneDamageTests {
         #expect(drainOpenSSLErrors().isEmpty)
     }
 
-    @Test("is refused however much is appended", arguments: [1, 15, 16, 17, 16400 - 53, 16400, 2 * 16400])
+    @Test(
+        "A changed message is refused however much is appended",
+        arguments: [1, 15, 16, 17, 16400 - 53, 16400, 2 * 16400])
     func appended(count: Int) throws {
         let hasLength = Cobblestone.plaintextByteCount(ofMessage: message.count + count) != nil
         let expected = hasLength ? wrong(inChunk: 2) : .wrongLength
@@ -96,7 +98,7 @@ struct CobblestoneDamageTests {
         }
     }
 
-    @Test("is refused in any other order of its chunks, with any of them missing or twice")
+    @Test("A changed message is refused in any other order of its chunks, with any of them missing or twice")
     func order() throws {
         let full = try CobblestoneMessage.seal(plaintext + plaintext, key: key, context: context)
         let chunks = (0..<5).map { CobblestoneMessage.chunk($0, of: full) }
@@ -123,7 +125,7 @@ struct CobblestoneDamageTests {
         }
     }
 
-    @Test("keeps the chunks readable that aren't changed, in any order, as often as asked")
+    @Test("A changed message keeps the chunks readable that aren't changed, in any order, as often as asked")
     func randomAccess() throws {
         var changed = message
         changed[56 + 16400 + 9] ^= 1
@@ -143,7 +145,9 @@ struct CobblestoneDamageTests {
         }
     }
 
-    @Test("has no chunk of fewer than 16 or more than 16400 bytes", arguments: [0, 1, 15, 16, 16399, 16401, 32800])
+    @Test(
+        "A changed message has no chunk of fewer than 16 or more than 16400 bytes",
+        arguments: [0, 1, 15, 16, 16399, 16401, 32800])
     func chunkLengths(count: Int) throws {
         guard var decryptor = try CobblestoneDecryptor(key: key, context: context, header: Array(message.prefix(56)))
         else {

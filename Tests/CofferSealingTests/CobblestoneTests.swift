@@ -13,7 +13,7 @@ struct CobblestoneTests {
         0, 1, 15, 16, 16383, 16384, 16385, 2 * 16384 - 1, 2 * 16384, 2 * 16384 + 1, 5 * 16384, 5 * 16384 + 7,
     ]
 
-    @Test("what was sealed opens, and has the length that the format says", arguments: sizes)
+    @Test("Bytes that were sealed open, and have the length that the format says", arguments: sizes)
     func roundTrip(count: Int) throws {
         let plaintext = CobblestoneMessage.pattern(count)
         let message = try CobblestoneMessage.seal(plaintext, key: key, context: context)
@@ -23,7 +23,7 @@ struct CobblestoneTests {
         #expect(outcome == .opened(plaintext))
     }
 
-    @Test("each length of a plaintext has its length of a message, and no message has another")
+    @Test("Each length of a plaintext has its length of a message, and no message has another")
     func lengths() {
         var next = 0
         for plaintextByteCount in 0...3 * 16384 {
@@ -42,7 +42,7 @@ struct CobblestoneTests {
         #expect(Cobblestone.plaintextByteCount(ofMessage: .min) == nil)
     }
 
-    @Test("a message has at most 2^38 chunks")
+    @Test("A sealed message has at most 2^38 chunks")
     func longest() throws {
         let longest = (1 << 52) - 1
         let byteCount = 56 + longest + (16 << 38)
@@ -73,7 +73,7 @@ struct CobblestoneTests {
         }
     }
 
-    @Test("every message has a header of its own, and a chunk opens under no other")
+    @Test("Every sealed message has a header of its own, and a chunk opens under no other")
     func headers() throws {
         let messages = try (0..<50).map { _ in try CobblestoneMessage.seal([1, 2, 3], key: key, context: context) }
         #expect(Set(messages.map { $0.prefix(24) }).count == 50)
@@ -86,7 +86,7 @@ struct CobblestoneTests {
         }
     }
 
-    @Test("a header is known under its key and context alone, and only whole")
+    @Test("A header is known under its key and context alone, and only whole")
     func otherKeys() throws {
         let header = try CobblestoneEncryptor(key: key, context: context).header
         #expect(header.count == 56)
@@ -120,7 +120,7 @@ struct CobblestoneTests {
         #expect(drainOpenSSLErrors().isEmpty)
     }
 
-    @Test("a password seals and opens nothing: 400")
+    @Test("A password seals and opens nothing: 400")
     func passwords() throws {
         let password = SymmetricKey(password: String(repeating: "x", count: 32))
         let header = try CobblestoneEncryptor(key: key, context: context).header
@@ -132,7 +132,7 @@ struct CobblestoneTests {
         }
     }
 
-    @Test("output may start where input does")
+    @Test("The output of sealing and opening may start where the input does")
     func inPlace() throws {
         let plaintext = CobblestoneMessage.pattern(16384)
         var buffer = plaintext + [UInt8](repeating: 0xaa, count: 16 + 5)
@@ -158,7 +158,7 @@ struct CobblestoneTests {
         }
     }
 
-    @Test("a chunk that comes in other order than it can ends the process")
+    @Test("A chunk that comes in another order than it can ends the process")
     func misuse() async {
         await #expect(processExitsWith: .failure, "after the last") {
             var encryptor = try CobblestoneEncryptor(key: SymmetricKey(), context: [])

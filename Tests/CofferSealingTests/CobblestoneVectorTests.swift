@@ -9,7 +9,7 @@ struct CobblestoneVectorTests {
         let plaintextByteCount: Int, plaintextSHA256: Hex, messageByteCount: Int, messageSHA256: Hex
     }
 
-    @Test("sealing a pattern gives the message with this SHA-256, which opens again")
+    @Test("Sealing a pattern gives the message with this SHA-256, which opens again")
     func seal() throws {
         let vectors = try VectorFiles.attachments("seal", as: SealVector.self)
         #expect(vectors.count == 15)
@@ -32,7 +32,7 @@ struct CobblestoneVectorTests {
         let name: String, key: Hex, context: Hex, message: Parts, plaintextByteCount: Int, plaintextSHA256: Hex
     }
 
-    @Test("a valid message opens, and sealing what it holds gives it again")
+    @Test("A valid message of the vectors opens, and sealing what it holds gives it again")
     func valid() throws {
         let vectors = try VectorFiles.attachments("valid", as: ValidVector.self)
         #expect(vectors.count == 10)
@@ -57,7 +57,8 @@ struct CobblestoneVectorTests {
         let name: String, outcome: String, key: Hex, context: Hex, messageByteCount: Int, message: Parts
     }
 
-    @Test("an invalid message is refused for the reason that it says, and everything before it is opened")
+    @Test(
+        "An invalid message of the vectors is refused for the reason that it says, and everything before it is opened")
     func invalid() throws {
         let vectors = try VectorFiles.attachments("invalid", as: InvalidVector.self)
         #expect(vectors.count == 56)
@@ -78,7 +79,7 @@ struct CobblestoneVectorTests {
         let name: String, key: Hex, context: Hex, header: Hex, index: Int, plaintext: Hex, sealed: Hex
     }
 
-    @Test("a chunk of any index up to the last one possible is sealed and opened under its own nonce")
+    @Test("A chunk of any index up to the last one possible is sealed and opened under its own nonce")
     func chunks() throws {
         let vectors = try VectorFiles.attachments("chunks", as: ChunkVector.self)
         #expect(vectors.count == 14 && vectors.last?.index == Cobblestone.maximumChunkCount - 1)

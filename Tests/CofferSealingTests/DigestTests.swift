@@ -24,7 +24,7 @@ struct DigestTests {
         ),
     ]
 
-    @Test("of the standard's examples are the standard's, at once and in a stream")
+    @Test("Digests of the standard's examples are the standard's, at once and in a stream")
     func knownAnswers() throws {
         for (text, sha1, sha256) in Self.known {
             let message = Array(text.utf8)
@@ -41,7 +41,7 @@ struct DigestTests {
         }
     }
 
-    @Test("of RFC 1321's examples are the RFC's")
+    @Test("Digests of RFC 1321's examples are the RFC's")
     func md5() throws {
         for (text, expected) in [
             ("", "d41d8cd98f00b204e9800998ecf8427e"), ("message digest", "f96b697d7cb7938d525a2f31aaf161d0"),
@@ -52,7 +52,9 @@ struct DigestTests {
         }
     }
 
-    @Test("don't depend on where the message is cut", arguments: [0, 1, 55, 56, 63, 64, 65, 127, 128, 129, 499, 500])
+    @Test(
+        "Digests don't depend on where the message is cut",
+        arguments: [0, 1, 55, 56, 63, 64, 65, 127, 128, 129, 499, 500])
     func pieces(cut: Int) throws {
         let message = (0..<500).map { UInt8(truncatingIfNeeded: $0 &* 7) }
         var digest = try StreamingDigest(.sha256)
@@ -62,7 +64,7 @@ struct DigestTests {
         #expect(try digest.finalize() == Digest.sha256(of: message))
     }
 
-    @Test("start over after each result and each reset")
+    @Test("Digests start over after each result and each reset")
     func reuse() throws {
         for algorithm in [DigestAlgorithm.md5, .sha1, .sha256] {
             var digest = try StreamingDigest(algorithm)
@@ -80,7 +82,7 @@ struct DigestTests {
         }
     }
 
-    @Test("are the same whichever way they are taken out")
+    @Test("Digests are the same whichever way they are taken out")
     func results() throws {
         var digest = try StreamingDigest(.sha256)
         digest.update([4])
@@ -97,7 +99,7 @@ struct DigestTests {
         #expect(value.word3 == written[24..<32].reduce(0) { $0 << 8 | UInt64($1) })
     }
 
-    @Test("know their first 16 bytes, and no others")
+    @Test("Digests know their first 16 bytes, and no others")
     func prefix() throws {
         let value = try Digest.sha256Value(of: [4])
         func starts(with bytes: [UInt8]) -> Bool { value.startsWithFirst16(bytes.span.bytes) }
@@ -110,7 +112,7 @@ struct DigestTests {
         }
     }
 
-    @Test("are taken on many threads at once")
+    @Test("Digests are taken on many threads at once")
     func threads() async throws {
         let messages = (0..<64).map { [UInt8](repeating: UInt8($0), count: 1000 + $0) }
         let expected = try messages.map { try Digest.sha256(of: $0) }

@@ -32,12 +32,12 @@ struct KeyDerivationTests {
         .pbkdf2SHA512(iterations: 1 << 31, salt: salt), .pbkdf2SHA512(iterations: .max, salt: salt),
     ]
 
-    @Test("of a cost within the bounds is allowed", arguments: allowed)
+    @Test("A derivation of a cost within the bounds is allowed", arguments: allowed)
     func within(derivation: KeyDerivation) {
         #expect(derivation.isWithinBounds)
     }
 
-    @Test("of a cost beyond the bounds is refused", arguments: refused)
+    @Test("A derivation of a cost beyond the bounds is refused", arguments: refused)
     func beyond(derivation: KeyDerivation) {
         #expect(!derivation.isWithinBounds)
         let error = #expect(throws: CofferError.self) { try Self.password.derivedKey(by: derivation) }
@@ -45,7 +45,7 @@ struct KeyDerivationTests {
         #expect(error?.status == 400)
     }
 
-    @Test("refuses before any work: all the costs refused above take less than a tenth of the smallest scrypt")
+    @Test("A derivation is refused before any work: all refusals take less than a tenth of the smallest scrypt")
     func refusedBeforeWork() throws {
         // In the processor time of this thread, so that what else the machine does is not measured.
         func now() -> Duration {
@@ -67,13 +67,13 @@ struct KeyDerivationTests {
         }
     }
 
-    @Test("by the costliest scrypts that are allowed works: OpenSSL's memory limit is set high enough")
+    @Test("The costliest scrypts that are allowed work: OpenSSL's memory limit is set high enough")
     func costliest() throws {
         let keys = try [Self.scrypt(18, 8, 1), Self.scrypt(16, 8, 4)].map { try Self.password.derivedKey(by: $0) }
         #expect(keys[0] != keys[1])
     }
 
-    @Test("depends on each of its inputs")
+    @Test("A key derivation depends on each of its inputs")
     func inputs() throws {
         let passwords: [KeyDerivation] = [
             Self.scrypt(10, 8, 1), Self.scrypt(11, 8, 1), Self.scrypt(10, 8, 2),
@@ -96,7 +96,7 @@ struct KeyDerivationTests {
         #expect(try made[0] == Self.password.derivedKey(by: passwords[0]))
     }
 
-    @Test("expanding an extracted key is the whole of HKDF")
+    @Test("Expanding an extracted key is the whole of HKDF")
     func expansion() throws {
         // RFC 5869 section 2.2: the extracted key is the HMAC of the input under the salt.
         for byteCount in [1, 31, 32, 33, 64, 82] {
@@ -109,7 +109,7 @@ struct KeyDerivationTests {
         }
     }
 
-    @Test("of an empty password is refused with 400, and not before it is used")
+    @Test("A derivation from an empty password is refused with 400, and not before it is used")
     func emptyPassword() {
         let empty = SymmetricKey(password: "")
         for derivation in [Self.scrypt(10, 8, 1), .pbkdf2SHA512(iterations: 100_000, salt: Self.salt)] {
@@ -122,7 +122,7 @@ struct KeyDerivationTests {
         #expect(throws: Never.self) { try SymmetricKey().checkUsable() }
     }
 
-    @Test("takes passwords for scrypt and PBKDF2 alone, and bytes for HKDF alone")
+    @Test("A derivation takes passwords for scrypt and PBKDF2 alone, and bytes for HKDF alone")
     func kinds() throws {
         let key = try SymmetricKey()
         for derivation in [Self.scrypt(10, 8, 1), .pbkdf2SHA512(iterations: 100_000, salt: Self.salt)] {
@@ -139,7 +139,7 @@ struct KeyDerivationTests {
         }
     }
 
-    @Test("that OpenSSL refuses names the reason, and leaves nothing in its error queue")
+    @Test("A derivation that OpenSSL refuses names the reason, and leaves nothing in its error queue")
     func errors() {
         let tooLong = [UInt8](repeating: 0, count: 1 << 20)
         let error = #expect(throws: CofferError.self) {

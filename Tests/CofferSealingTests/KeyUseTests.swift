@@ -8,7 +8,7 @@ struct KeyUseTests {
 
     init() throws { (kek, key) = (try SymmetricKey(), try SymmetricKey()) }
 
-    @Test("wrapping gives 40 bytes, the same each time, that only the same key unwraps")
+    @Test("Wrapping a key gives 40 bytes, the same each time, that only the same key unwraps")
     func wrapping() throws {
         let wrapped = try kek.wrap(key)
         #expect(wrapped.count == 40)
@@ -19,7 +19,7 @@ struct KeyUseTests {
         #expect(try kek.unwrap(wrapped)?.isPassword == false)
     }
 
-    @Test("unwrapping 40 bytes with any bit flipped finds the wrong check value, which leaves no error behind")
+    @Test("Unwrapping 40 bytes with any bit flipped finds the wrong check value, which leaves no error behind")
     func flippedBits() throws {
         let wrapped = try kek.wrap(key)
         for bit in 0..<320 {
@@ -31,7 +31,7 @@ struct KeyUseTests {
         #expect(try kek.unwrap(wrapped) == key)
     }
 
-    @Test("unwrapping under a key with any bit flipped finds the wrong check value")
+    @Test("Unwrapping under a key with any bit flipped finds the wrong check value")
     func flippedKeyBits() throws {
         let wrapped = try kek.wrap(key)
         for bit in 0..<256 {
@@ -41,7 +41,7 @@ struct KeyUseTests {
         }
     }
 
-    @Test("unwrapping another number of bytes is a 400", arguments: [0, 1, 8, 16, 24, 32, 39, 41, 48, 80])
+    @Test("Unwrapping another number of bytes is a 400", arguments: [0, 1, 8, 16, 24, 32, 39, 41, 48, 80])
     func lengths(count: Int) throws {
         let bytes = try Array((kek.wrap(key) + kek.wrap(key)).prefix(count))
         let error = #expect(throws: CofferError.self) { try kek.unwrap(bytes) }
@@ -49,7 +49,7 @@ struct KeyUseTests {
         #expect(error?.description == "invalid argument: a wrapped key has 40 bytes, not \(count) (400)")
     }
 
-    @Test("a password wraps, unwraps and authenticates nothing, and isn't wrapped")
+    @Test("A password wraps, unwraps and authenticates nothing, and isn't wrapped")
     func passwords() throws {
         let password = SymmetricKey(password: String(repeating: "x", count: 32))
         let wrapped = try kek.wrap(key)
@@ -59,7 +59,7 @@ struct KeyUseTests {
         #expect(throws: CofferError(.invalidArgument)) { try password.authenticationCode(for: [1]) }
     }
 
-    @Test("an authentication code depends on every bit of the key and the message")
+    @Test("An authentication code depends on every bit of the key and the message")
     func authenticationCodes() throws {
         let key = try SymmetricKey(data: [UInt8](repeating: 0x0b, count: 32))
         let message = Array("Hi There".utf8)
@@ -81,7 +81,7 @@ struct KeyUseTests {
         #expect(codes.allSatisfy { $0.count == 32 })
     }
 
-    @Test("bytes are equal when all of them are", arguments: [0, 1, 31, 32, 33])
+    @Test("Secret bytes are equal when all of them are", arguments: [0, 1, 31, 32, 33])
     func constantTimeEquality(count: Int) {
         let bytes = (0..<count).map { UInt8($0) }
         #expect(equalInConstantTime(bytes, bytes))
@@ -94,7 +94,7 @@ struct KeyUseTests {
         }
     }
 
-    @Test("random bytes are as many as asked for, and new each time", arguments: [0, 1, 8, 16, 32, 100_000])
+    @Test("Random bytes are as many as asked for, and new each time", arguments: [0, 1, 8, 16, 32, 100_000])
     func random(count: Int) throws {
         let first = try randomBytes(count: count), second = try randomBytes(count: count)
         #expect(first.count == count && second.count == count)

@@ -7,7 +7,7 @@ struct KeyVectorTests {
         let name: String, password: String, utf8: Hex
     }
 
-    @Test("a password's bytes are the UTF-8 of its normalization form C")
+    @Test("A password's bytes are the UTF-8 of its normalization form C")
     func passwordEncoding() throws {
         let vectors = try VectorFiles.keys("password-encoding", as: PasswordEncoding.self)
         #expect(vectors.count == 20)
@@ -21,7 +21,7 @@ struct KeyVectorTests {
         let name: String, password: String, result: String
     }
 
-    @Test("but for those that are none, or would be the same as another")
+    @Test("A password has its own key, but for those that are none, or are the same as another")
     func passwordsRefused() throws {
         let vectors = try VectorFiles.keys("passwords-refused", as: RefusedPassword.self)
         #expect(vectors.count == 4)
@@ -41,7 +41,7 @@ struct KeyVectorTests {
         let kek: Hex
     }
 
-    @Test("from a password by scrypt")
+    @Test("The vectors' keys are derived from a password by scrypt")
     func scrypt() throws {
         let vectors = try VectorFiles.keys("kek-scrypt", as: ScryptKEK.self)
         #expect(vectors.count == 14)
@@ -58,7 +58,7 @@ struct KeyVectorTests {
         let name: String, password: String, uuid: Hex, slotSalt: Hex, iterations: UInt32, salt: Hex, kek: Hex
     }
 
-    @Test("from a password by PBKDF2")
+    @Test("The vectors' keys are derived from a password by PBKDF2")
     func pbkdf2() throws {
         let vectors = try VectorFiles.keys("kek-pbkdf2", as: PBKDF2KEK.self)
         #expect(vectors.count == 5)
@@ -75,7 +75,7 @@ struct KeyVectorTests {
         let key: Hex, uuid: Hex, slotSalt: Hex, info: Hex, kek: Hex
     }
 
-    @Test("from 32 bytes by HKDF")
+    @Test("The vectors' keys are derived from 32 bytes by HKDF")
     func raw() throws {
         let vectors = try VectorFiles.keys("kek-raw", as: RawKEK.self)
         #expect(vectors.count == 12)
@@ -92,7 +92,7 @@ struct KeyVectorTests {
         let masterKey: Hex, purpose: String, uuid: Hex, generation: Hex, info: Hex, subkey: Hex
     }
 
-    @Test("from a master key for each purpose")
+    @Test("The vectors' keys of each purpose are derived from a master key")
     func subkeys() throws {
         let vectors = try VectorFiles.keys("subkeys", as: Subkey.self)
         #expect(vectors.count == 24)
@@ -109,7 +109,7 @@ struct KeyVectorTests {
         let name: String, kek: Hex, key: Hex?, wrapped: Hex, result: String
     }
 
-    @Test("wrapped under another, and back")
+    @Test("The vectors' keys are wrapped under another, and unwrapped")
     func keyWrap() throws {
         let vectors = try VectorFiles.keys("key-wrap", as: Wrap.self)
         #expect(vectors.count == 13)

@@ -14,7 +14,7 @@ struct OtherImplementationTests {
 
     init() throws { key = try SymmetricKey() }
 
-    @Test("opens what is sealed here", arguments: sizes)
+    @Test("Another implementation of Cobblestone-256 opens what is sealed here", arguments: sizes)
     func opensOurs(count: Int) throws {
         let plaintext = CobblestoneMessage.pattern(count)
         let message = try CobblestoneMessage.seal(plaintext, key: key, context: context)
@@ -26,7 +26,7 @@ struct OtherImplementationTests {
         #expect(refused == nil)
     }
 
-    @Test("seals what opens here", arguments: sizes)
+    @Test("Another implementation of Cobblestone-256 seals what opens here", arguments: sizes)
     func sealsForUs(count: Int) throws {
         let plaintext = CobblestoneMessage.pattern(count)
         let message = try Python.run("Encryptor", key: key, context: context, on: plaintext)

@@ -26,7 +26,7 @@ struct PublishedCobblestoneTests {
         return vectors
     }
 
-    @Test("the valid ones open to the message that they say")
+    @Test("The published valid messages of Cobblestone-256 open to what they say")
     func valid() throws {
         let vectors = try Self.vectors().filter { $0.result == "valid" }
         #expect(vectors.count == 10)
@@ -49,7 +49,7 @@ struct PublishedCobblestoneTests {
         }
     }
 
-    @Test("the invalid ones are refused where they are wrong, after no more than they say")
+    @Test("The published invalid messages of Cobblestone-256 are refused where they are wrong, after no more than that")
     func invalid() throws {
         let vectors = try Self.vectors().filter { $0.result == "invalid" }
         #expect(vectors.count == 25)

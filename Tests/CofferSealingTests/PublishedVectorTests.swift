@@ -57,7 +57,7 @@ struct PublishedVectorTests {
         }
     }
 
-    @Test("the expand step of HKDF-SHA-512: Wycheproof")
+    @Test("Wycheproof's vectors of the expand step of HKDF-SHA-512 hold")
     func expandSHA512() throws {
         let file = try VectorFiles.shared("hkdf_sha512_test.json", as: Wycheproof<HKDFTest>.self)
         let vectors = file.testGroups.flatMap(\.tests)

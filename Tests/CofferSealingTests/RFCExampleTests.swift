@@ -26,7 +26,7 @@ struct RFCExampleTests {
                 + "62d49705242a9af9e61e85dc0d651e40dfcf017b45575887"),
     ]
 
-    @Test("scrypt: RFC 7914 section 12, but for the one that takes a gibibyte", arguments: scryptExamples)
+    @Test("The examples of scrypt in RFC 7914 hold, but for the one that takes a gibibyte", arguments: scryptExamples)
     func scrypt(example: Scrypt) throws {
         let expected = try #require([UInt8](hex: example.key))
         let key = try example.password.utf8.withBytes { (password) throws(CofferError) in

@@ -4,7 +4,9 @@ import Testing
 
 @Suite("Secret bytes")
 struct SecretBytesTests {
-    @Test("are zero until filled, and exactly as many as asked for", arguments: [0, 1, 32, 4095, 4096, 4097, 20_000])
+    @Test(
+        "Secret bytes are zero until filled, and exactly as many as asked for",
+        arguments: [0, 1, 32, 4095, 4096, 4097, 20_000])
     func sizes(count: Int) {
         var secret = SecretBytes(byteCount: count)
         #expect(secret.byteCount == count)
@@ -17,7 +19,7 @@ struct SecretBytesTests {
         #expect(filled.withBytes { Array($0) } == bytes)
     }
 
-    @Test("pass on what fills, reads or writes them throws")
+    @Test("Secret bytes pass on what fills, reads or writes them throws")
     func throwing() {
         struct Refusal: Error, Equatable {}
         #expect(throws: Refusal()) {
@@ -30,7 +32,7 @@ struct SecretBytesTests {
         #expect(throws: Refusal()) { try secret.withMutableBytes { _ throws(Refusal) in throw Refusal() } }
     }
 
-    @Test("don't share a page, so that unlocking one leaves the others locked")
+    @Test("Secret bytes don't share a page, so that unlocking one leaves the others locked")
     func pages() {
         let first = SecretBytes(byteCount: 32), second = SecretBytes(byteCount: 32)
         let starts = [

@@ -8,7 +8,7 @@ import Testing
 /// Looks for keys in all of a process's memory, in a process of its own.
 @Suite("Keys in memory", .enabled(if: access("/proc/self/mem", R_OK) == 0, "no /proc/self/mem to look at"))
 struct SecretMemoryTests {
-    @Test("a random key is there once, after use too, and nowhere once its life ends")
+    @Test("A random key is in memory once, after use too, and nowhere once its life ends")
     func randomKey() async {
         await #expect(processExitsWith: .success) {
             var key: SymmetricKey? = try SymmetricKey()
@@ -23,7 +23,7 @@ struct SecretMemoryTests {
 
     /// The allocator notes four words at the start of a large block that is freed alone, which is where a key is: it would
     /// overwrite the key itself. Of blocks that are freed side by side it notes that of the first alone.
-    @Test("many random keys are there once each, and none of them anywhere once their lives end")
+    @Test("Many random keys are in memory once each, and none of them anywhere once their lives end")
     func manyKeys() async {
         await #expect(processExitsWith: .success) {
             var keys = try (0..<8).map { _ in try SymmetricKey() }
@@ -37,7 +37,7 @@ struct SecretMemoryTests {
         }
     }
 
-    @Test("a page of secret bytes is there once, and nowhere once its life ends, on every path")
+    @Test("A page of secret bytes is in memory once, and nowhere once its life ends, on every path")
     func secretBytes() async {
         await #expect(processExitsWith: .success) {
             // The last bytes of a page: in a shorter block the allocator's own notes can overwrite what is left.
@@ -63,7 +63,7 @@ struct SecretMemoryTests {
         }
     }
 
-    @Test("a derived and an unwrapped key are there once, and nowhere once their lives end")
+    @Test("A derived and an unwrapped key are in memory once, and nowhere once their lives end")
     func derivedKey() async {
         await #expect(processExitsWith: .success) {
             let master = try SymmetricKey()
@@ -97,7 +97,7 @@ struct SecretMemoryTests {
         }
     }
 
-    @Test("a message's key is nowhere once the message is sealed or opened, or refused")
+    @Test("A message's key is nowhere in memory once the message is sealed or opened, or refused")
     func messageKey() async {
         await #expect(processExitsWith: .success) {
             let key = try SymmetricKey(), salt = [UInt8](repeating: 3, count: 24)
@@ -144,7 +144,7 @@ struct SecretMemoryTests {
         #endif
     }
 
-    @Test("the search finds a copy that somebody left, until it is overwritten")
+    @Test("The search of memory finds a copy that somebody left, until it is overwritten")
     func control() async {
         await #expect(processExitsWith: .success) {
             let key: SymmetricKey? = try SymmetricKey()

@@ -6,7 +6,7 @@ import Testing
 struct SymmetricKeyTests {
     static let bytes = (100..<132).map { UInt8($0) }
 
-    @Test("takes exactly 32 bytes, from whatever holds bytes")
+    @Test("A symmetric key takes exactly 32 bytes, from whatever holds bytes")
     func bytes() throws {
         #expect(try SymmetricKey(data: Self.bytes).withBytes { Array($0) } == Self.bytes)
         let data: Data = try SymmetricKey(data: Data(Self.bytes)).withBytes { Data($0) }
@@ -17,7 +17,7 @@ struct SymmetricKeyTests {
         #expect(try SymmetricKey(data: Data(longer)[3..<35]).withBytes { Array($0) } == Self.bytes)
     }
 
-    @Test("of any other length is refused with 400", arguments: [0, 1, 16, 31, 33, 64, 4096])
+    @Test("A symmetric key of any other length is refused with 400", arguments: [0, 1, 16, 31, 33, 64, 4096])
     func lengths(count: Int) {
         let bytes = [UInt8](repeating: 7, count: count)
         for makeKey in [{ try SymmetricKey(data: bytes) }, { try SymmetricKey(data: Data(bytes)) }] {
@@ -28,19 +28,19 @@ struct SymmetricKeyTests {
         }
     }
 
-    @Test("in hex is not decoded: its 64 characters are refused as data")
+    @Test("A symmetric key in hex is not decoded: its 64 characters are refused as data")
     func hexIsNotDecoded() {
         #expect(throws: CofferError.self) { try SymmetricKey(data: Data(Self.bytes.hex.utf8)) }
     }
 
-    @Test("made at random is new each time, and none is zero")
+    @Test("A symmetric key made at random is new each time, and none is zero")
     func random() throws {
         let keys = try (0..<100).map { _ in try SymmetricKey().withBytes { Array($0) } }
         #expect(Set(keys).count == 100)
         #expect(keys.allSatisfy { $0.count == 32 && $0.contains { $0 != 0 } })
     }
 
-    @Test("keeps its own copy of the bytes that it was made of")
+    @Test("A symmetric key keeps its own copy of the bytes that it was made of")
     func ownership() throws {
         var bytes = Self.bytes
         let key = try SymmetricKey(data: bytes)
@@ -48,7 +48,7 @@ struct SymmetricKeyTests {
         #expect(key.withBytes { Array($0) } == Self.bytes)
     }
 
-    @Test("passes on what the closure returns and throws")
+    @Test("A symmetric key passes on what the closure returns and throws")
     func closures() throws {
         struct Refusal: Error, Equatable {}
         let key = try SymmetricKey()
@@ -56,7 +56,7 @@ struct SymmetricKeyTests {
         #expect(throws: Refusal()) { try key.withBytes { _ throws(Refusal) -> Int in throw Refusal() } }
     }
 
-    @Test("equals one of the same kind with the same bytes, and no other")
+    @Test("A symmetric key equals one of the same kind with the same bytes, and no other")
     func equality() throws {
         let key = try SymmetricKey(data: Self.bytes)
         #expect(try key == SymmetricKey(data: Self.bytes))
@@ -76,7 +76,7 @@ struct SymmetricKeyTests {
         #expect(try SymmetricKey(password: text) != SymmetricKey(data: Array(text.utf8)))
     }
 
-    @Test("of equal strings is equal, however their characters are composed")
+    @Test("A symmetric key of equal strings is equal, however their characters are composed")
     func normalization() {
         let composed = "caf\u{e9} \u{1e69}", decomposed = "cafe\u{301} s\u{307}\u{323}"
         #expect(composed == decomposed && Array(composed.utf8) != Array(decomposed.utf8))
@@ -87,7 +87,7 @@ struct SymmetricKeyTests {
         #expect(SymmetricKey(password: "x\u{b2}") != SymmetricKey(password: "x2"))
     }
 
-    @Test("of a substring, a long string and one with zero bytes keeps every byte")
+    @Test("A symmetric key of a substring, a long string and one with zero bytes keeps every byte")
     func strings() {
         for password in [
             "a", "a\0b", String("xxpasswordxx".dropFirst(2).dropLast(2)), String(repeating: "é", count: 5000),
@@ -97,7 +97,7 @@ struct SymmetricKeyTests {
         }
     }
 
-    @Test("shows nothing of itself to print, dump, mirrors and interpolation")
+    @Test("A symmetric key shows nothing of itself to print, dump, mirrors and interpolation")
     func redaction() throws {
         let password = "correct horse battery staple"
         for key in [try SymmetricKey(data: Array(password.utf8) + [33, 33, 33, 33]), SymmetricKey(password: password)] {
@@ -125,7 +125,7 @@ struct SymmetricKeyTests {
         }
     }
 
-    @Test("can be used by many threads at once")
+    @Test("A symmetric key can be used by many threads at once")
     func threads() async throws {
         let key = try SymmetricKey(data: Self.bytes)
         let wrapped = try key.wrap(key)

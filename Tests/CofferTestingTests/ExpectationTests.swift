@@ -30,7 +30,7 @@ struct ExpectationTests {
     var url: URL { stores.url(ofDatabaseNamed: "notes") }
 
     @Test(
-        "every wrong key is a 401 and changes nothing, of a store that is closed and of one that is open",
+        "Every wrong key is a 401 and changes nothing, of a store that is closed and of one that is open",
         arguments: Protection.allCases)
     func wrongKeys(protection: Protection) throws {
         let key = try protection.key()
@@ -46,7 +46,7 @@ struct ExpectationTests {
         #expect(try stores.manager.database(named: "notes", encryptionKey: key)["note"]?["text"] != nil)
     }
 
-    @Test("a former key is one of them once the key was changed, and a failure before")
+    @Test("A former key counts as a wrong one once the key was changed, and as a failure before")
     func formerKeys() throws {
         let database = try store(Self.password)
         let next = try SymmetricKey()
@@ -60,7 +60,7 @@ struct ExpectationTests {
         try expectUnauthorized(at: url, key: next, formerKeys: [Self.password])
     }
 
-    @Test("fails when the key that should open it does not, and when the app opens the store without asking for one")
+    @Test("An expectation fails when the right key opens nothing, and when the app opens the store without a key")
     func controls() throws {
         try store(Self.password).close()
         let another = SymmetricKey(password: "not this one")
@@ -75,7 +75,7 @@ struct ExpectationTests {
         #expect(wrongError?.description.contains("password123456") == false)
     }
 
-    @Test("fails when an attempt changes, adds or removes anything")
+    @Test("An expectation fails when an attempt changes, adds or removes anything")
     func changes() throws {
         try store(Self.password).close()
         let note = url.appending(path: "note"), manifest = url.appending(path: "MANIFEST")
@@ -96,7 +96,7 @@ struct ExpectationTests {
             failure?.complaints == ["MANIFEST has other permissions or another owner", "new is new", "note is gone"])
     }
 
-    @Test("nothing can be read of an encrypted store, open or closed, and everything of another")
+    @Test("An encrypted store shows nothing, open or closed, and an unencrypted one everything")
     func leaks() throws {
         for key in [Self.password, nil] {
             let name = key == nil ? "plain" : "notes"
@@ -117,7 +117,7 @@ struct ExpectationTests {
         #expect(failure { try expectNothingReadable(of: [Self.marker], in: empty.url) } != nil)
     }
 
-    @Test("something stays as it was, or its change is told before the body's own error")
+    @Test("A store that must not change stays as it was, or its change is told before the body's own error")
     func unchanged() throws {
         try store(Self.password).close()
         #expect(try expectUnchanged(url) { 17 } == 17)
@@ -131,7 +131,7 @@ struct ExpectationTests {
         #expect(failure?.complaints == ["MANIFEST has 1 bytes and had 1024"])
     }
 
-    @Test("stores of a test are gone with it")
+    @Test("Stores of a test are gone with it")
     func gone() throws {
         var own: TemporaryStores? = TemporaryStores()
         let folder = try #require(own?.directory)

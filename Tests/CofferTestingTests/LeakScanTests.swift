@@ -31,7 +31,7 @@ struct LeakScanTests {
         }
     }
 
-    @Test("finds each encoding, and says which and where", arguments: LeakScan.Encoding.allCases)
+    @Test("A search for plaintext finds each encoding, and says which and where", arguments: LeakScan.Encoding.allCases)
     func encodings(encoding: LeakScan.Encoding) throws {
         let scan = try LeakScan(for: ["nowhere to be found", marker])
         for (number, text) in try texts(encoding).enumerated() {
@@ -47,7 +47,7 @@ struct LeakScanTests {
         }
     }
 
-    @Test("finds nothing in a text with any one character changed")
+    @Test("A search for plaintext finds nothing in a text with any one character changed")
     func nothing() throws {
         let scan = try LeakScan(for: [marker])
         for index in marker.indices {
@@ -58,7 +58,7 @@ struct LeakScanTests {
         }
     }
 
-    @Test("finds what lies across pieces, wherever they end, and counts each once")
+    @Test("A search for plaintext finds what lies across pieces, wherever they end, and counts each once")
     func pieces() throws {
         let scan = try LeakScan(for: ["12345678", "5678abcdefgh"])
         let text = Array("..12345678abcdefgh....1234567812345678..".utf8)
@@ -75,7 +75,7 @@ struct LeakScanTests {
         }
     }
 
-    @Test("looks into every file there is, at its beginning and its end, and into names, and follows no link")
+    @Test("A search for plaintext looks into every file, at its beginning and end, and into names, and follows no link")
     func files() throws {
         let scan = try LeakScan(for: [marker])
         let large = Data(repeating: 0x61, count: (1 << 20) - 5)
@@ -92,7 +92,7 @@ struct LeakScanTests {
         #expect(try scan.search(folder.url.appending(path: "large")).leaks.map(\.offset) == [large.count])
     }
 
-    @Test("is refused for markers that chance would find, and for what is not there")
+    @Test("A search for plaintext is refused for markers that chance would find, and for what is not there")
     func refused() throws {
         for markers in [[], ["1234567"], ["long enough", "short"]] {
             do throws(CofferError) {

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("A folder of stores for a test")
 struct TemporaryStoresTests {
-    @Test("stays as long as anybody has a database of it, and goes away then")
+    @Test("A folder of stores for a test stays as long as anybody has a database of it, and goes away then")
     func lifetime() throws {
         var database: Database? = try TemporaryStores().manager.database(named: "people")
         let folder = try #require(database?.manager.directory.path(percentEncoded: false))

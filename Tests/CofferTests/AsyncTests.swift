@@ -27,7 +27,7 @@ struct AsyncTests {
         }
     }
 
-    @Test("save, read back and delete as their namesakes do")
+    @Test("Calls in tasks save, read back and delete as their namesakes do")
     func roundTrip() async throws {
         let database = try await stores.manager.database(named: "db", encryptionKey: TestStores.key)
         let draft = try database.document(withID: "a").newRevision()
@@ -51,7 +51,7 @@ struct AsyncTests {
         await #expect(throws: CofferError(.closed)) { try await database.save(json: json(1)) }
     }
 
-    @Test("by the thousand all get their turn, and none blocks the others' threads")
+    @Test("Calls in tasks by the thousand all get their turn, and none blocks the others' threads")
     func many() async throws {
         let database = try stores.open { $0.durability = .relaxed }
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -76,7 +76,7 @@ struct AsyncTests {
         #expect(try await eventually { isHeld.load(ordering: .acquiring) })
     }
 
-    @Test("that wait for a transaction leave the pool's threads to other tasks")
+    @Test("Calls in tasks that wait for a transaction leave the pool's threads to other tasks")
     func poolIsFree() async throws {
         // Other tests may keep the pool from these tasks for as long as they like.
         let database = try stores.open { $0.busyTimeout = longestWait }
@@ -95,7 +95,7 @@ struct AsyncTests {
     }
 
     /// Those behind a long one once waited for its end, however short a time they were given.
-    @Test("that have waited their time get a 503 then, and not when the transaction before them ends")
+    @Test("Calls in tasks that have waited their time get a 503 then, and not when the transaction before them ends")
     func timeout() async throws {
         let database = try stores.open { $0.busyTimeout = .milliseconds(200) }
         let mayEnd = Gate()
@@ -122,7 +122,7 @@ struct AsyncTests {
     }
 
     /// They were all refused once, since going to another thread took longer than no time.
-    @Test("that may not wait at all succeed when nobody is before them")
+    @Test("Calls in tasks that may not wait at all succeed when nobody is before them")
     func noTimeout() async throws {
         let database = try stores.open { $0.busyTimeout = .zero }
         for number in 0..<20 { try await database.save(json: json(number)) }
@@ -134,7 +134,7 @@ struct AsyncTests {
         try await database.close()
     }
 
-    @Test("wait however long they were told to", arguments: [Int64.max, 20_000_000_000])
+    @Test("Calls in tasks wait however long they were told to", arguments: [Int64.max, 20_000_000_000])
     func patience(seconds: Int64) async throws {
         let database = try stores.open { $0.busyTimeout = .seconds(seconds) }
         let mayEnd = Gate()
@@ -147,7 +147,9 @@ struct AsyncTests {
         #expect(try database.documentCount == 2)
     }
 
-    @Test("that open a database wait no longer for another process when they are cancelled", .timeLimit(.minutes(5)))
+    @Test(
+        "Calls in tasks that open a database wait no longer for another process when they are cancelled",
+        .timeLimit(.minutes(5)))
     func cancelledOpening() async throws {
         try await stores.open().close()
         // Another description of the open directory, as another process has it.
@@ -167,7 +169,7 @@ struct AsyncTests {
         try await stores.manager.database(named: "db", encryptionKey: TestStores.key).close()
     }
 
-    @Test("that are cancelled before their turn do nothing and say so at once; in it, they end what they do")
+    @Test("Calls in tasks that are cancelled before their turn do nothing and say so; in it, they end what they do")
     func cancellation() async throws {
         let database = try stores.open { $0.busyTimeout = longestWait }
         let (isRunning, mayEnd) = (Tally(), Gate())
@@ -201,7 +203,7 @@ struct AsyncTests {
         #expect(try database["early"] == nil)
     }
 
-    @Test("that were cancelled close the database all the same")
+    @Test("Calls in tasks that were cancelled close the database all the same")
     func closingCancelled() async throws {
         let database = try stores.open()
         let task = Task {
@@ -213,7 +215,7 @@ struct AsyncTests {
         #expect(thrown { try database.documentCount }?.code == .closed)
     }
 
-    @Test("that close or delete the database do so once all before them are through; those behind find it closed")
+    @Test("Calls in tasks that close or delete the database do so behind all before them; later ones find it closed")
     func closing() async throws {
         for isDeleting in [false, true] {
             let database = try stores.open()
@@ -244,7 +246,7 @@ struct AsyncTests {
     }
 
     @Test(
-        "of a transaction are one: nested ones, reads and saves inside run on its thread, and an error takes all back")
+        "Calls in tasks share a transaction: nested ones, reads and saves run on its thread, and an error undoes all")
     func transaction() async throws {
         struct Stop: Error {}
         let database = try stores.open()

@@ -21,7 +21,9 @@ struct AttachmentTests {
 
     static let lengths = [0, 1, 16_383, 16_384, 16_385, 32_767, 32_768, 32_769, 1 << 20, (1 << 20) + 1, 3_000_000]
 
-    @Test("of every size come back byte for byte, whole, in parts, in pieces and as a stream", arguments: lengths)
+    @Test(
+        "Attachments of every size come back byte for byte, whole, in parts, in pieces and as a stream",
+        arguments: lengths)
     func sizes(count: Int) async throws {
         let content = Self.bytes(count)
         let draft = try document.newRevision()
@@ -68,7 +70,7 @@ struct AttachmentTests {
         }
     }
 
-    @Test("are read from a file, a stream or a sequence when they are set, and the file may be gone afterwards")
+    @Test("Attachments are read from a file, a stream or a sequence when they are set, and need it no longer")
     func sources() async throws {
         let content = Self.bytes(100_000)
         try FileManager.default.createDirectory(at: stores.directory, withIntermediateDirectories: true)
@@ -103,7 +105,7 @@ struct AttachmentTests {
         try FileManager.default.contentsOfDirectory(atPath: stores.generation().appending(path: "incoming").path)
     }
 
-    @Test("are named by the SHA-1 of their content, which is their digest")
+    @Test("Attachments are named by the SHA-1 of their content, which is their digest")
     func names() throws {
         let draft = try document.newRevision()
         draft.setAttachment(named: "a", contentType: nil, content: Data("This is the body of attach1".utf8))
@@ -113,7 +115,7 @@ struct AttachmentTests {
         #expect(try incomingFiles() == [])
     }
 
-    @Test("are inherited, replaced and removed; revpos says when each was changed last")
+    @Test("Attachments are inherited, replaced and removed; revpos says when each was changed last")
     func inheritance() throws {
         let draft = try document.newRevision()
         draft.setAttachment(named: "keep", contentType: "a/b", content: Data("1".utf8))
@@ -150,7 +152,7 @@ struct AttachmentTests {
     }
 
     @Test(
-        "may have any name but none",
+        "Attachments may have any name but none",
         arguments: ["path/to/attachment", "é", "a\0b", " ", String(repeating: "n", count: 5000), "_x", "."])
     func anyName(name: String) throws {
         let draft = try document.newRevision()
@@ -162,7 +164,7 @@ struct AttachmentTests {
         #expect(thrown { try bad.save() }?.code == .invalidAttachment)
     }
 
-    @Test("that no revision uses any more go with compaction, and no others")
+    @Test("Attachments that no revision uses any more go with compaction, and no others")
     func compaction() async throws {
         let draft = try document.newRevision()
         draft.setAttachment(named: "a", contentType: nil, content: Self.bytes(2_000_000, seed: 1))
@@ -209,7 +211,7 @@ struct AttachmentTests {
         #expect(try incomingFiles() == [])
     }
 
-    @Test("that are files without a row are removed by compaction", arguments: [true, false])
+    @Test("Attachments that are files without a row are removed by compaction", arguments: [true, false])
     func orphans(isKeyed: Bool) throws {
         let database = try stores.open("other") { $0.keyedNames = isKeyed }
         let draft = try database.document(withID: "d").newRevision()
@@ -224,7 +226,7 @@ struct AttachmentTests {
         #expect(try database["d"]?.currentRevision?.attachment(named: "a")?.content == Data("kept".utf8))
     }
 
-    @Test("of a transaction that is rolled back leave nothing, and the draft can be saved again")
+    @Test("Attachments of a transaction that is rolled back leave nothing, and the draft can be saved again")
     func rollback() throws {
         let draft = try document.newRevision()
         try draft.setAttachment(named: "a", contentType: nil, contentsOf: InputStream(data: Data("a".utf8)))
@@ -246,7 +248,7 @@ struct AttachmentTests {
         #expect(try attachmentFiles().count == 2)
     }
 
-    @Test("many in one transaction are all there, and nothing is left in incoming")
+    @Test("Many attachments in one transaction are all there, and nothing is left in incoming")
     func many() throws {
         try database.inTransaction {
             for number in 0..<100 {
@@ -261,7 +263,8 @@ struct AttachmentTests {
         #expect(try database["d99"]?.currentRevision?.attachment(named: "a")?.content == Data("content 39".utf8))
     }
 
-    @Test("whose file is missing, cut, changed or another's are damaged, with their name, whole and in part")
+    @Test(
+        "Attachments whose file is missing, cut, changed or another's are damaged, with their name, whole and in part")
     func damage() throws {
         let draft = try document.newRevision()
         draft.setAttachment(named: "photo.jpg", contentType: nil, content: Self.bytes(40_000))
@@ -327,7 +330,7 @@ struct AttachmentTests {
         return try stores.generation().appending(path: "attachments/\(sha1).blob")
     }
 
-    @Test("of an encrypted database are nowhere readable; of an unencrypted one they are files to read")
+    @Test("Attachments of an encrypted database are nowhere readable; of an unencrypted one they are files to read")
     func onDisk() throws {
         let canary = "canary-in-an-attachment"
         for key in [TestStores.key, nil] {
@@ -350,7 +353,7 @@ struct AttachmentTests {
         }
     }
 
-    @Test("have names that say nothing where that was asked for")
+    @Test("Attachments have names that say nothing where that was asked for")
     func keyedNames() throws {
         let database = try stores.open("keyed") { $0.keyedNames = true }
         let draft = try database.document(withID: "d").newRevision()
@@ -369,7 +372,7 @@ struct AttachmentTests {
         #expect(!stores.manager.databaseExists(named: "plain"))
     }
 
-    @Test("whose source fails midway are not attached, and leave nothing")
+    @Test("Attachments whose source fails midway are not attached, and leave nothing")
     func failingSource() async throws {
         let draft = try document.newRevision()
         let failing = AsyncThrowingStream<UInt8, any Error> { continuation in
@@ -385,7 +388,7 @@ struct AttachmentTests {
         #expect(try attachmentFiles() == [])
     }
 
-    @Test("that were written and never saved leave with their draft")
+    @Test("Attachments that were written and never saved leave with their draft")
     func unsaved() throws {
         do {
             let draft = try document.newRevision()
@@ -395,7 +398,8 @@ struct AttachmentTests {
         #expect(try incomingFiles() == [])
     }
 
-    @Test("that have the SHA-1 of another content are a 409, and replace nothing", arguments: [true, false])
+    @Test(
+        "Attachments that have the SHA-1 of another content are a 409, and replace nothing", arguments: [true, false])
     func collision(isOneTransaction: Bool) throws {
         // Every content gets one and the same SHA-1.
         let stores = TestStores {
@@ -427,7 +431,7 @@ struct AttachmentTests {
         #expect(try database["four"]?.currentRevision?.attachment(named: "a")?.content == Data("first".utf8))
     }
 
-    @Test("that JSON names must be there")
+    @Test("Attachments that JSON names must be there")
     func named() throws {
         let stub =
             #"{"_attachments":{"a":{"digest":"sha1-gOHUOBmIMoDCrMuGyaLWzf1hQTE=","length":27,"revpos":1,"stub":true}}}"#

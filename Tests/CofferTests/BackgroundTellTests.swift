@@ -7,7 +7,7 @@ import Testing
 struct BackgroundTellTests {
     let stores = TestStores()
 
-    @Test("runs on a thread of its own, in order, with the database that is open")
+    @Test("A call in the background runs on a thread of its own, in order, with the database that is open")
     func order() throws {
         let database = try stores.open()
         let (mayBegin, isOver) = (Gate(), Gate())
@@ -34,7 +34,7 @@ struct BackgroundTellTests {
         #expect(tally.all == ["same": 1, "elsewhere": 1])
     }
 
-    @Test("opens or creates the database, and says what went wrong")
+    @Test("A call in the background opens or creates the database, and says what went wrong")
     func failures() throws {
         try stores.open("secret").close()
         let (tally, isOver) = (Tally(), Gate())
@@ -50,7 +50,7 @@ struct BackgroundTellTests {
             tally.all == ["false": 1, "keyRequired": 1, "invalidDatabaseName": 1, "CancellationError()": 1])
     }
 
-    @Test("finds a database that is closed or deleted meanwhile closed, and hangs nobody")
+    @Test("A call in the background finds a database that is closed or deleted meanwhile closed, and hangs nobody")
     func closing() throws {
         for isDeleted in [false, true] {
             let database = try stores.open(key: nil)

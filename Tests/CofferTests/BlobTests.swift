@@ -11,7 +11,7 @@ struct BlobTests {
 
     init() throws { database = try stores.open() }
 
-    @Test("are property values: set, read back before and after saving, and from the disk")
+    @Test("Blobs are property values: set, read back before and after saving, and from the disk")
     func values() throws {
         let task = MutableDocument(id: "task-1", ["type": "task"])
         task["avatar"] = Blob(contentType: "image/jpeg", data: data)
@@ -47,7 +47,7 @@ struct BlobTests {
         #expect(try blob?.content == data)
     }
 
-    @Test("may be nested anywhere")
+    @Test("Blobs may be nested anywhere")
     func nested() throws {
         let task = MutableDocument(id: "t")
         task["list"] = [Blob(data: data), Blob(data: Data("2".utf8))]
@@ -62,7 +62,7 @@ struct BlobTests {
         #expect(try database["t"]?.properties?["list"]?[0]?.blobValue?.content == data)
     }
 
-    @Test("come from files and streams too, which are read when they are saved")
+    @Test("Blobs come from files and streams too, which are read when they are saved")
     func sources() throws {
         try FileManager.default.createDirectory(at: stores.directory, withIntermediateDirectories: true)
         let file = stores.directory.appending(path: "f")
@@ -85,7 +85,7 @@ struct BlobTests {
         var photo: Blob?
     }
 
-    @Test("are in values of one's own")
+    @Test("Blobs are in values of one's own")
     func codable() throws {
         try database.save(Person(name: "Robin", photo: Blob(contentType: "image/png", data: data)), withID: "p")
         try database.save(Person(name: "None", photo: nil), withID: "q")
@@ -98,7 +98,7 @@ struct BlobTests {
         #expect(throws: EncodingError.self) { try JSONEncoder().encode(Blob(contentsOf: InputStream(data: data))) }
     }
 
-    @Test("of another database are copied")
+    @Test("Blobs of another database are copied")
     func copies() throws {
         let task = MutableDocument(id: "t", ["b": JSONValue(Blob(data: data))])
         try database.saveDocument(task)
@@ -108,7 +108,7 @@ struct BlobTests {
         #expect(try other["t"]?.currentRevision?.blob(forKey: "b")?.content == data)
     }
 
-    @Test("and attachments with the same content share one file, and stay while one of them is used")
+    @Test("Blobs and attachments with the same content share one file, and stay while one of them is used")
     func shared() throws {
         try database.saveDocument(MutableDocument(id: "t", ["b": JSONValue(Blob(data: data))]))
         let draft = try database.document(withID: "a").newRevision()
@@ -121,7 +121,7 @@ struct BlobTests {
         #expect(try database.compact().attachmentCount == 1)
     }
 
-    @Test("that a document names must be there, and an object that only looks like one is just an object")
+    @Test("Blobs that a document names must be there, and an object that only looks like one is just an object")
     func references() throws {
         let unknown = #"{"b":{"@type":"blob","digest":"sha1-QneWo5IYIQ0ZrbCG0hXPGC6jy7E=","length":37}}"#
         #expect(thrown { try database.save(json: Data(unknown.utf8), withID: "x") }?.code == .attachmentNotFound)

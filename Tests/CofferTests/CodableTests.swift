@@ -21,7 +21,7 @@ struct CodableTests {
 
     init() throws { database = try stores.open() }
 
-    @Test("come back as they were saved, from this process's memory and from the disk")
+    @Test("Codable values come back as they were saved, from this process's memory and from the disk")
     func roundTrip() throws {
         let person = Person(
             name: "Robin", age: 31, born: Date(timeIntervalSince1970: 1_234_567_890.123456), key: Data([0, 1, 255]),
@@ -36,7 +36,7 @@ struct CodableTests {
         #expect(age == 31)
     }
 
-    @Test("are the same revision as the JSON that says the same")
+    @Test("Codable values are the same revision as the JSON that says the same")
     func sameAsJSON() throws {
         struct Point: Codable { var y = 2.0, x = -1 }
         let value = try database.save(Point(), withID: "value")
@@ -45,7 +45,7 @@ struct CodableTests {
         #expect(try value.json == json.json)
     }
 
-    @Test("replace the revision that is named, and no other")
+    @Test("Codable values replace the revision that is named, and no other")
     func replacing() throws {
         let first = try database.save(Person(name: "a", age: 1), withID: "p")
         #expect(thrown { try database.save(Person(name: "b", age: 2), withID: "p") }?.code == .conflict)
@@ -56,7 +56,7 @@ struct CodableTests {
         #expect(try database.document(withID: "p").decode(Person.self).name == "b")
     }
 
-    @Test("are updated in one transaction")
+    @Test("Codable values are updated in one transaction")
     func update() throws {
         try database.save(Person(name: "a", age: 1), withID: "p")
         try database.update("p", as: Person.self) { $0.age += 1 }
@@ -71,7 +71,7 @@ struct CodableTests {
         #expect(try database.document(withID: "p").decode(Person.self).age == 2)
     }
 
-    @Test("that are no objects, or hold no numbers, are a 400; what does not fit is the decoder's error")
+    @Test("Codable values that are no objects, or hold no numbers, are a 400; what does not fit is the decoder's error")
     func bad() throws {
         #expect(thrown { try database.save(42, withID: "p") }?.code == .invalidJSON)
         #expect(thrown { try database.save([1, 2], withID: "p") }?.code == .invalidJSON)

@@ -46,7 +46,7 @@ struct CompactionCrashTests {
     }
 
     @Test(
-        "has lost nothing that counts, and the next compaction finds all that it left",
+        "A process killed while it compacts has lost nothing, and the next compaction finds all that it left",
         arguments: [true, false], times)
     func killed(compactsInBackground: Bool, seconds: Double) async throws {
         _ = try stores.open()

@@ -28,7 +28,7 @@ struct CompactionTests {
         try stores.databaseFile().resourceValues(forKeys: [.fileSizeKey]).fileSize ?? 0
     }
 
-    @Test("drops what was replaced, gives its space back, and finds nothing the next time")
+    @Test("A compaction drops what was replaced, gives its space back, and finds nothing the next time")
     func space() throws {
         let database = try stores.open()
         try fill(database, 1_500)
@@ -54,7 +54,7 @@ struct CompactionTests {
         #expect(try fileByteCount() <= size + 8 * Schema.pageByteCount)
     }
 
-    @Test("keeps what counts and what is in conflict, deletions too")
+    @Test("A compaction keeps what counts and what is in conflict, deletions too")
     func leaves() throws {
         let database = try stores.open()
         let first = try database.save(json: json(1), withID: "a")
@@ -74,7 +74,7 @@ struct CompactionTests {
         #expect(available == [false, true, true, true])
     }
 
-    @Test("lets others write between its steps, and read at any time")
+    @Test("A compaction lets others write between its steps, and read at any time")
     func beside() throws {
         let database = try stores.open { $0.durability = .relaxed }
         try fill(database, 4_000, byteCount: 1_000)
@@ -103,7 +103,7 @@ struct CompactionTests {
         #expect(try database.documentCount == 4_000 + tally["saved"])
     }
 
-    @Test("says how far it is, and ends when its task is cancelled: what was done is done")
+    @Test("A compaction says how far it is, and ends when its task is cancelled: what was done is done")
     func progress() async throws {
         let database = try stores.open { $0.durability = .relaxed }
         try fill(database, 2_000)
@@ -131,7 +131,7 @@ struct CompactionTests {
         #expect(try other["d3"]?["n"] == 3)
     }
 
-    @Test("ends when the database is closed, which does not wait for all of it")
+    @Test("A compaction ends when the database is closed, which does not wait for all of it")
     func closing() throws {
         for pause in [0.0, 0.002, 0.01, 0.05] {
             let database = try stores.open { $0.durability = .relaxed }
@@ -170,7 +170,7 @@ struct CompactionTests {
         }
     }
 
-    @Test("happens by itself when enough was replaced, and not before, nor where it is switched off")
+    @Test("A compaction happens by itself when enough was replaced, and not before, nor where it is switched off")
     func background() throws {
         let off = try open("off", isOn: false)
         try fill(off, 300)
@@ -192,7 +192,7 @@ struct CompactionTests {
     }
 
     @Test(
-        "happens by itself for attachments that were replaced or deleted, however small their documents",
+        "A compaction happens by itself for attachments that were replaced or deleted, however small their documents",
         arguments: [true, false])
     func attachments(isDeletion: Bool) throws {
         let database = try open()
@@ -214,7 +214,7 @@ struct CompactionTests {
         #expect(thrown { try saved.attachment(named: "x")?.content }?.code == .attachmentNotFound)
     }
 
-    @Test("adds up what several openings leave, and keeps no database open")
+    @Test("A compaction adds up what several openings leave, and keeps no database open")
     func severalOpenings() throws {
         // Each leaves a part of what is enough.
         for part in 0..<3 {
@@ -234,7 +234,7 @@ struct CompactionTests {
         #expect(try waitUntilDropped(database))
     }
 
-    @Test("by itself ends when a change of keys waits for its turn, and one that was asked for does not")
+    @Test("A compaction by itself ends when a change of keys waits for its turn, and one that was asked for does not")
     func givesWay() throws {
         for givesWay in [true, false] {
             let database = try open(isOn: false)
@@ -261,7 +261,7 @@ struct CompactionTests {
         }
     }
 
-    @Test("by itself, and closes, keep out of each other's way")
+    @Test("A compaction by itself and a close keep out of each other's way")
     func backgroundAndClose() throws {
         for _ in 0..<20 {
             let database = try open()

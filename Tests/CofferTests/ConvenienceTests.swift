@@ -7,22 +7,23 @@ import Testing
 struct ConvenienceTests {
     let stores = TestStores()
 
-    @Test("a name says beforehand whether a database can have it", arguments: ["a", "shop/orders", "x9_$()+-"])
+    @Test(
+        "A database name says beforehand whether a database can have it", arguments: ["a", "shop/orders", "x9_$()+-"])
     func validNames(name: String) { #expect(Database.isValidName(name)) }
 
-    @Test("a name that no database can have is known as one", arguments: ["", "A", "1a", "a b", "ä", "a.b"])
+    @Test("A name that no database can have is known as one", arguments: ["", "A", "1a", "a b", "ä", "a.b"])
     func invalidNames(name: String) throws {
         #expect(!Database.isValidName(name))
         #expect(thrown { try stores.manager.database(named: name) }?.status == 400)
     }
 
-    @Test("a name is shorter than 240 bytes")
+    @Test("A database name is shorter than 240 bytes")
     func longNames() {
         #expect(Database.isValidName(String(repeating: "a", count: 239)))
         #expect(!Database.isValidName(String(repeating: "a", count: 240)))
     }
 
-    @Test("a database says where its store is")
+    @Test("A database says where its store is")
     func url() throws {
         let database = try stores.open("shop/orders")
         #expect(database.url.lastPathComponent == "shop:orders.coffer")
@@ -32,7 +33,7 @@ struct ConvenienceTests {
         #expect(Manager.shared.directory.path == Manager.defaultDirectory.path)
     }
 
-    @Test("a dictionary makes a document")
+    @Test("A dictionary makes a document")
     func dictionary() throws {
         let properties: [String: JSONValue] = ["name": "Ada", "age": 36]
         let document = MutableDocument(id: "ada", properties)
@@ -42,7 +43,7 @@ struct ConvenienceTests {
         #expect(try database["ada"]?["age"] == 36)
     }
 
-    @Test("a property that may be missing is emitted as it is, and options take one key as any value")
+    @Test("A property that may be missing is emitted as it is, and options take one key as any value")
     func views() throws {
         let database = try stores.open()
         try database.save(["city": "Oslo"], withID: "a")
@@ -56,7 +57,7 @@ struct ConvenienceTests {
         #expect(try view.rows(ViewOptions(from: "A", through: "P")).all.map(\.documentID) == ["a"])
     }
 
-    @Test("rows are counted, and the first is had, without taking all")
+    @Test("Rows are counted, and the first is had, without taking all")
     func rows() throws {
         let database = try stores.open()
         #expect(try database.allDocuments().first == nil)
@@ -68,7 +69,7 @@ struct ConvenienceTests {
         #expect(try database.allDocuments().count == 300)
     }
 
-    @Test("a key change of a small store says at its end that all is done")
+    @Test("A key change of a small store says at its end that all is done")
     func progress() async throws {
         let database = try await Task { try stores.open() }.value
         try await database.save(json: json(1), withID: "a")

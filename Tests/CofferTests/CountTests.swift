@@ -17,7 +17,7 @@ struct CountTests {
         ]
     }
 
-    @Test("is the same as counting, after each kind of change")
+    @Test("The number of documents is the same as counting, after each kind of change")
     func changes() throws {
         let database = try stores.open()
         #expect(try counts(database) == [0, 0])
@@ -66,7 +66,7 @@ struct CountTests {
         #expect(try counts(stores.open { $0.readOnly = true }) == [2, 2])
     }
 
-    @Test("never misses a document that was seen, while others write, and never goes back")
+    @Test("The number of documents never misses one that was seen, while others write, and never goes back")
     func threads() throws {
         let database = try stores.open { $0.durability = .relaxed }
         let isOver = Shared(false)

@@ -52,7 +52,7 @@ struct CrashTests {
         DamageTests.isExhaustive ? (1...60).map { Double($0) * 0.05 } : [0.2, 1.1]
 
     @Test(
-        "has saved what was acknowledged and nothing half done, in one thread and in several",
+        "A process killed while it saves has saved what was acknowledged and nothing half, in one thread or several",
         arguments: [1, 3], times)
     func killed(threadCount: Int, seconds: Double) async throws {
         _ = try stores.open()
@@ -102,7 +102,7 @@ struct CrashTests {
     }
 
     @Test(
-        "leaves a store that every wrong key is a 401 for, and changes no byte of",
+        "A process killed while it saves leaves a store that every wrong key is a 401 for, and changes no byte of",
         arguments: WrongKeyTests.Protection.allCases)
     func wrongKey(protection: WrongKeyTests.Protection) async throws {
         await #expect(processExitsWith: .signal(SIGKILL)) {
@@ -154,7 +154,7 @@ struct CrashTests {
         try database.close()
     }
 
-    @Test("has the store to itself: others are busy at once or after their time, until it is killed")
+    @Test("A process has the store to itself: others are busy at once or after their time, until it is killed")
     func twoProcesses() async throws {
         try makeStore()
         let others = WorkBesideProcess { [stores, journal] in
@@ -202,7 +202,7 @@ struct CrashTests {
         #expect(thrown { try stores.open(key: testKey(8)) { $0.readOnly = isReadOnly } }?.code == .busy)
     }
 
-    @Test("and those that only read share a store, and keep others from writing")
+    @Test("Processes that only read share a store, and keep others from writing")
     func readers() async throws {
         try makeStore()
         let others = WorkBesideProcess { [stores, journal] in

@@ -31,7 +31,7 @@ struct DamageTests {
         try database.close()
     }
 
-    @Test("of MANIFEST, cut at any length or lengthened, is noticed")
+    @Test("Damage of MANIFEST, cut at any length or lengthened, is noticed")
     func manifestLength() throws {
         try fill()
         let whole = try Data(contentsOf: manifest)
@@ -45,7 +45,7 @@ struct DamageTests {
         #expect(try stores.open().documentCount == Self.content.count)
     }
 
-    @Test("of MANIFEST, in any bit, is noticed, whatever key is given")
+    @Test("Damage of MANIFEST, in any bit, is noticed, whatever key is given")
     func manifestBits() throws {
         try fill()
         let whole = try Data(contentsOf: manifest)
@@ -64,7 +64,7 @@ struct DamageTests {
         #expect(try stores.open().documentCount == Self.content.count)
     }
 
-    @Test("of the database, emptied, cut or missing, is noticed, and leaves every file as it was")
+    @Test("Damage of the database, emptied, cut or missing, is noticed, and leaves every file as it was")
     func databaseLength() throws {
         try fill()
         let file = try stores.databaseFile()
@@ -82,7 +82,7 @@ struct DamageTests {
         #expect(!FileManager.default.fileExists(atPath: file.path))
     }
 
-    @Test("of the database's first page is never taken for a wrong key", arguments: [false, true])
+    @Test("Damage of the database's first page is never taken for a wrong key", arguments: [false, true])
     func firstPage(readOnly: Bool) throws {
         try fill()
         let file = try stores.databaseFile()
@@ -120,7 +120,7 @@ struct DamageTests {
         if let failure { throw failure }
     }
 
-    @Test("of the last overflow page of a long document is noticed, where SQLCipher alone returns zeros")
+    @Test("Damage of the last overflow page of a long document is noticed, where SQLCipher alone returns zeros")
     func lastOverflowPage() throws {
         try fill()
         let file = try stores.databaseFile()
@@ -145,7 +145,7 @@ struct DamageTests {
     }
 
     /// Zeros are no JSON, so that whatever reads the body notices them. An older page is: the digest alone tells.
-    @Test("of the last overflow page of a long document is noticed, where an older page makes other JSON of it")
+    @Test("Damage of the last overflow page of a long document is noticed, where an older page makes other JSON of it")
     func olderOverflowPage() throws {
         let bodies = ["older", "newer"].map { #"{"t":"\#(String(repeating: $0 + " text ", count: 1_200))"}"# }
         var states: [Data] = []
@@ -173,7 +173,7 @@ struct DamageTests {
         #expect(refusals >= 2, "the first and the last overflow page at least are other ones")
     }
 
-    @Test("that makes one document's row name another's revision is noticed")
+    @Test("Damage that makes one document's row name another's revision is noticed")
     func exchangedRevisions() throws {
         let database = try stores.open("plain", key: nil)
         try database.save(json: Data(#"{"who":"mine"}"#.utf8), withID: "mine")
@@ -192,7 +192,7 @@ struct DamageTests {
         #expect(try again["other"]?["who"] == "other")
     }
 
-    @Test("of one document does not keep the others from being read")
+    @Test("Damage of one document does not keep the others from being read")
     func others() throws {
         try fill()
         let file = try stores.databaseFile()
@@ -209,7 +209,7 @@ struct DamageTests {
         #expect(partly > 0)
     }
 
-    @Test("that swaps in another store's files is noticed")
+    @Test("Damage that swaps in another store's files is noticed")
     func otherStore() throws {
         try fill()
         let other = try stores.open("other")
@@ -232,7 +232,7 @@ struct DamageTests {
         #expect(thrown { try stores.open("plain", key: nil) }?.code == .damaged)
     }
 
-    @Test("in an unencrypted store's binding is noticed too")
+    @Test("Damage in an unencrypted store's binding is noticed too")
     func unencrypted() throws {
         try stores.open("one", key: nil).close()
         try stores.open("two", key: nil).close()
@@ -242,7 +242,7 @@ struct DamageTests {
         #expect(thrown { try stores.open("one", key: nil) }?.code == .damaged)
     }
 
-    @Test("of a newer format or schema is a 501")
+    @Test("Damage of a newer format or schema is a 501")
     func newer() throws {
         try stores.open("db", key: nil).close()
         let connection = try DatabaseFile(path: stores.databaseFile().path, subject: "test", key: nil)
@@ -252,7 +252,7 @@ struct DamageTests {
         #expect(thrown { try stores.open(key: nil) }?.code == .unsupportedFormat)
     }
 
-    @Test("that a symbolic link inside the store could do is refused")
+    @Test("Damage that a symbolic link inside the store could do is refused")
     func links() throws {
         try fill()
         let file = try stores.databaseFile()
@@ -265,7 +265,8 @@ struct DamageTests {
     /// SQLite plays back a journal that it finds beside a database, also one in WAL mode. The journal's checksums need no
     /// key, so whoever kept older pages could have an opening with the right key write them over the newer ones.
     @Test(
-        "that a journal beside the database would do is refused, and the newest state stays", arguments: [true, false])
+        "Damage that a journal beside the database would do is refused, and the newest state stays",
+        arguments: [true, false])
     func journal(isEncrypted: Bool) throws {
         let key = isEncrypted ? TestStores.key : nil
         func save(_ json: String) throws {

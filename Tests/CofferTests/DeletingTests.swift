@@ -8,7 +8,8 @@ import Testing
 struct DeletingTests {
     let stores = TestStores()
 
-    @Test("is gone though nobody has a key for it, and another can have its name")
+    @Test(
+        "A database that is deleted by its name is gone though nobody has a key for it, and another can have its name")
     func forgotten() throws {
         try stores.open().save(json: Data(#"{"n":1}"#.utf8), withID: "a")
         #expect(thrown { try stores.open(key: testKey(8)) }?.code == .wrongKey)
@@ -19,7 +20,7 @@ struct DeletingTests {
         #expect(try again.documentCount == 0)
     }
 
-    @Test("may be damaged, or of a later version")
+    @Test("A database that is deleted by its name may be damaged, or of a later version")
     func unreadable() throws {
         for byte in [0, 8, 100, 1000] {
             try stores.open().close()
@@ -32,7 +33,7 @@ struct DeletingTests {
         }
     }
 
-    @Test("must not be open, here or elsewhere")
+    @Test("A database that is deleted by its name must not be open, here or elsewhere")
     func open() throws {
         let database = try stores.open()
         #expect(thrown { try stores.manager.deleteDatabase(named: "db") }?.code == .databaseOpen)
@@ -47,7 +48,7 @@ struct DeletingTests {
         try stores.manager.deleteDatabase(named: "db")
     }
 
-    @Test("must be one: nothing else is touched")
+    @Test("A path that is deleted by its name must be a database: nothing else is touched")
     func missing() throws {
         #expect(thrown { try stores.manager.deleteDatabase(named: "db") }?.code == .databaseNotFound)
         _ = try stores.open("other")
@@ -60,7 +61,7 @@ struct DeletingTests {
         #expect(try stores.snapshot() == before)
     }
 
-    @Test("is deleted by a task as well")
+    @Test("A database that is deleted by its name is deleted by a task as well")
     func task() async throws {
         _ = try stores.open()
         try await stores.manager.deleteDatabase(named: "db")

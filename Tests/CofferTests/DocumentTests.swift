@@ -10,7 +10,7 @@ struct DocumentTests {
 
     init() throws { database = try stores.open() }
 
-    @Test("a draft is saved, read back, changed and saved again")
+    @Test("A draft is saved, read back, changed and saved again")
     func drafts() throws {
         let document = database.document(withID: "Robin")
         #expect(try document.currentRevision == nil)
@@ -39,7 +39,7 @@ struct DocumentTests {
         #expect(try database.lastSequenceNumber == second.sequence)
     }
 
-    @Test("a save on a parent that was replaced is a 409, and changes nothing")
+    @Test("A save on a parent that was replaced is a 409, and changes nothing")
     func conflict() throws {
         let document = database.document(withID: "a")
         let first = try document.newRevision().save()
@@ -57,7 +57,7 @@ struct DocumentTests {
         #expect(thrown { try first.deleteDocument() }?.code == .conflict)
     }
 
-    @Test("a conflict that is allowed makes a branch; the winner is the same wherever the branches come first")
+    @Test("A conflict that is allowed makes a branch; the winner is the same wherever the branches come first")
     func branches() throws {
         func winner(_ order: [String]) throws -> String? {
             let document = database.document(withID: UUID().uuidString)
@@ -74,7 +74,7 @@ struct DocumentTests {
         #expect(results.count == 1)
     }
 
-    @Test("a branch can be extended and deleted, and then the other one counts")
+    @Test("A branch can be extended and deleted, and then the other one wins")
     func deleteBranch() throws {
         let document = database.document(withID: "a")
         let root = try document.newRevision().save()
@@ -94,7 +94,7 @@ struct DocumentTests {
         #expect(try document.currentRevision == nil)
     }
 
-    @Test("the same edit of the same revision is the same revision, whoever makes it")
+    @Test("The same edit of the same revision is the same revision, whoever makes it")
     func sameEdit() throws {
         let other = try stores.open("other", key: nil)
         var ids: [RevisionID] = []
@@ -107,7 +107,7 @@ struct DocumentTests {
         #expect(ids[0] == ids[1])
     }
 
-    @Test("a deleted document is absent, and its id can be used again")
+    @Test("A deleted document is absent, and its id can be used again")
     func deletion() throws {
         let document = database.document(withID: "a")
         try database.save(json: Data(#"{"a":1}"#.utf8), withID: "a")
@@ -130,7 +130,7 @@ struct DocumentTests {
         #expect(try database.documentCount == 1)
     }
 
-    @Test("a mutable document is saved, brought up to date and saved again")
+    @Test("A mutable document is saved, brought up to date and saved again")
     func mutable() throws {
         let task = MutableDocument(id: "task-1", ["type": "task"])
         task["done"] = false
@@ -189,7 +189,7 @@ struct DocumentTests {
         #expect(try database.lastSequenceNumber == 0)
     }
 
-    @Test("properties that a document cannot hold are a 400 when they are saved")
+    @Test("Properties that a document cannot hold are a 400 when they are saved")
     func badProperties() throws {
         for properties in [["_x": 1], ["a": JSONValue(Double.nan)], ["_deleted": true]] as [JSONObject] {
             let draft = try database.document(withID: "a").newRevision()
@@ -200,7 +200,7 @@ struct DocumentTests {
         #expect(try database.lastSequenceNumber == 0)
     }
 
-    @Test("ids are 1 to 900 bytes that do not start with an underscore")
+    @Test("Ids of documents are 1 to 900 bytes that do not start with an underscore")
     func ids() throws {
         for id in ["", "_x", "_", "_local/x", String(repeating: "a", count: 901)] {
             #expect(thrown { try database.document(withID: id).newRevision().save() }?.code == .invalidDocumentID)
@@ -212,7 +212,7 @@ struct DocumentTests {
         }
     }
 
-    @Test("ids and keys that differ only in composition are two")
+    @Test("Ids and keys of documents that differ only in composition are two")
     func composition() throws {
         let (composed, decomposed) = ("\u{e9}", "e\u{301}")
         try database.save(json: Data(#"{"n":1}"#.utf8), withID: composed)
@@ -224,7 +224,9 @@ struct DocumentTests {
         #expect(try database["keys"]?[decomposed] == 2)
     }
 
-    @Test("integers keep every digit", arguments: [Int64.min, -(1 << 53) - 1, 0, (1 << 53) + 1, Int64.max] as [Int64])
+    @Test(
+        "Integers in documents keep every digit",
+        arguments: [Int64.min, -(1 << 53) - 1, 0, (1 << 53) + 1, Int64.max] as [Int64])
     func integers(number: Int64) throws {
         let draft = try database.document(withID: "a").newRevision()
         draft["n"] = number
@@ -238,7 +240,7 @@ struct DocumentTests {
     }
 
     @Test(
-        "bodies of every length around the limits of a page come back",
+        "Bodies of every length around the limits of a page come back",
         arguments: [0, 2047, 2048, 2049, 3900, 4100, 8200, 200_000])
     func lengths(count: Int) throws {
         let text = String(repeating: "x", count: count)
@@ -248,7 +250,7 @@ struct DocumentTests {
         #expect(try again["a"]?["t"] == .string(text))
     }
 
-    @Test("ids are listed in the order of their bytes, in pieces if asked")
+    @Test("Ids of documents are listed in the order of their bytes, in pieces if asked")
     func listing() throws {
         for id in ["b", "a", "é", "Z", "c"] { try database.save(json: Data("{}".utf8), withID: id) }
         #expect(try database.documentIDs() == ["Z", "a", "b", "c", "é"])

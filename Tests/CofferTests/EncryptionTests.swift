@@ -25,7 +25,7 @@ struct EncryptionTests {
         }
     }
 
-    @Test("of an encrypted store nothing is readable, while it is open and after")
+    @Test("Of an encrypted store nothing is readable on the disk, while it is open and after")
     func encrypted() throws {
         let database = try stores.open()
         try fill(database)
@@ -38,7 +38,7 @@ struct EncryptionTests {
         #expect(try stores.files(containing: "SQLite format") == [])
     }
 
-    @Test("of an unencrypted store everything is: the search above works")
+    @Test("Of an unencrypted store everything is readable on the disk: the search works")
     func control() throws {
         let database = try stores.open(key: nil)
         try fill(database)
@@ -48,7 +48,7 @@ struct EncryptionTests {
         #expect(try stores.files(containing: "SQLite format").count == 1)
     }
 
-    @Test("is for its owner's eyes only, and nothing else lies beside it")
+    @Test("A store's files are for its owner's eyes only, and nothing else lies beside them")
     func modes() throws {
         let database = try stores.open()
         try fill(database)

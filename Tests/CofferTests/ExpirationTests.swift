@@ -14,7 +14,7 @@ struct ExpirationTests {
 
     private let later = Date(timeIntervalSinceNow: 3_600)
 
-    @Test("are purged when their time has come, with their attachments' uses, and watchers are told")
+    @Test("Documents that expire are purged at their time, with their attachments' uses, and watchers are told")
     func purged() throws {
         let database = try stores.open()
         let told = Told()
@@ -52,7 +52,7 @@ struct ExpirationTests {
     }
 
     /// Nothing was to be done when the first one's time came, since that was done by then.
-    @Test("are purged in time though nothing was due when others were looked for")
+    @Test("Documents that expire are purged in time though nothing was due when others were looked for")
     func inTime() throws {
         // It would pause for ten seconds each time where something that is due can't be purged. A busy machine takes so long
         // once, perhaps.
@@ -77,7 +77,7 @@ struct ExpirationTests {
         #expect(times.contains { $0 < .seconds(9) })
     }
 
-    @Test("say when, to the millisecond, across openings; nil takes it back")
+    @Test("Documents that expire say when, to the millisecond, across openings; nil takes it back")
     func dates() async throws {
         let database = try stores.open()
         try await database.save(json: json(1), withID: "a")
@@ -96,7 +96,7 @@ struct ExpirationTests {
         #expect(try again["a"]?["n"] == 2)
     }
 
-    @Test("in a transaction that is rolled back do not")
+    @Test("Documents that expire in a transaction that is rolled back do not")
     func rollback() throws {
         let database = try stores.open()
         try database.save(json: json(1), withID: "a")
@@ -111,7 +111,8 @@ struct ExpirationTests {
         #expect(try database.document(withID: "a").expirationDate == nil)
     }
 
-    @Test("while the database is closed are gone when it is opened for writing, and not when it is only read")
+    @Test(
+        "Documents that expire while the database is closed go when it is opened for writing, not when it is only read")
     func closed() throws {
         let database = try stores.open()
         for number in 0..<500 {
@@ -140,7 +141,7 @@ struct ExpirationTests {
         try again.close()
     }
 
-    @Test("are purged by a timer that was set in an earlier opening")
+    @Test("Documents that expire are purged by a timer that was set in an earlier opening")
     func nextOpening() throws {
         var database: Database? = try stores.open()
         try database?.save(json: json(1), withID: "a")
@@ -151,7 +152,7 @@ struct ExpirationTests {
         #expect(try waitUntilGone("a", in: again))
     }
 
-    @Test("must be there, and have a date that is one")
+    @Test("Documents that expire must be there, and have a date that is one")
     func bad() throws {
         let database = try stores.open()
         let document = database.document(withID: "a")
@@ -174,7 +175,7 @@ struct ExpirationTests {
         #expect(thrown { try reader.document(withID: "a").setExpirationDate(nil) }?.status == 403)
     }
 
-    @Test("keep nobody from closing, however many do, and close hangs on none")
+    @Test("Documents that expire keep nobody from closing, however many do, and close hangs on none")
     func closing() throws {
         for number in 0..<20 {
             let database = try stores.open("db\(number)", key: nil) { $0.durability = .relaxed }

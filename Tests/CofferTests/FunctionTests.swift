@@ -7,7 +7,7 @@ import Testing
 struct ValidationTests {
     let stores = TestStores()
 
-    @Test("refuse a revision with a 403 and their message, and nothing of it is saved")
+    @Test("Validations refuse a revision with a 403 and their message, and nothing of it is saved")
     func rejection() async throws {
         let database = try stores.open()
         let changes = database.changes
@@ -42,7 +42,7 @@ struct ValidationTests {
         #expect(told == [["a"], ["a"], ["-a"], ["c"]])
     }
 
-    @Test("see the new revision, the one that it replaces, and what is different")
+    @Test("Validations see the new revision, the one that it replaces, and what is different")
     func content() throws {
         let database = try stores.open()
         let seen = Shared<[String]>([])
@@ -75,7 +75,7 @@ struct ValidationTests {
             ])
     }
 
-    @Test("that throw anything else are a 403 with that as its cause; Coffer's own errors stay what they are")
+    @Test("Validations that throw anything else are a 403 with that as its cause, and Coffer's own errors stay")
     func failing() throws {
         struct Failure: Error {}
         let database = try stores.open()
@@ -92,7 +92,7 @@ struct ValidationTests {
         try database.save(json: json(1), withID: "a")
     }
 
-    @Test("read what the transaction sees, and can't write")
+    @Test("Validations read what the transaction sees, and can't write")
     func reading() throws {
         let database = try stores.open()
         let seen = Shared<[String]>([])
@@ -138,7 +138,8 @@ struct EndedFunctionTests {
     }
 
     @Test(
-        "What a validation or filter holds can use its database as it ends", arguments: [true, false], [true, false])
+        "Objects that a validation or filter holds can use its database as it ends", arguments: [true, false],
+        [true, false])
     func deinits(isValidation: Bool, isReplaced: Bool) throws {
         let database = try stores.open()
         let (ended, isDone) = (Gate(), Gate())

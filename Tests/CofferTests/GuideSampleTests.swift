@@ -227,7 +227,7 @@ struct GuideSampleTests {
         spelling == 0 ? OldSpelling.self : NewSpelling.self
     }
 
-    @Test("of databases do what they say, in the old spelling and the new", arguments: [0, 1])
+    @Test("The guides' samples of databases do what they say, in the old spelling and the new", arguments: [0, 1])
     func databases(spelling: Int) throws {
         let bundle = stores.directory.appending(path: "bundle")
         try stores.open("source", key: nil).save(json: Data("{}".utf8), withID: "a")
@@ -242,7 +242,7 @@ struct GuideSampleTests {
         #expect(told.withLock { $0 } == 1)
     }
 
-    @Test("of documents do what they say, in the old spelling and the new", arguments: [0, 1])
+    @Test("The guides' samples of documents do what they say, in the old spelling and the new", arguments: [0, 1])
     func documents(spelling: Int) throws {
         let told = Mutex<Set<String>>([])
         let results = try Self.samples(spelling).documents(stores.open()) { name in
@@ -255,7 +255,7 @@ struct GuideSampleTests {
         #expect(told.withLock { $0 } == ["document", "database"])
     }
 
-    @Test("of attachments do what they say, in the old spelling and the new", arguments: [0, 1])
+    @Test("The guides' samples of attachments do what they say, in the old spelling and the new", arguments: [0, 1])
     func attachments(spelling: Int) throws {
         try stores.manager.makeDirectory()
         let photo = stores.directory.appending(path: "photo.jpg")
@@ -264,12 +264,12 @@ struct GuideSampleTests {
         #expect(results == ["3", "4", "image/jpeg", "photo2.jpg"])
     }
 
-    @Test("of views do what they say, in the old spelling and the new", arguments: [0, 1])
+    @Test("The guides' samples of views do what they say, in the old spelling and the new", arguments: [0, 1])
     func views(spelling: Int) throws {
         let results = try Self.samples(spelling).views(stores.open())
         #expect(results == ["true", "true", "Robin", "a"])
     }
 
-    @Test("refuse in the old spelling what they would have to leave out")
+    @Test("The guides' samples refuse in the old spelling what they would have to leave out")
     func refused() throws { try (OldSpelling.self as any GuideSamples.Type).refusals(stores) }
 }

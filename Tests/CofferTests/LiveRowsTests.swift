@@ -21,7 +21,7 @@ import Testing
         }
     }
 
-    @Test("observers learn of the rows, and of what changes them", .timeLimit(.minutes(30))) func follows() async throws
+    @Test("Observers learn of the rows, and of what changes them", .timeLimit(.minutes(30))) func follows() async throws
     {
         let database = try stores.open()
         let live = LiveRows(database.liveDocuments(DocumentQuery()))
@@ -33,7 +33,7 @@ import Testing
         #expect(live.rows.map(\.documentID) == ["a"])
     }
 
-    @Test("who lets go of them follows nothing any more") func ends() async throws {
+    @Test("An observer that lets go of rows follows nothing any more") func ends() async throws {
         let database = try stores.open()
         weak var gone: LiveRows<SavedRevision>?
         do {

@@ -9,7 +9,7 @@ import Testing
 struct LoadTests {
     let stores = TestStores()
 
-    @Test("of two writers and many readers: counts never go back, watchers miss nothing, and nothing fails")
+    @Test("Under the load of two writers and many readers counts never go back, and watchers miss nothing")
     func writersAndReaders() async throws {
         let database = try stores.open { $0.compactionPolicy.leastByteCount = 500_000 }
         let told = Told()

@@ -3,7 +3,7 @@ import Testing
 
 @Suite("The loaded libraries")
 struct LoadedLibrariesTests {
-    @Test("say their versions, and that temporary data stays in memory")
+    @Test("The loaded libraries say their versions, and that temporary data stays in memory")
     func versions() throws {
         let libraries = try LoadedLibraries()
         #expect(libraries.sqliteVersion.hasPrefix("3."))

@@ -8,7 +8,7 @@ import Testing
 struct LocalDocumentTests {
     let stores = TestStores()
 
-    @Test("are saved over each other and deleted, with the prefix of their ids or without it")
+    @Test("Local documents are saved over each other and deleted, with the prefix of their ids or without it")
     func roundTrip() async throws {
         let database = try stores.open()
         #expect(try database.localDocument(withID: "a") == nil)
@@ -31,7 +31,7 @@ struct LocalDocumentTests {
         #expect(try again.localDocumentGeneration(withID: "a") == 1)
     }
 
-    @Test("are in no listing, count, sequence or change, and share no names with documents")
+    @Test("Local documents are in no listing, count, sequence or change, and share no names with documents")
     func apart() async throws {
         let database = try stores.open()
         let changes = database.changes
@@ -48,7 +48,7 @@ struct LocalDocumentTests {
         #expect(told == [["a"]])
     }
 
-    @Test("are part of transactions")
+    @Test("Local documents are part of transactions")
     func transactions() throws {
         let database = try stores.open()
         try database.saveLocalDocument(["n": 1], withID: "a")
@@ -63,7 +63,8 @@ struct LocalDocumentTests {
     }
 
     @Test(
-        "of any length come back as they were, under the longest id too", arguments: [0, 2_000, 2_100, 4_000, 70_000])
+        "Local documents of any length come back as they were, under the longest id too",
+        arguments: [0, 2_000, 2_100, 4_000, 70_000])
     func lengths(count: Int) throws {
         let database = try stores.open()
         let id = String(repeating: "x", count: 893)
@@ -76,7 +77,7 @@ struct LocalDocumentTests {
         #expect(try stores.open().localDocument(withID: id) == properties)
     }
 
-    @Test("with a bad id or bad properties are a 400, and nothing is saved")
+    @Test("Local documents with a bad id or bad properties are a 400, and nothing is saved")
     func bad() throws {
         let database = try stores.open()
         for id in ["", "_local/", String(repeating: "x", count: 894)] {
@@ -102,7 +103,7 @@ struct LocalDocumentTests {
     }
 
     /// The last overflow page of a row is not covered by SQLCipher's check: its damage shows as zeros.
-    @Test("that are damaged where SQLCipher does not look are noticed")
+    @Test("Local documents that are damaged where SQLCipher does not look are noticed")
     func damage() throws {
         let database = try stores.open(key: nil)
         let marker = "the-end-of-the-long-one"

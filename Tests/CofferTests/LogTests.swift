@@ -29,7 +29,7 @@ struct LogTests {
         return most
     }
 
-    @Test("starts again when it is full, though idle connections have read meanwhile")
+    @Test("The write-ahead log starts again when it is full, though idle connections have read meanwhile")
     func bounded() throws {
         let database = try stores.open(key: nil) { $0.durability = .relaxed }
         try database.save(json: json(0), withID: "a")
@@ -40,7 +40,7 @@ struct LogTests {
     }
 
     /// Each commit found somebody who still read the state before it, so the log was never copied to its end.
-    @Test("starts again while other threads read without a pause")
+    @Test("The write-ahead log starts again while other threads read without a pause")
     func boundedUnderReaders() throws {
         let database = try stores.open(key: nil) { $0.durability = .relaxed }
         try database.inTransaction { for number in 0..<500 { try database.save(json: json(number)) } }
@@ -59,7 +59,7 @@ struct LogTests {
     }
 
     /// It once stayed as long as the largest transaction until the database was closed.
-    @Test("of a large transaction does not stay as long")
+    @Test("The write-ahead log of a large transaction does not stay as long")
     func cut() throws {
         let database = try stores.open(key: nil) { $0.durability = .relaxed }
         let text = JSONValue.string(String(repeating: "x", count: 2_000_000))
@@ -107,7 +107,7 @@ struct LogTests {
     }
 
     @Test(
-        "is emptied in its place, and what stands behind newer commits counts for nobody",
+        "The write-ahead log is emptied in its place, and what stands behind newer commits counts for nobody",
         arguments: [nil, TestStores.key])
     func emptiedInPlace(key: SymmetricKey?) throws {
         let database = try stores.open(key: key) { $0.durability = .relaxed }
@@ -139,7 +139,7 @@ struct LogTests {
         try database.close()
     }
 
-    @Test("is gone when the database is closed")
+    @Test("The write-ahead log is gone when the database is closed")
     func closed() throws {
         let database = try stores.open()
         try database.save(json: json(0))

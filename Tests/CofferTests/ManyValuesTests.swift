@@ -5,7 +5,7 @@ import Testing
 @testable import Coffer
 
 /// A document has so many values at most, however it comes in; those that are stored with more stay what they are.
-@Suite struct ManyValuesTests {
+@Suite("Documents with too many values") struct ManyValuesTests {
     let stores = TestStores()
     let database: Database
 
@@ -42,7 +42,7 @@ import Testing
         #expect(try database.localDocument(withID: "d") == nil)
     }
 
-    @Test("One that is stored already is read, verified, copied and deleted")
+    @Test("A document with too many values that is stored already is read, verified, copied and deleted")
     func stored() throws {
         let body = try DocumentBody(json: [UInt8](Self.json), valueLimit: JSONLimits.storedValueCount).body
         let saved = try RevisionDraft(database.document(withID: "d"), parent: .none, body: body).save()

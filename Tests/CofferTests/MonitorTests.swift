@@ -44,7 +44,7 @@ struct MonitorTests {
         #expect(lookCount == 3)
     }
 
-    @Test("What a look throws ends the wait, and the monitor is free for others")
+    @Test("An error of a monitor's look ends the wait, and the monitor is free for others")
     func failure() {
         let monitor = Monitor(0)
         #expect(throws: CancellationError.self) {

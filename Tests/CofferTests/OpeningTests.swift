@@ -8,7 +8,7 @@ import Testing
 struct OpeningTests {
     let stores = TestStores()
 
-    @Test("one that was created with a key opens with it and keeps its documents", arguments: [true, false])
+    @Test("A database that was created with a key opens with it and keeps its documents", arguments: [true, false])
     func roundTrip(isPassword: Bool) throws {
         let key = try isPassword ? SymmetricKey(password: "password123456") : SymmetricKey()
         var database: Database? = try stores.open(key: key)
@@ -20,7 +20,7 @@ struct OpeningTests {
         #expect(try again["r"]?["name"] == "Robin")
     }
 
-    @Test("a missing one is nil, or a 404, and nothing is made")
+    @Test("A missing database is nil, or a 404, and nothing is made")
     func missing() throws {
         #expect(try stores.manager.existingDatabase(named: "db") == nil)
         #expect(try stores.manager.existingDatabase(named: "db", encryptionKey: TestStores.key) == nil)
@@ -31,7 +31,7 @@ struct OpeningTests {
         #expect(try stores.manager.allDatabaseNames == [])
     }
 
-    @Test("an open one is returned as the same instance, by any manager, until nobody holds it")
+    @Test("An open database is returned as the same instance, by any manager, until nobody holds it")
     func sameInstance() throws {
         var database: Database? = try stores.open()
         let first = ObjectIdentifier(try #require(database))
@@ -46,7 +46,7 @@ struct OpeningTests {
         #expect(try stores.open()["a"] != nil)
     }
 
-    @Test("that has to be encrypted is a 401 without a key, though it says that it is not, and nothing is made")
+    @Test("A database that has to be encrypted is a 401 without a key, and nothing is made")
     func requiredEncryption() throws {
         try stores.open("plain", key: nil).close()
         for name in ["plain", "new"] {
@@ -64,7 +64,7 @@ struct OpeningTests {
     }
 
     /// A manager of a symbolic link once found no database, and could create none.
-    @Test("is the same by way of a symbolic link to its manager's directory")
+    @Test("A database is the same by way of a symbolic link to its manager's directory")
     func throughLink() throws {
         let link = URL.temporaryDirectory.appending(path: "coffer-link-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: stores.directory, withIntermediateDirectories: true)
@@ -81,7 +81,7 @@ struct OpeningTests {
         #expect(thrown { try linked.existingDatabase(named: "db", encryptionKey: testKey(8)) }?.code == .wrongKey)
     }
 
-    @Test("one whose place is taken by a file or a link is not a store, which is another thing than missing")
+    @Test("A database whose place is taken by a file or a link is not a store, which is another thing than missing")
     func notADirectory() throws {
         try stores.open("real").close()
         try Data("file".utf8).write(to: stores.url("file"))
@@ -95,7 +95,7 @@ struct OpeningTests {
         #expect(try stores.snapshot(ignoring: ["link.coffer"]) == before)
     }
 
-    @Test("in a place that is a file is no missing one, and the file stays")
+    @Test("A database in a place that is a file is no missing one, and the file stays")
     func inFile() throws {
         try Data("file".utf8).write(to: stores.directory)
         #expect(thrown { try stores.manager.existingDatabase(named: "db") }?.code == .notAStore)
@@ -103,7 +103,7 @@ struct OpeningTests {
         #expect(try Data(contentsOf: stores.directory) == Data("file".utf8))
     }
 
-    @Test("openDatabase checks the key of an open one, nil included")
+    @Test("Opening checks the key of an open database, nil included")
     func checksOpen() throws {
         let database = try stores.open()
         #expect(thrown { try stores.open(key: nil) }?.code == .keyRequired)
@@ -112,7 +112,7 @@ struct OpeningTests {
         #expect(try stores.manager.database(named: "db", encryptionKey: TestStores.key) === database)
     }
 
-    @Test("one that is open for reading only is busy for those who want to write, and writes nothing")
+    @Test("A database that is open for reading only is busy for those who want to write, and writes nothing")
     func readOnly() throws {
         try stores.open().save(json: Data(#"{"a":1}"#.utf8), withID: "a")
         let before = try stores.snapshot()
@@ -130,7 +130,7 @@ struct OpeningTests {
     }
 
     @Test(
-        "names that may not be are a 400",
+        "Database names that may not be are a 400",
         arguments: ["", "0", "123foo", "Foo", "/etc", "foo ", "_foo", "é", "a.b", "a\0"])
     func names(name: String) throws {
         #expect(thrown { try stores.open(name) }?.code == .invalidDatabaseName)
@@ -140,7 +140,8 @@ struct OpeningTests {
     }
 
     @Test(
-        "names that may be make one directory each, and are listed", arguments: ["f", "foo123", "foo/($12)", "f+-_00/"])
+        "Database names that may be make one directory each, and are listed",
+        arguments: ["f", "foo123", "foo/($12)", "f+-_00/"])
     func goodNames(name: String) throws {
         let database = try stores.open(name)
         #expect(database.name == name)
@@ -149,13 +150,13 @@ struct OpeningTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: stores.directory.path).count == 1)
     }
 
-    @Test("a name of 239 bytes is the longest")
+    @Test("A database name of 239 bytes is the longest")
     func longNames() throws {
         #expect(try stores.open(String(repeating: "a", count: 239)).name.count == 239)
         #expect(thrown { try stores.open(String(repeating: "a", count: 240)) }?.code == .invalidDatabaseName)
     }
 
-    @Test("an engine that is not built in is a 406, and nothing is created")
+    @Test("An engine that is not built in is a 406, and nothing is created")
     func storageType() throws {
         #expect(
             thrown { try stores.open { $0.storageType = StorageType(rawValue: "ForestDB") } }?.code
@@ -167,7 +168,7 @@ struct OpeningTests {
         #expect(try stores.open { $0.storageType = .sqlite }.isEncrypted)
     }
 
-    @Test("closed ones say so, and closing again does nothing")
+    @Test("A closed database says so, and closing it again does nothing")
     func closed() throws {
         let database = try stores.open()
         let document = database.document(withID: "a")
@@ -182,7 +183,7 @@ struct OpeningTests {
         try stores.open().close()
     }
 
-    @Test("a deleted one is gone, and its name is free")
+    @Test("A deleted database is gone, and its name is free")
     func delete() throws {
         let database = try stores.open()
         try database.save(json: Data("{}".utf8), withID: "a")
@@ -192,7 +193,7 @@ struct OpeningTests {
         #expect(try stores.open(key: nil)["a"] == nil)
     }
 
-    @Test("a directory without a MANIFEST is not a store, and nothing in it is touched")
+    @Test("A directory without a MANIFEST is not a store, and nothing in it is touched")
     func notAStore() throws {
         try FileManager.default.createDirectory(at: stores.url(), withIntermediateDirectories: true)
         try Data("mine".utf8).write(to: stores.url().appending(path: "notes.txt"))
@@ -204,7 +205,7 @@ struct OpeningTests {
         #expect(try stores.snapshot() == before)
     }
 
-    @Test("what a store says without a key holds no secret")
+    @Test("A store without a key says nothing that is secret")
     func info() throws {
         try stores.open(key: SymmetricKey(password: "password123456")).close()
         let info = try stores.manager.storeInfo(named: "db")

@@ -42,7 +42,7 @@ struct OtherOwnerTests {
         }
     }
 
-    @Test("is refused everything but what MANIFEST says of itself: 403, and no byte changes")
+    @Test("Root is refused all of another user's database but what MANIFEST says of itself: 403, and no byte changes")
     func refused() throws {
         let theirs = try manager.keyBackup(ofDatabaseNamed: "db", encryptionKey: key)
         let mine = try stores.open("mine")
@@ -68,7 +68,7 @@ struct OtherOwnerTests {
         #expect(try manager.storeInfo(named: "db").isEncrypted)
     }
 
-    @Test("makes no database and no copy in a directory of theirs: 403, and nothing is there")
+    @Test("Root makes no database and no copy in another user's directory: 403, and nothing is there")
     func made() throws {
         let folder = stores.directory.appending(path: "theirs", directoryHint: .isDirectory)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -82,7 +82,7 @@ struct OtherOwnerTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).isEmpty)
     }
 
-    @Test("installs a copy of theirs as its own")
+    @Test("Root installs a copy of another user's database as its own")
     func installed() throws {
         try manager.replaceDatabase(named: "mine", withDatabaseAt: stores.url(), encryptionKey: key)
         let mine = try stores.open("mine")
@@ -91,7 +91,7 @@ struct OtherOwnerTests {
         try expectTheirs(stores.url())
     }
 
-    @Test("works on it where the manager was told to trust its owner, and leaves all of it theirs")
+    @Test("Root works on another user's database where the manager trusts its owner, and leaves all of it theirs")
     func trusted() throws {
         #expect(!manager.unsafelyTrustsStoreOwners)
         manager.unsafelyTrustsStoreOwners = true

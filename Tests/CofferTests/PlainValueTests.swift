@@ -15,7 +15,7 @@ struct PlainValueTests {
         return database
     }
 
-    @Test("rows are mapped, filtered, counted and begun without a task") func rows() throws {
+    @Test("Rows are mapped, filtered, counted and begun without a task") func rows() throws {
         let rows = try people().allDocuments()
         let ids = try rows.map(\.documentID)
         #expect(ids == ["a", "b", "c"])
@@ -26,7 +26,7 @@ struct PlainValueTests {
         #expect(throws: Stop.self) { _ = try rows.filter { (_) throws -> Bool in throw Stop() } }
     }
 
-    @Test("a snapshot is a value whose properties are key paths") func snapshots() throws {
+    @Test("A snapshot is a value whose properties are key paths") func snapshots() throws {
         let database = try people()
         let snapshots = try database.allDocuments().map { try $0.snapshot }
         #expect(snapshots.map(\.id) == ["a", "b", "c"])

@@ -8,7 +8,7 @@ import Testing
 struct PriorFailureTests {
     let stores = TestStores()
 
-    @Test("a right key opens after a wrong one and a wrong one does not after a right one, however often")
+    @Test("A right key opens after a wrong one and a wrong one does not after a right one, however often")
     func alternating() throws {
         let database = try stores.open()
         try database.save(json: Data(#"{"n":1}"#.utf8), withID: "a")
@@ -22,7 +22,7 @@ struct PriorFailureTests {
         }
     }
 
-    @Test("a password that is written as SQLCipher writes raw keys is a password, and opens nothing but its own")
+    @Test("A password that is written as SQLCipher writes raw keys is a password, and opens nothing but its own")
     func passwordLikeRawKey() throws {
         try stores.open().close()
         let digits = String(repeating: "07", count: 32)
@@ -35,7 +35,7 @@ struct PriorFailureTests {
         }
     }
 
-    @Test("a draft that waits for its save loses none of its contents to a compaction")
+    @Test("A draft that waits for its save loses none of its contents to a compaction")
     func draftBesideCompaction() throws {
         let database = try stores.open()
         let file = stores.directory.appending(path: "source")

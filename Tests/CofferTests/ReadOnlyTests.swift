@@ -22,7 +22,7 @@ struct ReadOnlyTests {
     }
 
     @Test(
-        "reads what a killed process left in the log, and changes no byte but the log's index",
+        "A read-only database reads what a killed process left in the log, and changes no byte but the log's index",
         arguments: [true, false])
     func log(hasLogIndex: Bool) throws {
         try crash("crashed", hasLogIndex: hasLogIndex)
@@ -59,7 +59,7 @@ struct ReadOnlyTests {
         #expect(isThere.value.first == false)
     }
 
-    @Test("without a log makes no file, and changes none")
+    @Test("A read-only database without a log makes no file, and changes none")
     func noLog() throws {
         try stores.open().save(json: json(1), withID: "a")
         let before = try stores.snapshot()
@@ -70,7 +70,7 @@ struct ReadOnlyTests {
         #expect(try stores.snapshot() == before)
     }
 
-    @Test("recovers nothing: what a change that was cut short left behind stays")
+    @Test("A read-only database recovers nothing: what a change that was cut short left behind stays")
     func noRecovery() throws {
         try stores.open().save(json: json(1), withID: "a")
         let leftover = stores.url().appending(path: "MANIFEST.new")
@@ -83,7 +83,7 @@ struct ReadOnlyTests {
         #expect(!FileManager.default.fileExists(atPath: leftover.path))
     }
 
-    @Test("refuses every change with a 403, inside a transaction and in tasks too")
+    @Test("A read-only database refuses every change with a 403, inside a transaction and in tasks too")
     func changes() async throws {
         try await stores.open().save(json: json(1), withID: "a")
         let database = try openReading("db")
@@ -99,7 +99,7 @@ struct ReadOnlyTests {
         #expect(try database["a"]?["n"] == 1)
     }
 
-    @Test("is not created")
+    @Test("A read-only database is not created")
     func missing() throws {
         #expect(thrown { try openReading("db") }?.code == .databaseNotFound)
         #expect(!FileManager.default.fileExists(atPath: stores.directory.path))
@@ -107,7 +107,7 @@ struct ReadOnlyTests {
 
     /// A read-only disk, with a store that was closed and one that a killed process left.
     @Test(
-        "on a disk that can't be written reads a store that was closed; one with a log is busy, and writing is a 403",
+        "A read-only database on a disk that can't be written reads a closed store; one with a WAL is busy",
         .enabled(if: SmallDisk.isAvailable, "no small disk can be mounted here"), arguments: [true, false])
     func readOnlyDisk(hasLogIndex: Bool) throws {
         try crash("crashed", hasLogIndex: hasLogIndex)

@@ -31,7 +31,7 @@ struct ReaderPoolTests {
         }
     }
 
-    @Test("use the same connections again")
+    @Test("Readers at the same time use the same connections again")
     func connections() throws {
         let database = try stores.open(key: nil)
         try database.save(json: json(0), withID: "a")
@@ -56,7 +56,7 @@ struct ReaderPoolTests {
         pool.waitForReaders()
     }
 
-    @Test("share the cache, and one who reads alone for a while has all of it again")
+    @Test("Readers share the cache, and one that reads alone for a while has all of it again")
     func shares() throws {
         let database = try stores.open { $0.cacheByteCount = 16 << 20 }
         try database.save(json: json(0), withID: "a")
@@ -80,7 +80,7 @@ struct ReaderPoolTests {
         try database.inTransaction { try cache(database) }
     }
 
-    @Test("have the writer's part of the cache too while nobody writes, and give it back")
+    @Test("Readers at the same time have the writer's part of the cache too while nobody writes, and give it back")
     func quiet() throws {
         let database = try stores.open { $0.cacheByteCount = 16 << 20 }
         try database.save(json: json(0), withID: "a")
@@ -93,7 +93,7 @@ struct ReaderPoolTests {
         }
     }
 
-    @Test("have it too when they list documents, each of which counts")
+    @Test("Readers at the same time have it too when they list documents, each of which counts")
     func listing() throws {
         let database = try stores.open { $0.cacheByteCount = 16 << 20 }
         try database.inTransaction { for number in 0..<1_000 { try database.save(json: json(number)) } }
@@ -103,7 +103,7 @@ struct ReaderPoolTests {
         #expect(try cache(database) == (16 << 20) - CacheBudget.leastByteCount)
     }
 
-    @Test("have all of the cache where nobody can write")
+    @Test("Readers at the same time have all of the cache where nobody can write")
     func readOnly() throws {
         try stores.open().close()
         let database = try stores.open {
@@ -118,7 +118,7 @@ struct ReaderPoolTests {
         try database.storage.read { (tables) throws(CofferError) in ObjectIdentifier(tables.connection.handle) }
     }
 
-    @Test("give a part back with the pages in it, and are the same connections")
+    @Test("Readers give a part of the cache back with the pages in it, and are the same connections")
     func warm() throws {
         let database = try stores.open { $0.cacheByteCount = 16 << 20 }
         try database.save(json: json(0), withID: "a")
@@ -137,7 +137,7 @@ struct ReaderPoolTests {
         #expect(try readerIdentity(database) == before)
     }
 
-    @Test("keep nobody from writing who has no time to wait", .timeLimit(.minutes(30)))
+    @Test("Readers keep no writer waiting that has no time", .timeLimit(.minutes(30)))
     func brief() throws {
         let lock = WriterLock()
         #expect(lock.lockBriefly())
@@ -157,7 +157,7 @@ struct ReaderPoolTests {
         #expect(thrown { try lock.lock(until: .now, subject: "test") }?.status == 503)
     }
 
-    @Test("leave the writer its part while it is held, and don't wait for it")
+    @Test("Readers leave the writer its part of the cache while it is held, and don't wait for it")
     func held() throws {
         let database = try stores.open { $0.cacheByteCount = 16 << 20 }
         try database.save(json: json(0), withID: "a")

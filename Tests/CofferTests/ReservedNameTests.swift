@@ -45,7 +45,7 @@ struct ReservedNameTests {
         ]
     }
 
-    @Test("say what CouchDB means by them, or are refused, whichever way they come")
+    @Test("Reserved names among properties say what CouchDB means by them, or are refused, whichever way they come")
     func allWays() throws {
         let first = try database.save(json: Data(#"{"n":0}"#.utf8), withID: "a")
         let stale = first.revisionID.description
@@ -72,7 +72,7 @@ struct ReservedNameTests {
         #expect(try draft.save().revisionID.generation == 4)
     }
 
-    @Test("name the revision to replace where a draft was made from none")
+    @Test("Reserved names among properties name the revision to replace where a draft was made from none")
     func madeFromNone() throws {
         let draft = try database.document(withID: "a").newRevision()
         let mutable = MutableDocument(id: "a", ["n": 2])
@@ -89,7 +89,7 @@ struct ReservedNameTests {
         #expect(thrown { try database.saveDocument(missing) }?.code == .documentNotFound)
     }
 
-    @Test("are what they were when the transaction of their save is rolled back")
+    @Test("Reserved names among properties are what they were when the transaction of their save is rolled back")
     func rolledBack() throws {
         struct Stop: Error {}
         let first = try database.save(json: Data(#"{"n":1}"#.utf8), withID: "a")

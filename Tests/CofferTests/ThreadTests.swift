@@ -11,7 +11,7 @@ import Testing
 struct ThreadTests {
     let stores = TestStores()
 
-    @Test("that save documents of their own lose none, and read back what they saved")
+    @Test("Threads that save documents of their own lose none, and read back what they saved")
     func ownDocuments() throws {
         let database = try stores.open { $0.durability = .relaxed }
         try onThreads(6) { thread in
@@ -25,7 +25,7 @@ struct ThreadTests {
         #expect(try database.lastSequenceNumber == 300)
     }
 
-    @Test("that update one document each see the one before: no update is lost")
+    @Test("Threads that update one document each see the one before: no update is lost")
     func counter() throws {
         let database = try stores.open { $0.durability = .relaxed }
         try database.save(json: json(0), withID: "counter")
@@ -56,7 +56,7 @@ struct ThreadTests {
         #expect(try database["counter"]?.currentRevision?.revisionID.generation == 101)
     }
 
-    @Test("that read see every transaction whole, and never an older one after a newer one")
+    @Test("Threads that read see every transaction whole, and never an older one after a newer one")
     func snapshots() throws {
         let database = try stores.open { $0.durability = .relaxed }
         let isDone = Atomic(false)
@@ -93,7 +93,7 @@ struct ThreadTests {
         #expect(try database["a"]?["n"] == 400)
     }
 
-    @Test("that ask for one database at once get the same instance, created once")
+    @Test("Threads that ask for one database at once get the same instance, created once")
     func opening() throws {
         for _ in 0..<10 {
             let databases = Lock<[Database]>([])
@@ -109,7 +109,7 @@ struct ThreadTests {
     }
 
     /// A second close once returned before the first was through, and opening then brought the instance being closed.
-    @Test("that close a database and open it again never get one that is closed or closing")
+    @Test("Threads that close a database and open it again never get one that is closed or closing")
     func closeAndOpen() throws {
         let current = Lock(try stores.open())
         let fresh = Tally()
@@ -127,7 +127,7 @@ struct ThreadTests {
         #expect(fresh["opened"] == 240)
     }
 
-    @Test("that open, use, drop, close and delete one database meet no error but closed")
+    @Test("Threads that open, use, drop, close and delete one database meet no error but closed")
     func everything() throws {
         let tally = Tally()
         try onThreads(6) { thread in
@@ -156,7 +156,7 @@ struct ThreadTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: stores.directory.path) == [])
     }
 
-    @Test("of which one closes: reads under way end well, later ones say closed, and nothing hangs")
+    @Test("Threads of which one closes: reads under way end well, later ones say closed, and nothing hangs")
     func closing() throws {
         for _ in 0..<10 {
             let database = try stores.open()
@@ -174,7 +174,7 @@ struct ThreadTests {
         }
     }
 
-    @Test("of which one holds a transaction too long get a 503 after the time they were given, and only then")
+    @Test("Threads of which one holds a transaction too long get a 503 after the time they were given, and only then")
     func busy() throws {
         let database = try stores.open { $0.busyTimeout = .milliseconds(200) }
         let (isHeld, mayEnd) = (Gate(), Gate())
@@ -201,7 +201,9 @@ struct ThreadTests {
     }
 
     /// Times beyond some hundred years once ended the process.
-    @Test("wait for a transaction however long they were told to", arguments: [Int64.max, 20_000_000_000, 100_000])
+    @Test(
+        "Threads wait for a transaction however long they were told to",
+        arguments: [Int64.max, 20_000_000_000, 100_000])
     func patience(seconds: Int64) throws {
         let database = try stores.open { $0.busyTimeout = .seconds(seconds) }
         let isHeld = Gate()
@@ -221,7 +223,7 @@ struct ThreadTests {
 
     /// A reader that finds the log's index being changed locks the log for an instant, and so may another connection of
     /// the library. Without patience the writer, who came then, gave up.
-    @Test("that share the file by connections of their own wait for each other's locks instead of being busy")
+    @Test("Threads that share the file by connections of their own wait for each other's locks instead of being busy")
     func ownLocks() throws {
         let database = try stores.open(key: nil)
         try database.save(json: json(1), withID: "a")

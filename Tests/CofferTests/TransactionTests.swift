@@ -10,7 +10,7 @@ private struct Stop: Error {}
 struct TransactionTests {
     let stores = TestStores()
 
-    @Test("is saved whole, or not at all when it throws")
+    @Test("A transaction is saved whole, or not at all when it throws")
     func wholeOrNothing() throws {
         let database = try stores.open()
         let count = try database.inTransaction {
@@ -31,7 +31,7 @@ struct TransactionTests {
         #expect(try stores.open().documentCount == 100)
     }
 
-    @Test("sees what it has saved so far, and no other thread does before it ends")
+    @Test("A transaction sees what it has saved so far, and no other thread does before it ends")
     func isolation() throws {
         let database = try stores.open()
         try database.save(json: json(0), withID: "old")
@@ -49,7 +49,9 @@ struct TransactionTests {
     }
 
     /// Which of the nested transactions throw: each bit one level, from the outermost.
-    @Test("nests: each that throws takes back its own changes and those in it, and no others", arguments: 0..<16)
+    @Test(
+        "A transaction nests: each that throws takes back its own changes and those in it, and no others",
+        arguments: 0..<16)
     func nesting(throwing: Int) throws {
         let database = try stores.open()
         var expected: Set<String> = []
@@ -78,7 +80,7 @@ struct TransactionTests {
         #expect(Set(try stores.open().documentIDs()) == expected.union(["later"]))
     }
 
-    @Test("goes on after a save that was refused, and loses nothing by it")
+    @Test("A transaction goes on after a save that was refused, and loses nothing by it")
     func refusedInside() throws {
         let database = try stores.open()
         try database.inTransaction {
@@ -107,7 +109,7 @@ struct TransactionTests {
         return try stores.open(key: nil)
     }
 
-    @Test("in which a change was left half done is not saved, even if its body goes on")
+    @Test("A transaction in which a change was left half done is not saved, even if its body goes on")
     func halfDone() throws {
         let database = try openWithRefusal()
         let error = thrown {
@@ -124,7 +126,7 @@ struct TransactionTests {
     }
 
     /// The failure of an inner one, undone with it, once kept the outer one from being saved too.
-    @Test("is saved though one in it was left half done and taken back")
+    @Test("A transaction is saved though one in it was left half done and taken back")
     func halfDoneInside() throws {
         let database = try openWithRefusal()
         try database.inTransaction {
@@ -142,7 +144,7 @@ struct TransactionTests {
         #expect(try database.documentIDs() == ["a", "c"])
     }
 
-    @Test("refuses what would wait for it: closing and deleting the database are a 400")
+    @Test("A transaction refuses what would wait for it: closing and deleting the database are a 400")
     func waitingForItself() throws {
         let database = try stores.open()
         try database.inTransaction {
@@ -158,7 +160,7 @@ struct TransactionTests {
     }
 
     /// They said of themselves that they were saved, and could not be saved again: a 404.
-    @Test("that is rolled back leaves drafts and documents as they were before it, so that they can be saved")
+    @Test("A transaction that is rolled back leaves drafts and documents as before, so that they can be saved")
     func drafts() throws {
         let database = try stores.open()
         let old = try database.save(json: json(1), withID: "old")
@@ -210,7 +212,7 @@ struct TransactionTests {
     }
 
     /// They were said to be missing from a damaged database.
-    @Test("that is rolled back leaves its revisions to whoever holds them, who finds no more of them: a 404")
+    @Test("A transaction that is rolled back leaves its revisions to their holders, who find nothing more: a 404")
     func revisions() throws {
         let database = try stores.open()
         var saved: [SavedRevision] = []
@@ -236,7 +238,7 @@ struct TransactionTests {
         #expect(try first.history == [first])
     }
 
-    @Test("of one database may save in another, which then stays as its own transaction leaves it")
+    @Test("A transaction of one database may save in another, which then stays as its own transaction leaves it")
     func twoDatabases() throws {
         let (one, two) = (try stores.open("one"), try stores.open("two"))
         #expect(throws: Stop.self) {
@@ -276,7 +278,7 @@ struct CutShortTests {
         try database.close()
     }
 
-    @Test("by failing is taken back whole, whatever its body does then, and the database must be opened anew")
+    @Test("A transaction that a failing disk cuts short is undone whole, and the database must be opened anew")
     func failing() async {
         await #expect(processExitsWith: .success) {
             let stores = TestStores()
@@ -311,7 +313,7 @@ struct CutShortTests {
     }
 
     @Test(
-        "by being full is a 507, taken back whole, and the database usable at once",
+        "A transaction that a full disk cuts short is a 507, undone whole, and the database usable at once",
         .enabled(if: SmallDisk.isAvailable, "no small disk can be mounted here"),
         arguments: [0, 100_000, 600_000, 900_000], [false, true])
     func full(leaving byteCount: Int, isNested: Bool) throws {

@@ -19,7 +19,7 @@ struct UpdatingTests {
         try draft.save()
     }
 
-    @Test("is changed by a draft, again where somebody else was faster")
+    @Test("A document that others change too is changed by a draft, again where somebody else was faster")
     func updated() throws {
         try changeElsewhere()
         var attempts = 0
@@ -33,7 +33,7 @@ struct UpdatingTests {
         #expect(try database.document(withID: "a").conflictingRevisions == [saved])
     }
 
-    @Test("is changed by nobody who is always overtaken, who throws, or who contradicts himself")
+    @Test("A document that others change too is never changed by who is always overtaken, throws, or is contradictory")
     func refused() throws {
         var attempts = 0
         #expect(thrown { try database.update("a") { _ in attempts += 1 } }?.code == .documentNotFound)
@@ -63,7 +63,7 @@ struct UpdatingTests {
         #expect(try database["a"] == nil)
     }
 
-    @Test("is changed by a task as well")
+    @Test("A document that others change too is changed by a task as well")
     func updatedByTask() async throws {
         try changeElsewhere()
         let saved = try await database.update("a") { draft in draft["mine"] = true }
@@ -79,7 +79,7 @@ struct UpdatingTests {
         return document
     }
 
-    @Test("is saved as whoever saves it later says: ours, theirs, or what comes of both")
+    @Test("A document that others change too is saved as the later one says: ours, theirs, or what comes of both")
     func resolved() throws {
         let document = try overtaken()
         let ours = try database.saveDocument(document) { mine, theirs in
@@ -119,7 +119,7 @@ struct UpdatingTests {
         #expect(calls == 0, "there is no conflict")
     }
 
-    @Test("is not saved where a conflict is left as it is, or never ends")
+    @Test("A document that others change too is not saved where a conflict is left as it is, or never ends")
     func unresolved() throws {
         let document = try overtaken()
         let before = document.revisionID
@@ -139,7 +139,7 @@ struct UpdatingTests {
         #expect(try database["a"]?["n"] == 0)
     }
 
-    @Test("may have been deleted or made since, and has the attachments of what it follows")
+    @Test("A document that others change too may be deleted or made since, and has the attachments of its parent")
     func deletedAndNew() throws {
         let document = try overtaken()
         try database.document(withID: "a").delete()
@@ -159,7 +159,7 @@ struct UpdatingTests {
         #expect(thrown { try database.saveDocument(missing) { _, _ in true } }?.code == .invalidJSON)
     }
 
-    @Test("is saved by a task as well, which is asked where it is")
+    @Test("A document that others change too is saved by a task as well, which is asked where it is")
     func resolvedByTask() async throws {
         let document = try overtaken()
         var wasAsked = false

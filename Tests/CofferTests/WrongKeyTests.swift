@@ -43,7 +43,9 @@ struct WrongKeyTests {
         Attempt.allCases.filter { protection != .nothing || $0 != .noKey }.map { (protection, $0) }
     }
 
-    @Test("is a 401 and changes no byte, of a closed store and of one that a crash left behind", arguments: attempts)
+    @Test(
+        "A wrong key is a 401 and changes no byte, of a closed store and of one that a crash left behind",
+        arguments: attempts)
     func refused(protection: Protection, attempt: Attempt) throws {
         let stores = TestStores()
         let database = try stores.open("fresh", key: protection.key)
@@ -79,7 +81,7 @@ struct WrongKeyTests {
         }
     }
 
-    @Test("of another length than 32 bytes, or an empty password, is a 400 and creates nothing")
+    @Test("A key of another length than 32 bytes, or an empty password, is a 400 and creates nothing")
     func badKeys() throws {
         for count in [0, 1, 31, 33, 64] {
             #expect(thrown { try SymmetricKey(data: [UInt8](repeating: 1, count: count)) }?.code == .invalidKey)
@@ -93,7 +95,7 @@ struct WrongKeyTests {
         #expect(thrown { try stores.open(key: empty) }?.code == .invalidKey)
     }
 
-    @Test("that HMAC would take for the right one, with a zero behind it, is a 400 too")
+    @Test("A key that HMAC would take for the right one, with a zero behind it, is a 400 too")
     func zeroCharacters() throws {
         let stores = TestStores()
         try stores.open(key: SymmetricKey(password: "password123456")).close()
@@ -107,7 +109,7 @@ struct WrongKeyTests {
         #expect(!stores.manager.databaseExists(named: "another"))
     }
 
-    @Test("is noticed though the password is the same text in another composition: that one opens")
+    @Test("A wrong key is noticed though the password is the same text in another composition: that one opens")
     func composition() throws {
         let stores = TestStores()
         try stores.open(key: SymmetricKey(password: "Caf\u{e9}")).close()

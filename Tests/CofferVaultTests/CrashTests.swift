@@ -49,7 +49,7 @@ func isWholeOrElseFree(_ path: String, key: SymmetricKey?, after fault: Fault) -
 @Suite("A process killed at any step", .serialized)
 struct CrashTests {
     @Test(
-        "leaves a whole store or a free name, and what it left is gone after the next change",
+        "A process killed at any step leaves a whole store or a free name, and the next change removes what it left",
         arguments: Change.allCases)
     func killed(change: Change) async throws {
         let steps = try change.steps()
@@ -76,7 +76,7 @@ struct CrashTests {
         )
     }
 
-    @Test("of deleting leaves what the next deletion removes")
+    @Test("A process killed at any step of deleting leaves what the next deletion removes")
     func deletedByTheNext() async throws {
         let steps = try Change.deleting.steps()
         let scratch = Scratch.inMemory
@@ -100,7 +100,7 @@ struct CrashTests {
 /// The same without a process for each point, so that every pair of points can be tried.
 @Suite("Recovery cut short twice")
 struct DoubleCrashTests {
-    @Test("at any two steps is finished by the next")
+    @Test("Recovery cut short twice at any two steps is finished by the next")
     func pairs() throws {
         let count = try Change.recovering.steps().count
         var pairs = 0

@@ -8,7 +8,7 @@ import Testing
 struct CreationTests {
     let scratch = Scratch()
 
-    @Test("over a store is refused with 412, and that one stays as it was")
+    @Test("Creating a store over a store is refused with 412, and that one stays as it was")
     func exists() throws {
         try makeStore(at: scratch.store)
         let before = scratch.snapshot
@@ -18,7 +18,9 @@ struct CreationTests {
         #expect(scratch.snapshot == before)
     }
 
-    @Test("gives way to what appears in its place meanwhile, even an empty directory", arguments: [true, false])
+    @Test(
+        "Creating a store gives way to what appears in its place meanwhile, even an empty directory",
+        arguments: [true, false])
     func appearing(isStore: Bool) throws {
         let path = scratch.store
         let error = #expect(throws: CofferError.self) {
@@ -34,7 +36,7 @@ struct CreationTests {
 
     /// Every entry is durable before something names it, and the name comes last. What is left out here is lost in a
     /// power cut that the tests can't make.
-    @Test("takes exactly these steps, in this order")
+    @Test("Creating a store takes exactly these steps, in this order")
     func order() throws {
         let recording = RecordingFileSystem()
         try makeStore(at: scratch.store, fileSystem: recording)
@@ -51,7 +53,7 @@ struct CreationTests {
         #expect(recording.log.count == 15)
     }
 
-    @Test("with a key that can't be one is refused before anything is made")
+    @Test("Creating a store with a key that can't be one is refused before anything is made")
     func invalidKeys() throws {
         let watched = RecordingFileSystem()
         for (key, cost, names, expected) in [
@@ -72,7 +74,7 @@ struct CreationTests {
         #expect(scratch.names == [])
     }
 
-    @Test("works with PBKDF2 where that is asked for")
+    @Test("Creating a store works with PBKDF2 where that is asked for")
     func pbkdf2() throws {
         let key = SymmetricKey(password: "password")
         try LockedStore.create(
@@ -81,7 +83,7 @@ struct CreationTests {
         #expect(try !openStore(at: scratch.store, key: key))
     }
 
-    @Test("where the directory is missing says so, and makes none")
+    @Test("Creating a store where the directory is missing says so, and makes none")
     func missingParent() {
         let error = #expect(throws: CofferError(.ioFailed)) {
             try makeStore(at: scratch.path + "/missing/people.coffer")
@@ -90,7 +92,7 @@ struct CreationTests {
         #expect(scratch.names == [])
     }
 
-    @Test("leaves nothing when the database can't be built, or wasn't closed")
+    @Test("Creating a store leaves nothing when the database can't be built, or wasn't closed")
     func failingBuilder() {
         #expect(throws: CofferError(.encryptionUnavailable)) {
             try LockedStore.create(path: scratch.store, key: rawKey()) { new throws(CofferError) in
@@ -110,7 +112,7 @@ struct CreationTests {
         #expect(scratch.names == [])
     }
 
-    @Test("holds the lock from before the store has its name")
+    @Test("Creating a store holds the lock from before the store has its name")
     func lockedFromTheStart() throws {
         let path = scratch.store
         let (store, _) = try LockedStore.create(path: path, key: nil, buildDatabase: buildStandIn)
@@ -122,7 +124,7 @@ struct CreationTests {
         #expect(try !openStore(at: path, key: nil))
     }
 
-    @Test("goes on under another name when someone took what it was making for a leftover")
+    @Test("Creating a store goes on under another name when someone took what it was making for a leftover")
     func losingTheSibling() throws {
         let other = scratch.path + "/other.coffer"
         let fileSystem = RecordingFileSystem(beforeLock: { attempt in
@@ -139,7 +141,7 @@ struct CreationTests {
         #expect(try !openStore(at: scratch.store))
     }
 
-    @Test("goes on under another name when it is gone before it could be opened")
+    @Test("Creating a store goes on under another name when it is gone before it could be opened")
     func losingTheSiblingEarlier() throws {
         let other = scratch.path + "/other.coffer"
         let fileSystem = RecordingFileSystem(afterStep: { number, _ in
@@ -154,7 +156,7 @@ struct CreationTests {
         #expect(try !openStore(at: scratch.store))
     }
 
-    @Test("leaves nothing when it can't open what it made")
+    @Test("Creating a store leaves nothing when it can't open what it made")
     func unopenable() {
         for (name, leftoverCount) in [(".coffer-", 0), ("g0000000000000001-", 1)] {
             let error = #expect(throws: CofferError(.ioFailed)) {
@@ -169,7 +171,7 @@ struct CreationTests {
     }
 
     /// A name that may be durable must never lead to half a store.
-    @Test("whose name may not be durable takes the name away, durably, before it removes anything")
+    @Test("Creating a store whose name may not be durable takes the name away, durably, before it removes anything")
     func failingLastSync() throws {
         let recording = RecordingFileSystem(.fail(15, EIO))
         #expect(throws: CofferError(.ioFailed)) { try makeStore(at: scratch.store, fileSystem: recording) }
@@ -182,7 +184,7 @@ struct CreationTests {
         #expect(scratch.names == [])
     }
 
-    @Test("of many in one directory at once makes each whole, and leaves nothing beside them")
+    @Test("Creating a store of many in one directory at once makes each whole, and leaves nothing beside them")
     func concurrently() async throws {
         let paths = (0..<8).map { "\(scratch.path)/\($0).coffer" }
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -214,7 +216,7 @@ struct LeftoverTests {
         try FileManager.default.createSymbolicLink(atPath: path + "/link", withDestinationPath: scratch.path)
     }
 
-    @Test("is removed at the next creation and at the next deletion")
+    @Test("A leftover of a killed process is removed at the next creation and at the next deletion")
     func removed() throws {
         try makeLeftover()
         try makeStore(at: scratch.store)
@@ -226,7 +228,7 @@ struct LeftoverTests {
         #expect(scratch.names == [])
     }
 
-    @Test("stays while a process that lives holds it")
+    @Test("A leftover stays while a process that lives holds it")
     func held() throws {
         try makeStore(at: "\(scratch.path)/\(Self.leftover)")
         let holder = try LockedStore.open(path: "\(scratch.path)/\(Self.leftover)", access: .readOnly)
@@ -238,7 +240,7 @@ struct LeftoverTests {
         #expect(scratch.names == ["other.coffer", "people.coffer"])
     }
 
-    @Test("of a creation that goes on is not touched by another")
+    @Test("What a creation that goes on has beside a store is not touched by another")
     func creationGoingOn() throws {
         let (store, _) = try LockedStore.create(path: scratch.store, key: rawKey()) { new throws(CofferError) in
             try makeStore(at: scratch.path + "/other.coffer")
@@ -249,7 +251,7 @@ struct LeftoverTests {
         #expect(try !openStore(at: scratch.store))
     }
 
-    @Test("has exactly one form of name: everything else stays, and no link is followed")
+    @Test("A leftover has exactly one form of name: everything else stays, and no link is followed")
     func otherNames() throws {
         let others = [
             ".coffer-0123456789abcde", ".coffer-0123456789abcdef0", ".coffer-0123456789ABCDEF",
@@ -267,7 +269,7 @@ struct LeftoverTests {
         #expect(scratch.snapshot == before)
     }
 
-    @Test("can't keep a store from being made or deleted, when it can't be removed")
+    @Test("A leftover that can't be removed can't keep a store from being made or deleted")
     func unremovable() throws {
         try makeLeftover()
         let fileSystem = RecordingFileSystem(.fail(1, EIO))

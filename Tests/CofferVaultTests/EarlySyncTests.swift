@@ -36,7 +36,7 @@ struct EarlySyncTests {
     }
 
     /// One more than without it at least; how many more depends on how fast the disk is.
-    @Test("comes before the last one")
+    @Test("An early sync of the next generation's contents comes before the last one")
     func early() throws {
         let (early, late) = (RecordingFileSystem(), RecordingFileSystem())
         try copy(early)
@@ -45,7 +45,7 @@ struct EarlySyncTests {
         #expect(late.stepNames.count { $0 == "syncfs" } == 1)
     }
 
-    @Test("does not begin after the last one, when each content is synced by itself")
+    @Test("An early sync does not begin after the last one, when each content is synced by itself")
     func late() throws {
         let steps = RecordingFileSystem()
         try copy(steps, earlySyncByteCount: 3 << 19, late: other)
@@ -53,7 +53,7 @@ struct EarlySyncTests {
         #expect(steps.stepNames.last { $0.hasPrefix("fsync file") }?.contains("blob") == true)
     }
 
-    @Test("that fails is a failure of the whole, since no later one is told of it")
+    @Test("An early sync that fails is a failure of the whole, since no later one is told of it")
     func failing() throws {
         let error = #expect(throws: CofferError.self) {
             try copy(RecordingFileSystem(.failFirst("syncfs", EIO)))

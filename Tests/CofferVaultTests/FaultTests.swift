@@ -18,7 +18,9 @@ struct FaultTests {
         try check(scratch, code)
     }
 
-    @Test("is an error, and leaves a whole store or a free name and nothing beside it", arguments: Change.allCases)
+    @Test(
+        "A step that fails is an error, and leaves a whole store or a free name and nothing beside it",
+        arguments: Change.allCases)
     func failing(change: Change) throws {
         let steps = try change.steps()
         for (index, step) in steps.enumerated() {
@@ -41,7 +43,7 @@ struct FaultTests {
     }
 
     @Test(
-        "although it had its effect is an error too, and what it leaves is gone after the next change",
+        "A step that fails although it had its effect is an error too, and the next change removes what it leaves",
         arguments: Change.allCases)
     func failingAfterwards(change: Change) throws {
         for (index, step) in try change.steps().enumerated() {
@@ -56,7 +58,7 @@ struct FaultTests {
     }
 
     @Test(
-        "because the disk is full, from any step on, leaves nothing of a creation",
+        "A step that fails because the disk is full, from any step on, leaves nothing of a creation",
         arguments: [Change.creating, .creatingUnencrypted])
     func fullDiskCreating(change: Change) throws {
         let steps = try change.steps()
@@ -69,7 +71,7 @@ struct FaultTests {
         }
     }
 
-    @Test("because the disk is full keeps no store from being deleted")
+    @Test("A step that fails because the disk is full keeps no store from being deleted")
     func fullDiskDeleting() throws {
         try outcome(of: .deleting, .fullFrom(1)) { scratch, code in
             #expect(code == nil)
@@ -77,7 +79,7 @@ struct FaultTests {
         }
     }
 
-    @Test("because the disk is full stops a recovery, which then deletes nothing and is made up for later")
+    @Test("A full disk stops a recovery at any step, which then deletes nothing and is made up for later")
     func fullDiskRecovering() throws {
         try outcome(of: .recovering, .fullFrom(1)) { scratch, code in
             #expect(code == .noSpace)
@@ -87,7 +89,8 @@ struct FaultTests {
         }
     }
 
-    @Test("in every step there is after it, too, leaves a whole store or a free name", arguments: Change.allCases)
+    @Test(
+        "A step that fails, with every step after it, leaves a whole store or a free name", arguments: Change.allCases)
     func stopping(change: Change) throws {
         for number in 1...(try change.steps().count) {
             let fault = Fault.stopBefore(number)
@@ -100,7 +103,7 @@ struct FaultTests {
         }
     }
 
-    @Test("says what failed, on what, and why")
+    @Test("A step that fails says what failed, on what, and why")
     func description() throws {
         let error = CofferError(SystemError(call: "fsync", number: EIO), at: "/data/people.coffer")
         #expect(error.description == "/data/people.coffer: input or output failed: fsync: Input/output error (500)")
@@ -108,7 +111,7 @@ struct FaultTests {
     }
 
     @Test(
-        "has the status of its cause",
+        "A step that fails has the status of its cause",
         arguments: [(ENOSPC, 507), (EDQUOT, 507), (EROFS, 403), (EACCES, 500), (EPERM, 500), (EIO, 500), (EMFILE, 500)])
     func statuses(number: Int32, status: Int) {
         #expect(CofferError(SystemError(call: "write", number: number), at: "x").status == status)

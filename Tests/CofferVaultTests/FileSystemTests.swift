@@ -30,7 +30,7 @@ struct FileSystemTests {
         }
     }
 
-    @Test("makes files and directories that only their owner can use, and never over something")
+    @Test("The file system makes files and directories that only their owner can use, and never over something")
     func making() throws {
         let file = try system.createFile("file", in: directory)
         try system.write(([1, 2, 3] as [UInt8]).span.bytes, to: file)
@@ -56,7 +56,7 @@ struct FileSystemTests {
         #expect(try system.names(in: directory).count == 3)
     }
 
-    @Test("follows no link below a directory")
+    @Test("The file system follows no link below a directory")
     func links() throws {
         try put("text", "file")
         try system.makeDirectory("directory", in: directory)
@@ -73,7 +73,7 @@ struct FileSystemTests {
         #expect(scratch.names == ["directory", "file"])
     }
 
-    @Test("opens nothing that a started process would inherit")
+    @Test("The file system opens nothing that a started process would inherit")
     func closeOnExec() throws {
         let made = try system.createFile("file", in: directory)
         let opened = try system.openFile("file", in: directory)
@@ -83,13 +83,13 @@ struct FileSystemTests {
         }
     }
 
-    @Test("opens what is no file without waiting for it", .timeLimit(.minutes(30)))
+    @Test("The file system opens what is no file without waiting for it", .timeLimit(.minutes(30)))
     func fifo() throws {
         #expect(mkfifo(scratch.path + "/fifo", 0o600) == 0)
         #expect(try system.status(of: system.openFile("fifo", in: directory)).kind == .pipe)
     }
 
-    @Test("renames over something, without replacing, and exchanges")
+    @Test("The file system renames over something, without replacing, and exchanges")
     func renaming() throws {
         try put("a", "a")
         try put("b", "b")
@@ -114,7 +114,7 @@ struct FileSystemTests {
         #expect(try text("other") == "new")
     }
 
-    @Test("syncs files, directories and all of itself")
+    @Test("The file system syncs files, directories and all of itself")
     func syncing() throws {
         let file = try system.createFile("file", in: directory)
         try system.synchronize(file)
@@ -122,7 +122,7 @@ struct FileSystemTests {
         try system.synchronizeFileSystem(of: directory)
     }
 
-    @Test("removes a tree and nothing else, and what is missing is fine")
+    @Test("The file system removes a tree and nothing else, and what is missing is fine")
     func removingTrees() throws {
         try FileManager.default.createDirectory(atPath: scratch.path + "/a/b/c", withIntermediateDirectories: true)
         try put("text", "a/b/file")
@@ -136,14 +136,14 @@ struct FileSystemTests {
     }
 
     @Test(
-        "reports a full disk as 507",
+        "The file system reports a full disk as 507",
         .enabled(if: FileManager.default.fileExists(atPath: "/dev/full"), "needs /dev/full"))
     func fullDisk() {
         let full = File(adopting: open("/dev/full", O_WRONLY), path: "/dev/full")
         #expect(throws: CofferError(.noSpace)) { try system.write(([1] as [UInt8]).span.bytes, to: full) }
     }
 
-    @Test("reports a descriptor that can't be read or synced")
+    @Test("The file system reports a descriptor that can't be read or synced")
     func failures() {
         let closed = File(adopting: -1, path: "closed")
         #expect(errorNumber { try system.synchronize(closed) } == EBADF)
@@ -151,7 +151,7 @@ struct FileSystemTests {
         #expect(errorNumber { try system.write(([1] as [UInt8]).span.bytes, to: closed) } == EBADF)
     }
 
-    @Test("calls again when a signal came between, and throws 501 for what the file system lacks")
+    @Test("The file system calls again when a signal came between, and throws 501 for what the file system lacks")
     func attempts() throws {
         var results: [(Int32, Int32)] = [(-1, EINTR), (-1, EINTR), (3, 0), (-1, EIO)]
         let next = { () -> Int32 in
@@ -180,7 +180,7 @@ struct FileSystemTests {
     }
 
     /// A pipe takes 64 KiB at once, and a signal ends a write that waits, with what was written until then.
-    @Test("writes everything when signals cut its writes short", .timeLimit(.minutes(30)))
+    @Test("The file system writes everything when signals cut its writes short", .timeLimit(.minutes(30)))
     func shortWrites() async {
         await #expect(processExitsWith: .success) {
             // A write that never ends would keep the test for ever.

@@ -18,7 +18,7 @@ struct LockTests {
         try .open(path: scratch.store, access: access, timeout: timeout, fileSystem: fileSystem)
     }
 
-    @Test("excludes every other when one writes, and lets others read beside one that reads")
+    @Test("The lock of a store excludes every other when one writes, and lets others read beside one that reads")
     func sharing() throws {
         do {
             let writer = try open(.readWrite)
@@ -34,7 +34,7 @@ struct LockTests {
         try open(.readWrite).close()
     }
 
-    @Test("ends with the last reference, and closing twice is fine")
+    @Test("The lock of a store ends with the last reference, and closing twice is fine")
     func lifetime() throws {
         var store: LockedStore? = try open(.readWrite)
         #expect(throws: CofferError(.busy)) { try open(.readOnly) }
@@ -46,7 +46,7 @@ struct LockTests {
         #expect(throws: CofferError(.closed)) { try store?.delete() }
     }
 
-    @Test("closing does not unlock for a later one")
+    @Test("Closing a lock does not unlock for a later one")
     func closingAgainLater() throws {
         let first = try open(.readWrite)
         first.close()
@@ -56,7 +56,7 @@ struct LockTests {
         second.close()
     }
 
-    @Test("is waited for no longer than asked, and at once not at all")
+    @Test("The lock of a store is waited for no longer than asked, and at once not at all")
     func timeout() throws {
         let writer = try open(.readWrite)
         let attempts = Atomic(0)
@@ -76,14 +76,16 @@ struct LockTests {
         writer.close()
     }
 
-    @Test("is had as soon as the other ends, however long one would wait", .timeLimit(.minutes(30)))
+    @Test("The lock of a store is had as soon as the other ends, however long one would wait", .timeLimit(.minutes(30)))
     func waiting() throws {
         let writer = try open(.readWrite)
         let fileSystem = RecordingFileSystem(beforeLock: { if $0 == 5 { writer.close() } })
         try open(.readWrite, timeout: .seconds(Int64.max), fileSystem: fileSystem).close()
     }
 
-    @Test("is another process's too: the second is busy, until the first is killed", .timeLimit(.minutes(30)))
+    @Test(
+        "The lock of a store is another process's too: the second is busy, until the first is killed",
+        .timeLimit(.minutes(30)))
     func processes() async throws {
         let (path, ready) = (scratch.store, scratch.path + "/ready")
         let others = WorkBesideProcess { [path, ready] in
@@ -106,7 +108,7 @@ struct LockTests {
         #expect(try !openStore(at: scratch.store))
     }
 
-    @Test("is not inherited by a process that is started meanwhile")
+    @Test("The lock of a store is not inherited by a process that is started meanwhile")
     func inheritance() throws {
         let store = try open(.readWrite)
         let child = Process()
@@ -119,7 +121,7 @@ struct LockTests {
         child.waitUntilExit()
     }
 
-    @Test("follows a store that is renamed, and the identity is the same by another path")
+    @Test("The lock of a store follows a store that is renamed, and the identity is the same by another path")
     func renamed() throws {
         let store = try open(.readWrite)
         let moved = scratch.path + "/moved.coffer"
@@ -136,7 +138,7 @@ struct LockTests {
         store.close()
     }
 
-    @Test("is of the store that has the name now, when another took its place before it was locked")
+    @Test("The lock of a store is of the store that has the name now, when another took its place before it was locked")
     func replacedBeforeLocking() throws {
         let (path, aside, other) = (scratch.store, scratch.path + "/aside.coffer", scratch.path + "/other.coffer")
         try makeStore(at: other)
@@ -151,7 +153,7 @@ struct LockTests {
         store.close()
     }
 
-    @Test("is not had of a store that was deleted before it was locked")
+    @Test("The lock of a store is not had of a store that was deleted before it was locked")
     func deletedBeforeLocking() throws {
         let path = scratch.store
         let fileSystem = RecordingFileSystem(beforeLock: { attempt in
@@ -161,7 +163,7 @@ struct LockTests {
         #expect(scratch.names == [])
     }
 
-    @Test("is refused on a network file system, where nothing is locked and nothing made")
+    @Test("A lock is refused on a network file system, where nothing is locked and nothing made")
     func network() throws {
         let network = RecordingFileSystem(network: "NFS", beforeLock: { _ in Issue.record("it was locked") })
         let before = scratch.snapshot
@@ -176,7 +178,7 @@ struct LockTests {
         #expect(scratch.snapshot == before)
     }
 
-    @Test("local file systems are not taken for the network's", arguments: ["/", NSTemporaryDirectory(), "/dev/shm"])
+    @Test("Local file systems are not taken for the network's", arguments: ["/", NSTemporaryDirectory(), "/dev/shm"])
     func local(path: String) throws {
         guard FileManager.default.fileExists(atPath: path) else { return }
         let system = SystemFileSystem()
@@ -215,7 +217,9 @@ struct NotAStoreTests {
         "a FIFO",
     ]
 
-    @Test("is a 404 and stays as it was", .timeLimit(.minutes(30)), arguments: kinds, ["", "/", "//"])
+    @Test(
+        "A path without a store is a 404 and stays as it was", .timeLimit(.minutes(30)), arguments: kinds,
+        ["", "/", "//"])
     func opening(kind: String, slashes: String) throws {
         try put(kind)
         let before = scratch.snapshot
@@ -232,7 +236,7 @@ struct NotAStoreTests {
         #expect(scratch.snapshot == before)
     }
 
-    @Test("is a 404 to create over, and stays as it was", arguments: kinds.dropFirst())
+    @Test("A path without a store is a 404 to create over, and stays as it was", arguments: kinds.dropFirst())
     func creating(kind: String) throws {
         try put(kind)
         let before = scratch.snapshot
@@ -240,7 +244,7 @@ struct NotAStoreTests {
         #expect(scratch.snapshot == before)
     }
 
-    @Test("is a 404 also when the directory it would be in is missing, or is a file")
+    @Test("A path without a store is a 404 also when the directory it would be in is missing, or is a file")
     func parents() throws {
         try put("a file")
         #expect(throws: CofferError(.databaseNotFound)) {
@@ -252,7 +256,7 @@ struct NotAStoreTests {
     }
 
     @Test(
-        "is a 400 when the path can name no store", arguments: ["", "/", "///", ".", "..", "a/..", "a/.", "./", "a\0b"])
+        "A path that can name no store is a 400", arguments: ["", "/", "///", ".", "..", "a/..", "a/.", "./", "a\0b"])
     func paths(path: String) {
         #expect(throws: CofferError(.invalidArgument)) { try LockedStore.open(path: path, access: .readOnly) }
         #expect(throws: CofferError(.invalidArgument)) { try makeStore(at: path) }

@@ -39,7 +39,7 @@ struct ManifestDamageTests {
         key = try ManifestVector(named: "valid-gap-between-slots").symmetricKey
     }
 
-    @Test("of any other length is damaged")
+    @Test("A manifest of any other length is damaged")
     func lengths() {
         for bytes in [encrypted, unencrypted] {
             for count in 0..<Manifest.byteCount {
@@ -53,7 +53,7 @@ struct ManifestDamageTests {
         }
     }
 
-    @Test("with any one bit flipped is damaged, whatever the key")
+    @Test("A manifest with any one bit flipped is damaged, whatever the key")
     func flips() {
         let bits = 0..<Manifest.byteCount * 8
         #expect(bits.filter { outcome(flipping($0, in: encrypted), key) != .damaged } == [])
@@ -65,7 +65,7 @@ struct ManifestDamageTests {
 
     /// The vector has its key's slot at 5 and a password's at 7. Only salt and wrapped key of the slot that the key is
     /// tried on, and the UUID in its derivation, can make it look like another key.
-    @Test("with any one bit flipped and its checksum made to fit is told by its field")
+    @Test("A manifest with any one bit flipped and its checksum made to fit is told by its field")
     func flipsWithChecksum() throws {
         let slot5 = 64 + 5 * 112
         let slot7 = 64 + 7 * 112
@@ -88,7 +88,7 @@ struct ManifestDamageTests {
         #expect(counts == ["unsupportedFormat": 17, "wrongKey": (16 + 72) * 8, "damaged": 7680 - 17 - 704])
     }
 
-    @Test("of a password is told the same way: a cost that was changed within its bounds is a wrong key")
+    @Test("A manifest of a password is told the same way: a cost that was changed within its bounds is a wrong key")
     func passwordSlotFlips() throws {
         let vector = try ManifestVector(named: "valid-password-scrypt")
         var tried = 0
@@ -115,7 +115,7 @@ struct ManifestDamageTests {
     }
 
     /// Nothing authenticates it: numbers can be changed, and the database's binding row tells.
-    @Test("of a store without encryption opens with other numbers only, once its checksum is made to fit")
+    @Test("A manifest of a store without encryption opens with other numbers only, once its checksum is made to fit")
     func unencryptedFlips() throws {
         let original = try Manifest(bytes: unencrypted)
         for bit in 0..<960 * 8 {
@@ -138,7 +138,7 @@ struct ManifestDamageTests {
         }
     }
 
-    @Test("is refused in a small part of the time of the cheapest derivation, however much work it asks for")
+    @Test("A damaged manifest is refused in a small part of the time of the cheapest derivation")
     func refusalIsCheap() throws {
         let derivation = shortestTime {
             _ = try? SymmetricKey(password: "p").derivedKey(by: .pbkdf2SHA512(iterations: 100_000, salt: [1]))

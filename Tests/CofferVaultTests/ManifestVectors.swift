@@ -60,12 +60,14 @@ func hex(_ bytes: some Sequence<UInt8>) -> String { bytes.map { String(format: "
 
 @Suite("Manifests made by another implementation")
 struct ManifestVectorTests {
-    @Test("are all there")
+    @Test("Manifests made by another implementation are all there")
     func count() {
         #expect(ManifestVector.names.count == 108)
     }
 
-    @Test("open, or are refused, as the vector says", arguments: ManifestVector.names)
+    @Test(
+        "Manifests made by another implementation open, or are refused, as the vector says",
+        arguments: ManifestVector.names)
     func vector(name: String) throws {
         let vector = try ManifestVector(named: name)
         guard let opened = vector.opened else {
@@ -96,7 +98,7 @@ struct ManifestVectorTests {
         }
     }
 
-    @Test("are told apart by name: what is damaged is never a wrong key")
+    @Test("Manifests made by another implementation are told apart by name: what is damaged is never a wrong key")
     func namesAreResults() throws {
         for name in ManifestVector.names {
             let result = try ManifestVector(named: name).result

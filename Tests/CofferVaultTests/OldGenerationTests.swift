@@ -69,7 +69,7 @@ struct OldGenerationTests {
     }
 
     @Test(
-        "One that may be readable is a 500 that says where and what to do, when all else is gone",
+        "An old generation that may be readable is a 500 that says where and what to do, when all else is gone",
         arguments: ["SQLite format 3\0", ""])
     func readable(head: String) throws {
         try make(head)
@@ -97,7 +97,7 @@ struct OldGenerationTests {
         #expect(try isTidy(scratch.store))
     }
 
-    @Test("One that can be read keeps nobody from writing to a store that can be read itself")
+    @Test("An old generation that can be read keeps nobody from writing to a store that can be read itself")
     func unencrypted() throws {
         try make("SQLite format 3\0", key: nil)
         let double = RecordingFileSystem(.failEach("unlink stays", EPERM))
@@ -106,7 +106,7 @@ struct OldGenerationTests {
         #expect(try generations(key: nil).map(\.mayBeReadable) == [true])
     }
 
-    @Test("One in which nothing is left but folders keeps nobody from writing")
+    @Test("An old generation in which nothing is left but folders keeps nobody from writing")
     func empty() throws {
         try make("SQLite format 3\0")
         let double = RecordingFileSystem(.failEach("rmdir attachments", EBUSY))

@@ -43,7 +43,7 @@ struct OwnershipTests {
         }
     }
 
-    @Test("stays the owner of everything when a root that trusts them recovers it")
+    @Test("The owner of a store stays the owner of everything when a root that trusts them recovers it")
     func recoveredByRoot() throws {
         let generation = try "\(scratch.store)/\(Manifest.read(path: scratch.store).generationName)"
         try FileManager.default.removeItem(atPath: generation + "/attachments")
@@ -52,7 +52,7 @@ struct OwnershipTests {
         #expect(try owners == [[user, group]])
     }
 
-    @Test("goes on using it after root did")
+    @Test("The owner of a store goes on using it after root did")
     func usedByTheOwner() async throws {
         #expect(try openStore(at: scratch.store, otherOwners: .trusted))
         await #expect(processExitsWith: .success) { [path = scratch.store as String] in
@@ -61,7 +61,7 @@ struct OwnershipTests {
         }
     }
 
-    @Test("may write it, and no other user, who may read it where its permissions say so")
+    @Test("The owner of a store may write it, and no other user, who may read it where its permissions say so")
     func others() async throws {
         try openToEveryone()
         let before = scratch.snapshot
@@ -81,7 +81,7 @@ struct OwnershipTests {
         }
     }
 
-    @Test("is the only one who gets into a store with the permissions it is made with: 403")
+    @Test("The owner of a store is the only one who gets into a store with the permissions it is made with: 403")
     func closedToOthers() async throws {
         await #expect(processExitsWith: .success) { [path = scratch.store as String] in
             try act(as: user + 1)
@@ -93,7 +93,7 @@ struct OwnershipTests {
         }
     }
 
-    @Test("is who makes it; in a directory that is closed to them nothing is made")
+    @Test("The owner of a store is who makes it; in a directory that is closed to them nothing is made")
     func creating() async throws {
         #expect(chmod(scratch.path, 0o755) == 0)
         await #expect(processExitsWith: .success) { [path = scratch.path as String] in
@@ -112,7 +112,7 @@ struct OwnershipTests {
 
     // MARK: Root
 
-    @Test("keeps root out of it unless root trusts them: 403, and no byte is changed")
+    @Test("The owner of a store keeps root out of it unless root trusts them: 403, and no byte is changed")
     func root() throws {
         let before = scratch.snapshot
         for access in [LockedStore.Access.readOnly, .readWrite, .restoring] {
@@ -125,7 +125,9 @@ struct OwnershipTests {
         }
     }
 
-    @Test("is whoever has any of MANIFEST, the store's directory and the generation's", arguments: 0..<3)
+    @Test(
+        "The owner of a store is whoever has any of MANIFEST, the store's directory and the generation's",
+        arguments: 0..<3)
     func parts(part: Int) throws {
         let generation = try Manifest.read(path: scratch.store).generationName
         for name in [""] + (try FileManager.default.subpathsOfDirectory(atPath: scratch.store)) {
@@ -136,7 +138,7 @@ struct OwnershipTests {
         #expect(try openStore(at: scratch.store, otherOwners: .trusted))
     }
 
-    @Test("of a directory keeps root from making a store in it: 403, and nothing is there")
+    @Test("The owner of a directory keeps root from making a store in it: 403, and nothing is there")
     func folder() throws {
         let folder = scratch.path + "/theirs"
         #expect(mkdir(folder, 0o755) == 0 && lchown(folder, user, group) == 0)
@@ -146,7 +148,7 @@ struct OwnershipTests {
         #expect(try !openStore(at: folder + "/new.coffer"))
     }
 
-    @Test("gets the file that was made for them, whatever has its name by then, and no file with a second name")
+    @Test("The owner of a store gets the file that was made for them, and no file with a second name")
     func handing() throws {
         let system = SystemFileSystem()
         let directory = try system.openDirectory(path: scratch.path)

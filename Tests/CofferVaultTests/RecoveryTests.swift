@@ -37,7 +37,7 @@ struct RecoveryTests {
         return try store.isStale(unlocked, bindingSequence: sequence)
     }
 
-    @Test("is not needed by a store that was closed, which then stays as it is")
+    @Test("Recovery is not needed by a store that was closed, which then stays as it is")
     func nothingStale() throws {
         try makeStore(at: scratch.store)
         let before = scratch.snapshot
@@ -46,7 +46,7 @@ struct RecoveryTests {
     }
 
     @Test(
-        "removes what is stale, in a store of each kind, and the next opening changes nothing",
+        "Recovery removes what is stale, in a store of each kind, and the next opening changes nothing",
         arguments: [true, false])
     func everything(isEncrypted: Bool) throws {
         let key = isEncrypted ? rawKey() : nil
@@ -61,7 +61,7 @@ struct RecoveryTests {
     }
 
     @Test(
-        "is needed for each kind of leftover alone",
+        "Recovery is needed for each kind of leftover alone",
         arguments: ["generation", "file", "link", "new", "incoming", "no incoming", "no attachments", "sequence"])
     func eachAlone(kind: String) throws {
         try makeStore(at: scratch.store)
@@ -85,7 +85,7 @@ struct RecoveryTests {
         }
     }
 
-    @Test("keeps every name that is not one of a store's own")
+    @Test("Recovery keeps every name that is not one of a store's own")
     func otherNames() throws {
         try makeStore(at: scratch.store)
         let others = [
@@ -110,7 +110,7 @@ struct RecoveryTests {
         #expect(try FileManager.default.fileExists(atPath: generation + "/stays"))
     }
 
-    @Test("follows no link out of the store")
+    @Test("Recovery follows no link out of the store")
     func links() throws {
         try makeStaleStore(at: scratch.store)
         let outside = scratch.path + "/outside"
@@ -129,7 +129,7 @@ struct RecoveryTests {
         #expect(try Data(contentsOf: URL(fileURLWithPath: outside + "/file")) == Data("text".utf8))
     }
 
-    @Test("is refused when the database is ahead of MANIFEST: an older one was put back")
+    @Test("Recovery is refused when the database is ahead of MANIFEST: an older one was put back")
     func rolledBack() throws {
         try makeStaleStore(at: scratch.store)
         writeBinding(2, at: try generation + "/db.sqlite3")
@@ -139,7 +139,7 @@ struct RecoveryTests {
         #expect(scratch.snapshot == before)
     }
 
-    @Test("happens to no store that is read only, or whose key is not proven")
+    @Test("Recovery happens to no store that is read only, or whose key is not proven")
     func onlyWhenProven() throws {
         try makeStaleStore(at: scratch.store)
         let before = scratch.snapshot
@@ -159,7 +159,7 @@ struct RecoveryTests {
         #expect(scratch.snapshot == before)
     }
 
-    @Test("writes and syncs MANIFEST, then the binding row, and only then deletes")
+    @Test("Recovery writes and syncs MANIFEST, then the binding row, and only then deletes")
     func order() throws {
         try makeStaleStore(at: scratch.store)
         let recording = RecordingFileSystem()
@@ -187,7 +187,7 @@ struct RecoveryTests {
         store.close()
     }
 
-    @Test("deletes nothing when the binding row can't be written, and goes on the next time")
+    @Test("Recovery deletes nothing when the binding row can't be written, and goes on the next time")
     func failingBinding() throws {
         try makeStaleStore(at: scratch.store)
         let store = try LockedStore.open(path: scratch.store, access: .readWrite)
@@ -206,7 +206,7 @@ struct RecoveryTests {
         #expect(try isTidy(scratch.store))
     }
 
-    @Test("stops at the largest sequence there is")
+    @Test("Recovery stops at the largest sequence there is")
     func lastSequence() throws {
         let vector = try ManifestVector(named: "valid-largest-numbers")
         let (store, made) = try LockedStore.create(path: scratch.store, key: rawKey(), buildDatabase: buildStandIn)

@@ -88,7 +88,9 @@ private func hasNewKeys(_ path: String, _ change: SlotChange, after fault: Fault
 
 @Suite("A change of keys", .serialized)
 struct SlotChangeFaultTests {
-    @Test("takes exactly these steps, in this order, whatever it changes", arguments: SlotChange.allCases)
+    @Test(
+        "A change of keys takes exactly these steps, in this order, whatever it changes", arguments: SlotChange.allCases
+    )
     func steps(change: SlotChange) throws {
         #expect(
             try change.steps() == [
@@ -97,7 +99,7 @@ struct SlotChangeFaultTests {
             ])
     }
 
-    @Test("killed at any step leaves the old keys or the new ones", arguments: SlotChange.allCases)
+    @Test("A change of keys killed at any step leaves the old keys or the new ones", arguments: SlotChange.allCases)
     func killed(change: SlotChange) async throws {
         let steps = try change.steps()
         var isNew: [Bool] = []
@@ -116,7 +118,8 @@ struct SlotChangeFaultTests {
     }
 
     @Test(
-        "and the recovery after it, killed at any two steps, are finished by the next", arguments: SlotChange.allCases)
+        "A change of keys and the recovery after it, killed at any two steps, are finished by the next",
+        arguments: SlotChange.allCases)
     func recovery(change: SlotChange) throws {
         let count = try change.steps().count
         for first in 1...count + 1 {
@@ -141,7 +144,7 @@ struct SlotChangeFaultTests {
     }
 
     @Test(
-        "that fails before the rename has changed nothing and leaves nothing; from there on a new open decides",
+        "A change of keys that fails before the rename has changed nothing; from there on a new open decides",
         arguments: SlotChange.allCases)
     func failing(change: SlotChange) throws {
         let steps = try change.steps()
@@ -166,7 +169,7 @@ struct SlotChangeFaultTests {
         }
     }
 
-    @Test("on a full disk has changed nothing", arguments: SlotChange.allCases)
+    @Test("A change of keys on a full disk has changed nothing", arguments: SlotChange.allCases)
     func fullDisk(change: SlotChange) throws {
         for number in 1...2 {
             let scratch = Scratch.inMemory

@@ -19,7 +19,7 @@ struct SlotTests {
         try UnlockedManifest.KeyPurpose.allCases.map { try #require(try manifest.key(for: $0)).withBytes { Array($0) } }
     }
 
-    @Test("change, and nothing else does but the sequence: every key leads to what the first one did")
+    @Test("Key slots change, and nothing else does but the sequence: every key leads to what the first one did")
     func sameMasterKey() throws {
         try makeStore(at: scratch.store, key: rawKey(1))
         let first = try manifest()
@@ -41,7 +41,7 @@ struct SlotTests {
         #expect(Set(slots.map(\.id)).count == 3)
     }
 
-    @Test("are eight at most, and a place that becomes free is used again")
+    @Test("Key slots are eight at most, and a place that becomes free is used again")
     func eight() throws {
         try makeStore(at: scratch.store, key: rawKey(1))
         for byte: UInt8 in 2...8 {
@@ -59,7 +59,7 @@ struct SlotTests {
         for byte: UInt8 in [1, 2, 4, 5, 6, 7, 8, 9] { #expect(try manifest(byte).manifest.slots.count == 8) }
     }
 
-    @Test("never go all: the last one can't be removed, only replaced")
+    @Test("Key slots never go all: the last one can't be removed, only replaced")
     func last() throws {
         try makeStore(at: scratch.store, key: rawKey(1))
         let old = try manifest()
@@ -73,7 +73,7 @@ struct SlotTests {
         #expect(try manifest(2).openedSlot != id)
     }
 
-    @Test("that aren't there can't be removed or replaced")
+    @Test("Key slots that aren't there can't be removed or replaced")
     func missing() throws {
         try makeStore(at: scratch.store, key: rawKey(1))
         let old = try manifest()
@@ -83,7 +83,7 @@ struct SlotTests {
         }
     }
 
-    @Test("tell by which key the store was opened, whatever becomes of it")
+    @Test("Key slots tell by which key the store was opened, whatever becomes of it")
     func opened() throws {
         try makeStore(at: scratch.store, key: rawKey(1))
         let one = try manifest()
@@ -105,7 +105,7 @@ struct SlotTests {
         #expect(other.unlockingKey == rawKey(1))
     }
 
-    @Test("are found by the key that opens them, and one can be left out")
+    @Test("Key slots are found by the key that opens them, and one can be left out")
     func found() throws {
         try makeStore(at: scratch.store, key: rawKey(1))
         let password = SymmetricKey(password: "pass")
@@ -124,7 +124,7 @@ struct SlotTests {
         }
     }
 
-    @Test("are of encrypted stores alone, and for no empty password")
+    @Test("Key slots are of encrypted stores alone, and for no empty password")
     func refused() throws {
         try makeStore(at: scratch.store, key: nil)
         let open = try Manifest.read(path: scratch.store).unlock(with: nil)
@@ -135,7 +135,7 @@ struct SlotTests {
         #expect(throws: CofferError(.invalidKey)) { try newSlot(SymmetricKey(password: ""), in: unlocked) }
     }
 
-    @Test("are not changed by who only reads, nor in a closed store")
+    @Test("Key slots are not changed by who only reads, nor in a closed store")
     func readOnly() throws {
         try makeStore(at: scratch.store, key: rawKey(1))
         let before = scratch.snapshot
@@ -147,7 +147,7 @@ struct SlotTests {
         #expect(scratch.snapshot == before)
     }
 
-    @Test("are authenticated: one that is put back from an older manifest is noticed")
+    @Test("Key slots are authenticated: one that is put back from an older manifest is noticed")
     func putBack() throws {
         try makeStore(at: scratch.store, key: rawKey(1))
         try changeSlots(at: scratch.store) { try $0.adding(newSlot(rawKey(2), in: $0)) }

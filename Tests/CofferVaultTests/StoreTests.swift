@@ -12,7 +12,7 @@ struct StoreTests {
         (try? FileManager.default.attributesOfItem(atPath: path))?[.posixPermissions] as? Int
     }
 
-    @Test("is made, opened with its key, and deleted", arguments: [true, false])
+    @Test("A store is made, opened with its key, and deleted", arguments: [true, false])
     func roundTrip(isEncrypted: Bool) throws {
         let key = isEncrypted ? rawKey() : nil
         try makeStore(at: scratch.store, key: key)
@@ -25,7 +25,7 @@ struct StoreTests {
         #expect(throws: CofferError(.closed)) { try store.readManifest() }
     }
 
-    @Test("has the names, the permissions and the numbers of a first generation")
+    @Test("A store has the names, the permissions and the numbers of a first generation")
     func layout() throws {
         let began = UInt64(time(nil))
         let (store, unlocked) = try LockedStore.create(
@@ -65,7 +65,8 @@ struct StoreTests {
     }
 
     @Test(
-        "gives the builder the key, the UUID and the numbers that every later opening finds", arguments: [true, false])
+        "A store gives the builder the key, the UUID and the numbers that every later opening finds",
+        arguments: [true, false])
     func builder(isEncrypted: Bool) throws {
         var built: (key: [UInt8]?, uuid: StoreUUID)?
         let key = isEncrypted ? rawKey() : nil
@@ -79,7 +80,7 @@ struct StoreTests {
         #expect(unlocked.manifest.storeUUID == built?.uuid)
     }
 
-    @Test("is opened by nothing but its key, and a refusal changes no byte")
+    @Test("A store is opened by nothing but its key, and a refusal changes no byte")
     func refusals() throws {
         try makeStore(at: scratch.store, key: rawKey(1))
         try makeStore(at: scratch.path + "/plain.coffer", key: nil)
@@ -99,7 +100,7 @@ struct StoreTests {
     }
 
     @Test(
-        "has a MANIFEST that is a file and nothing else", .timeLimit(.minutes(30)),
+        "A store has a MANIFEST that is a file and nothing else", .timeLimit(.minutes(30)),
         arguments: ["link", "directory", "fifo"])
     func manifestKinds(kind: String) throws {
         try makeStore(at: scratch.store)
@@ -116,7 +117,7 @@ struct StoreTests {
         #expect(throws: CofferError(.damaged)) { try Manifest.read(path: scratch.store) }
     }
 
-    @Test("is deleted in exactly these steps: the name goes first, durably")
+    @Test("A store is deleted in exactly these steps: the name goes first, durably")
     func deletionOrder() throws {
         try makeStore(at: scratch.store)
         let recording = RecordingFileSystem()
@@ -130,7 +131,7 @@ struct StoreTests {
         #expect(recording.stepNames.last?.hasPrefix("rmdir .coffer-") == true)
     }
 
-    @Test("has a MANIFEST of one length", arguments: [0, 1, 1023, 1025, 2048, 100_000])
+    @Test("A store has a MANIFEST of one length", arguments: [0, 1, 1023, 1025, 2048, 100_000])
     func manifestLengths(byteCount: Int) throws {
         try makeStore(at: scratch.store)
         let url = URL(fileURLWithPath: scratch.store + "/MANIFEST")
@@ -142,7 +143,7 @@ struct StoreTests {
         #expect(scratch.snapshot == before)
     }
 
-    @Test("names its MANIFEST when that is damaged")
+    @Test("A store names its MANIFEST when that is damaged")
     func damagedManifest() throws {
         try makeStore(at: scratch.store)
         try Data(repeating: 0, count: 1024).write(to: URL(fileURLWithPath: scratch.store + "/MANIFEST"))
@@ -152,7 +153,7 @@ struct StoreTests {
     }
 
     @Test(
-        "is damaged, and says which part, when a part is missing or not what it must be",
+        "A store is damaged, and says which part, when a part is missing or not what it must be",
         arguments: [
             "", "/db.sqlite3", "/db.sqlite3-wal", "/db.sqlite3-shm", "/db.sqlite3-journal", "/attachments", "/incoming",
         ])
@@ -176,14 +177,14 @@ struct StoreTests {
         #expect(error?.subject == path)
     }
 
-    @Test("is described without a key or a lock, while another holds it")
+    @Test("A store is described without a key or a lock, while another holds it")
     func info() throws {
         let (store, unlocked) = try LockedStore.create(path: scratch.store, key: rawKey(), buildDatabase: buildStandIn)
         #expect(try Manifest.read(path: scratch.store) == unlocked.manifest)
         store.close()
     }
 
-    @Test("can be used where it was made under a relative path")
+    @Test("A store can be used where it was made under a relative path")
     func relativePath() async throws {
         await #expect(processExitsWith: .success) { [path = scratch.path as String] in
             try #require(FileManager.default.changeCurrentDirectoryPath(path))

@@ -45,7 +45,7 @@ struct TreeRemovalTests {
         #expect(scratch.names == [])
     }
 
-    @Test("What is refused keeps nothing else, and the error counts what is left")
+    @Test("An entry whose removal is refused keeps nothing else of a tree, and the error counts what is left")
     func refused() throws {
         for number in 0..<3 {
             try make("tree/\(number)/a")

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Unlocking")
 struct UnlockTests {
-    @Test("each of eight keys opens its own slot")
+    @Test("Each of eight keys opens its own slot")
     func eightSlots() throws {
         let manifest = try Manifest(bytes: ManifestVector(named: "valid-eight-slots").bytes)
         #expect(manifest.slots.count == 8)
@@ -28,7 +28,7 @@ struct UnlockTests {
         #expect(time < .milliseconds(20))
     }
 
-    @Test("a password costs one derivation for each password slot until one opens, and none for the others")
+    @Test("A password costs one derivation for each password slot until one opens, and none for the others")
     func passwordsSkipRawSlots() throws {
         let raw = try Manifest(bytes: ManifestVector(named: "valid-raw-key").bytes)
         let time = shortestTime {
@@ -37,7 +37,7 @@ struct UnlockTests {
         #expect(time < .milliseconds(20))
     }
 
-    @Test("a missing key costs nothing")
+    @Test("A missing key costs no derivation")
     func noKey() throws {
         let manifest = try Manifest(bytes: ManifestVector(named: "in-bounds-pbkdf2-2000000").bytes)
         let time = shortestTime {
@@ -46,7 +46,7 @@ struct UnlockTests {
         #expect(time < .milliseconds(20))
     }
 
-    @Test("what a manifest says of itself holds no key, no salt and no wrapped key")
+    @Test("What a manifest says of itself holds no key, no salt and no wrapped key")
     func slotsAreDescribed() throws {
         let manifest = try Manifest(bytes: ManifestVector(named: "valid-password-standard-cost").bytes)
         let slot = try #require(manifest.slots.first)
@@ -59,7 +59,7 @@ struct UnlockTests {
         #expect(manifest.attachmentFormat == .cobblestone256)
     }
 
-    @Test("keys of different purposes, generations and stores differ")
+    @Test("Keys of different purposes, generations and stores differ")
     func keysDiffer() throws {
         let scratch = Scratch()
         var keys: Set<[UInt8]> = []
@@ -79,7 +79,7 @@ struct UnlockTests {
         #expect(keys.count == 8)
     }
 
-    @Test("an error names no key")
+    @Test("An error of unlocking names no key")
     func errorsHoldNoKeys() throws {
         let manifest = try Manifest(bytes: ManifestVector(named: "valid-password-scrypt").bytes)
         let error = #expect(throws: CofferError(.wrongKey)) {

@@ -67,15 +67,6 @@ enum Documentation {
 
     // MARK: Promises
 
-    /// The tests that `page` names as the keepers of its promises, as in "(test: `a wrong key is refused`)".
-    static func namedTests(in page: SourceFile) -> [String] {
-        page.text.matches(of: /\(tests?:\s+((?:`[^`]+`|[^)`])+)\)/).flatMap { match in
-            match.1.matches(of: /`([^`]+)`/).map { span in
-                span.1.split(whereSeparator: \.isWhitespace).joined(separator: " ")
-            }
-        }
-    }
-
     /// The entries of the lists of `page` that name no test and do not say that there is none.
     static func entriesWithoutTest(in page: SourceFile) -> [Finding] {
         var entries: [(line: Int, text: String)] = []
@@ -87,18 +78,8 @@ enum Documentation {
             }
         }
         return entries.filter { entry in
-            namedTests(in: SourceFile(path: page.path, text: entry.text)).isEmpty
+            Promise.namedTests(in: entry.text).isEmpty
                 && !entry.text.lowercased().contains("*not covered")
         }.map { Finding(page, line: $0.line, "no test") }
-    }
-
-    /// The sentences after `@Test(` in `files`.
-    static func testNames(in files: [SourceFile]) -> Set<String> {
-        Set(
-            files.flatMap { file in
-                file.text.matches(of: /@Test\(\s*"((?:[^"\\]|\\.)*)"/).map {
-                    String($0.1).replacing("\\\"", with: "\"").replacing("\\\\", with: "\\")
-                }
-            })
     }
 }

@@ -2,7 +2,7 @@ import Testing
 
 @Suite("The documentation says what is there")
 struct DocumentationTests {
-    @Test("every link leads to a file or a heading")
+    @Test("Every link leads to a file or a heading")
     func links() throws {
         let pages = try Repository.files(withExtensions: ["md"])
         let byPath = Dictionary(uniqueKeysWithValues: pages.map { ($0.path, $0) })
@@ -12,7 +12,7 @@ struct DocumentationTests {
         #expect(findings.isEmpty, "\(findings)")
     }
 
-    @Test("a link is followed from the folder of its page, and one that leads nowhere is found")
+    @Test("A link is followed from the folder of its page, and one that leads nowhere is found")
     func linkControl() {
         let page = SourceFile(
             path: "docs/FORMAT.md",
@@ -38,7 +38,7 @@ struct DocumentationTests {
         #expect(try page("README.md").numberedLines.count <= 201)
     }
 
-    @Test("the version that the tool says it has is the one that CHANGELOG begins with")
+    @Test("The version that the tool says it has is the one that CHANGELOG begins with")
     func version() throws {
         let command = try #require(
             Repository.files(in: "CofferTool/Sources", withExtensions: ["swift"]).first {
@@ -54,22 +54,23 @@ struct DocumentationTests {
         try #require(Repository.files(withExtensions: ["md"]).first { $0.path == path })
     }
 
-    @Test("every test that a page names exists", arguments: ["docs/PROMISES.md", "docs/PRIOR-FAILURES.md"])
+    @Test(
+        "Every test that a page names is in the suite that it names",
+        arguments: ["docs/PROMISES.md", "docs/PRIOR-FAILURES.md", "docs/THREADS.md", "SECURITY.md"])
     func promises(path: String) throws {
-        let page = try page(path)
-        let named = Documentation.namedTests(in: page)
-        #expect(!named.isEmpty)
-        let existing = Documentation.testNames(in: try Repository.files(withExtensions: ["swift"]))
-        let missing = named.filter { !existing.contains($0) }
-        #expect(missing.isEmpty)
+        let declarations = TestDeclaration.all(in: try Repository.files(withExtensions: ["swift"]))
+        let named = Promise.namedTests(in: try page(path).text)
+        // SECURITY leads to the page of promises instead of naming tests of its own.
+        #expect(!named.isEmpty || path == "SECURITY.md")
+        #expect(named.filter { $0.declarations(in: declarations).isEmpty } == [])
     }
 
-    @Test("every failure elsewhere names a test, or says that there is none")
+    @Test("Every failure elsewhere names a test, or says that there is none")
     func failures() throws {
         #expect(Documentation.entriesWithoutTest(in: try page("docs/PRIOR-FAILURES.md")).isEmpty)
     }
 
-    @Test("an entry without a test is found, however many lines it has")
+    @Test("An entry without a test is found, however many lines it has")
     func failureControl() {
         let page = SourceFile(
             path: "docs/PRIOR-FAILURES.md",
@@ -84,16 +85,24 @@ struct DocumentationTests {
         #expect(Documentation.entriesWithoutTest(in: page).map(\.place) == ["docs/PRIOR-FAILURES.md:3"])
     }
 
-    @Test("the tests of a promise are read from the page, line breaks and several names among them")
+    @Test("The tests of a promise are read from the page, line breaks and several names among them")
     func promiseControl() {
         let page = SourceFile(
             path: "docs/PROMISES.md",
             text:
-                "A promise (test: `one is kept`). Another\n(tests: `two (again)\n  is kept`, `three`). `code` (not one)."
+                "A promise (test: A suite `one is kept`). Another\n(tests: `two (again)\n  is kept`, Other\n `three`). `code` (not one)."
         )
-        #expect(Documentation.namedTests(in: page) == ["one is kept", "two (again) is kept", "three"])
-        let tests = SourceFile(
-            path: "Tests/A.swift", text: "@Test(\n    \"one is kept\", arguments: [1])\n@Test(\"two\")")
-        #expect(Documentation.testNames(in: [tests]) == ["one is kept", "two"])
+        #expect(
+            Promise.namedTests(in: page.text).map(\.description) == [
+                "A suite `one is kept`", "`two (again) is kept`", "Other `three`",
+            ])
+        let tests = TestDeclaration.all(in: [
+            SourceFile(
+                path: "Tests/ATests/A.swift",
+                text: "@Suite(\"Other\") struct ATests {\n    @" + "Test(\"three\") func a() {}\n    @"
+                    + "Test(\"one is kept\") func b() {}\n}\n")
+        ])
+        // The first is in another suite than the page says.
+        #expect(Promise.namedTests(in: page.text).map { $0.declarations(in: tests).count } == [0, 0, 1])
     }
 }

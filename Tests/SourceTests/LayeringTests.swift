@@ -10,21 +10,21 @@ struct LayeringTests {
         }
     }
 
-    @Test("no source imports a module that its layer may not see")
+    @Test("No source imports a module that its layer may not see")
     func imports() {
         #expect(Set(files.map(\.target)).isSuperset(of: Layering.ofCoffer.allowed.keys))
         let findings = Layering.ofCoffer.findings(in: files)
         #expect(findings.isEmpty, "\(findings)")
     }
 
-    @Test("every exception to the layers is one that something needs")
+    @Test("Every exception to the layers is one that something needs")
     func noStaleExceptions() {
         let unused = Layering.ofCoffer.unusedExceptions(in: files)
         #expect(unused.isEmpty, "\(unused)")
     }
 
     @Test(
-        "a source outside its layer is found",
+        "A source outside its layer is found",
         arguments: [
             ("CofferSQLite/Statement.swift", "import CSQLCipher"),
             ("CofferSealing/Scrypt.swift", "internal import COpenSSL"),
@@ -45,7 +45,7 @@ struct LayeringTests {
         #expect(findings.map(\.place) == [file.path + ":2"])
     }
 
-    @Test("a source inside its layer is not, and an exception without a use is")
+    @Test("A source inside its layer is not, and an exception without a use is")
     func negativeControl() {
         let rules = Layering(
             allowed: ["Upper": ["Lower"]],

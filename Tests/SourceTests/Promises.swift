@@ -37,8 +37,8 @@ struct Promise {
         return entries.map { Promise(text: $0, tests: namedTests(in: $0)) }
     }
 
-    /// The tests that `entry` names, as in "(tests: A suite `one`, `another`, Another suite `one`)".
-    private static func namedTests(in entry: String) -> [NamedTest] {
+    /// The tests that an entry or a page names, as in "(tests: A suite `one`, `another`, Another suite `one`)".
+    static func namedTests(in entry: String) -> [NamedTest] {
         var named: [NamedTest] = []
         for list in entry.matches(of: /\(tests?:\s+((?:`[^`]+`|[^)`])+)\)/) {
             var suite: String?

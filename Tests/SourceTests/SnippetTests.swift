@@ -3,7 +3,7 @@ import Testing
 @Suite("The samples are programs")
 struct SnippetTests {
     @Test(
-        "every sample of Swift is a part of a program that is compiled and run",
+        "Every sample of Swift is a part of a program that is compiled and run",
         arguments: [
             ("README.md", 4), ("docs/GUIDE.md", 21), ("docs/SYNC.md", 5), ("docs/FIRST-HOUR.md", 1),
             ("Sources/Coffer/Coffer.docc/Coffer.md", 1),
@@ -18,7 +18,7 @@ struct SnippetTests {
         #expect(findings.isEmpty, "\(findings)")
     }
 
-    @Test("a sample that differs in a character is found, and indentation that all lines have is no difference")
+    @Test("A sample that differs in a character is found, and indentation that all lines have is no difference")
     func control() {
         let program = SourceFile(
             path: "Snippets/A.swift",

@@ -62,7 +62,9 @@ extension TestDeclaration {
         for (_, line) in file.numberedLines {
             if line == "}" { type = nil }
             if let name = outermostType(of: line) { type = name }
-            if attribute == nil, let start = line.firstRange(of: "@Test")?.lowerBound {
+            // Comments and texts may name the attribute.
+            let isAttribute = line.drop(while: \.isWhitespace).hasPrefix("@")
+            if attribute == nil, isAttribute, let start = line.firstRange(of: "@Test")?.lowerBound {
                 attribute = String(line[start...])
             } else if let text = attribute {
                 attribute = "\(text)\n\(line)"

@@ -2,16 +2,17 @@ import Testing
 
 @Suite("What the compiler is told about threads")
 struct ThreadPromiseTests {
-    @Test("each place where the compiler takes our word for thread safety names a test that exists")
+    @Test("Each place where the compiler takes our word for thread safety names a test that exists")
     func named() throws {
-        let tests = Documentation.testNames(in: try Repository.files(in: "Tests", withExtensions: ["swift"]))
+        let declarations = TestDeclaration.all(in: try Repository.files(in: "Tests", withExtensions: ["swift"]))
+        let tests = Set(declarations.compactMap(\.sentence))
         let files = try Repository.files(in: "Sources", withExtensions: ["swift"])
         let findings = files.flatMap { ThreadPromises.withoutTest(in: $0, existing: tests) }
         #expect(findings.isEmpty, "\(findings)")
     }
 
     @Test(
-        "a place without a test, or with one that doesn't exist, is found",
+        "A place without a test, or with one that doesn't exist, is found",
         arguments: [
             ("", 1), ("    /// It is locked (test: \"it is\n    /// locked\").\n", 0),
             ("    /// It is locked (test: \"it is not\").\n", 1),

@@ -2,7 +2,7 @@ import Testing
 
 @Suite("The sources are tidy")
 struct TidinessTests {
-    @Test("no file holds what sources here do not hold")
+    @Test("No file holds what sources here do not hold")
     func sources() throws {
         let files = try Repository.files(withExtensions: ["swift", "c", "h", "modulemap", "md", "py", "sh", ""])
         #expect(files.contains { $0.path == "Package.swift" })
@@ -13,7 +13,7 @@ struct TidinessTests {
     }
 
     @Test(
-        "an untidy line is found wherever it stands",
+        "An untidy line is found wherever it stands",
         arguments: [
             "// TO" + "DO: later", "let a = 1  // FIX" + "ME", "/// XX" + "X", "let a = try" + "! make()",
             "swiftSettings: [.unsafe" + "Flags([\"-O\"])]", "let path = \"/ro" + "ot/x\"", "see /wo" + "rk/notes",
@@ -25,7 +25,7 @@ struct TidinessTests {
     }
 
     @Test(
-        "output and hooks for tests are found in the library, and left alone elsewhere",
+        "Output and hooks for tests are found in the library, and left alone elsewhere",
         arguments: [
             "print" + "(key)", "    Swift.debug" + "Print(key)", "#if DEBUG" + "",
             "@_spi" + "(Internals) public var a: Int",
@@ -36,13 +36,13 @@ struct TidinessTests {
         #expect(Tidiness.findings(in: SourceFile(path: "CofferTool/Sources/A.swift", text: line)).isEmpty)
     }
 
-    @Test("a word that only ends in one of those looked for is not found")
+    @Test("A word that only ends in one of those looked for is not found")
     func negativeControl() {
         let text = "blueprint" + "(a)\nlet fingerprint" + "(of: key)\nlet retry" + "! = 1\n$HOME/homework/a\n"
         #expect(Tidiness.findings(in: SourceFile(path: "Sources/Coffer/A.swift", text: text)).isEmpty)
     }
 
-    @Test("a file is too long from its 501st line on, unless a script has made it", arguments: [(500, 0), (501, 1)])
+    @Test("A file is too long from its 501st line on, unless a script has made it", arguments: [(500, 0), (501, 1)])
     func length(lineCount: Int, findingCount: Int) {
         let generated = "/// Made by scripts/a: not edited by hand." + String(repeating: "\n", count: lineCount)
         #expect(Tidiness.findings(in: SourceFile(path: "Tests/A.swift", text: generated)).isEmpty)

@@ -2,7 +2,7 @@ import Testing
 
 @Suite("The project speaks plain English")
 struct WordingTests {
-    @Test("no message, comment or page has a phrase that makes a reader look twice")
+    @Test("No message, comment or page has a phrase that makes a reader look twice")
     func sources() throws {
         let folders = [("Sources", ["swift", "md"]), ("CofferTool/Sources", ["swift", "md"]), ("docs", ["md"])]
         let readme = try Repository.files(withExtensions: ["md"]).filter { $0.path == "README.md" }
@@ -15,7 +15,7 @@ struct WordingTests {
     }
 
     @Test(
-        "each such phrase is found, with its line, in comments, messages and pages",
+        "Each such phrase is found, with its line, in comments, messages and pages",
         arguments: [
             "the index is made anew", "a value of yours", "the watcher is told", "its last sequence is none.",
             "the keys are none", ". Who waits leaves the line", "one lock: who has it writes", "open to who asks",
@@ -35,7 +35,7 @@ struct WordingTests {
         }
     }
 
-    @Test("a comment that begins with Who is found, and code, fenced and quoted text and a question are left alone")
+    @Test("A comment that begins with Who is found, and code, fenced and quoted text and a question are left alone")
     func borders() {
         let source = SourceFile(
             path: "Sources/Coffer/A.swift",

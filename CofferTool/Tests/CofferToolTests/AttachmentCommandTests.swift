@@ -39,7 +39,7 @@ struct AttachmentCommandTests {
     }
 
     @Test(
-        "what was attached from a file or from standard input comes out byte for byte",
+        "What was attached from a file or from standard input comes out byte for byte",
         arguments: [0, 1, 16383, 16384, 16385, 32768, 1 << 20, (1 << 20) + 1, 3_000_000])
     func roundTrip(byteCount: Int) throws {
         let content = content(byteCount)
@@ -54,7 +54,7 @@ struct AttachmentCommandTests {
         }
     }
 
-    @Test("a document keeps its properties and its other attachments, and one of the same name is replaced")
+    @Test("A document keeps its properties and its other attachments, and one of the same name is replaced")
     func revisions() throws {
         #expect(try coffer("put", "a", input: Data("{\"big\":9007199254740993}".utf8)).status == 0)
         #expect(try coffer("attach", "a", "x", "-", input: Data("old".utf8)).output.hasPrefix("2-"))
@@ -66,7 +66,7 @@ struct AttachmentCommandTests {
         #expect(try coffer("get", "a").output.contains("\"big\":9007199254740993"))
     }
 
-    @Test("a document that is not there, or was removed, is made, and is empty")
+    @Test("A document that is not there, or was removed, is made, and is empty")
     func newDocument() throws {
         #expect(try coffer("attach", "a", "x", "-", input: Data("1".utf8)).output.hasPrefix("1-"))
         #expect(try coffer("rm", "a").output.hasPrefix("2-"))
@@ -77,7 +77,7 @@ struct AttachmentCommandTests {
         #expect(Set(got.keys) == ["_id", "_attachments"])
     }
 
-    @Test("get says what is known of an attachment, as ls --json and attach --json do")
+    @Test("The command get says what is known of an attachment, as ls --json and attach --json do")
     func known() throws {
         let attached = try #require(
             try coffer("attach", "a", "x", "-", "--type", "text/plain", "--json", input: Data("abc".utf8)).objects.first
@@ -100,7 +100,7 @@ struct AttachmentCommandTests {
         #expect(try coffer("get", "a").output.hasPrefix("{\"_id\":\"a\",\"_attachments\":{\"x\":\(stub),"))
     }
 
-    @Test("what get writes of a document with attachments, put takes, and put without them keeps them")
+    @Test("What get writes of a document with attachments, put takes, and put without them keeps them")
     func getThenPut() throws {
         try coffer("attach", "a", "x", "-", input: Data("abc".utf8))
         let line = try coffer("get", "a").outputBytes
@@ -111,7 +111,7 @@ struct AttachmentCommandTests {
         #expect(try coffer("get", "a").output.contains("\"n\":1"))
     }
 
-    @Test("names of all kinds work, and are listed on one line each")
+    @Test("Attachments with names of all kinds work, and are listed on one line each")
     func names() throws {
         let names = ["-x", "a/b/../c.pdf", "two\nlines", "é", "e\u{301}", String(repeating: "long ", count: 500)]
         for name in names {
@@ -125,7 +125,7 @@ struct AttachmentCommandTests {
 
     // MARK: Ranges
 
-    @Test("a range is both its ends and what is between them")
+    @Test("A range of an attachment is both its ends and what is between them")
     func ranges() throws {
         let content = content(2_200_000)
         try coffer("attach", "a", "x", "-", input: content)
@@ -139,7 +139,7 @@ struct AttachmentCommandTests {
         }
     }
 
-    @Test("a range that ends beyond the content is a 400 with exit status 1, and nothing is written")
+    @Test("A range that ends beyond the content is a 400 with exit status 1, and nothing is written")
     func beyond() throws {
         try coffer("attach", "a", "x", "-", input: Data("0123456789".utf8))
         try coffer("attach", "a", "empty", "-")
@@ -153,7 +153,7 @@ struct AttachmentCommandTests {
     }
 
     @Test(
-        "a range that is none is exit status 64",
+        "A malformed range is exit status 64",
         arguments: [
             "", "5", "-", "5-", "-5", "a-b", "5-4", "1-2-3", "+1-2", " 1-2", "1 -2", "0x1-2", "١-٢",
             "0-9223372036854775808",
@@ -168,7 +168,7 @@ struct AttachmentCommandTests {
 
     // MARK: What is not there, and what is damaged
 
-    @Test("a missing document and a missing attachment are exit status 1, and a 404")
+    @Test("A missing document and a missing attachment are exit status 1, and a 404")
     func missing() throws {
         try coffer("attach", "a", "x", "-")
         try coffer("attach", "gone", "x", "-")
@@ -191,7 +191,7 @@ struct AttachmentCommandTests {
         #expect(try coffer("ls").lines == ["a"])
     }
 
-    @Test("changed content is damage, exit status 26, and only bytes from before it come out")
+    @Test("Changed content is damage, exit status 26, and only bytes from before it come out")
     func damage() throws {
         let content = content(3_000_000)
         try coffer("attach", "a", "x", "-", input: content)
@@ -225,7 +225,7 @@ struct AttachmentCommandTests {
 
     // MARK: Removing
 
-    @Test("rm with a name removes that attachment alone")
+    @Test("The command rm with a name removes that attachment alone")
     func remove() throws {
         try coffer("put", "a", input: Data("{\"n\":1}".utf8))
         try coffer("attach", "a", "x", "-", input: Data("x".utf8))
@@ -241,7 +241,7 @@ struct AttachmentCommandTests {
         #expect(try coffer("get", "a").output == "{\"_id\":\"a\",\"n\":1}\n")
     }
 
-    @Test("where there is no attachment of that name, nothing happens, and a note says so")
+    @Test("Where there is no attachment of that name, rm changes nothing, and a note says so")
     func removeUnknown() throws {
         try coffer("attach", "a", "é", "-")
         let before = try coffer("get", "a", "--json").output
@@ -257,7 +257,7 @@ struct AttachmentCommandTests {
 
     // MARK: What cannot be attached
 
-    @Test("a file that is not there, a folder, and no name are failures, and nothing is stored")
+    @Test("A missing file, a folder, and no name are failures of attach, and nothing is stored")
     func refused() throws {
         try work.write("", to: "folder/file")
         for (name, file) in [("x", "none"), ("x", "folder"), ("", "key")] {
@@ -272,13 +272,13 @@ struct AttachmentCommandTests {
         #expect(try contentFiles.isEmpty)
     }
 
-    @Test("standard input cannot be both the key and the attachment")
+    @Test("Standard input cannot be both the key and the attachment")
     func inputTwice() throws {
         let outcome = try work.coffer("attach", "people.coffer", "a", "x", "-", "--key", "raw+stdin")
         #expect(outcome.status == 64)
     }
 
-    @Test("an attachment that is cancelled leaves nothing, and ends with 130", arguments: [SIGINT, SIGTERM, SIGHUP])
+    @Test("An attachment that is cancelled leaves nothing, and ends with 130", arguments: [SIGINT, SIGTERM, SIGHUP])
     func cancelled(signal: Int32) throws {
         let pipe = work.folder.appending(path: "pipe").path(percentEncoded: false)
         #expect(mkfifo(pipe, 0o600) == 0)
@@ -301,7 +301,7 @@ struct AttachmentCommandTests {
 
     // MARK: Streams
 
-    @Test("content of any length needs little memory, in, out and by range")
+    @Test("Content of any length needs little memory, in, out and by range")
     func memory() throws {
         // 256 MiB, where the command may have 128 for all it does.
         let outcome = try work.shell(
@@ -316,7 +316,7 @@ struct AttachmentCommandTests {
         #expect(outcome.output.contains("268435455"))
     }
 
-    @Test("content that cannot be written is a failure, and a reader that goes away is none")
+    @Test("Content that cannot be written is a failure, and a reader that goes away is none")
     func output() throws {
         try coffer("attach", "a", "x", "-", input: content(3_000_000))
         let cat = "\"$coffer\" cat people.coffer --key raw+file:key a x"
@@ -325,7 +325,7 @@ struct AttachmentCommandTests {
         #expect(head.output.split(separator: " ").map { $0.trimmingCharacters(in: .newlines) } == ["0", "1", "2"])
     }
 
-    @Test("content is nowhere in the files of an encrypted store, and is in those of a readable one")
+    @Test("Content is nowhere in the files of an encrypted store, and is in those of a readable one")
     func secrecy() throws {
         let marker = "Rosebud, 4711 Xanadu Road"
         try work.coffer("create", "notes.coffer", "--unencrypted")

@@ -26,7 +26,7 @@ struct AuditCommandTests {
         try #require(try outcome.objects.first { $0["path"] as? String == "stores/\(name).coffer" })
     }
 
-    @Test("says what is known without a key, and changes no byte")
+    @Test("An audit says what is known without a key, and changes no byte")
     func facts() throws {
         let before = try work.contents(of: "stores")
         let outcome = try audit()
@@ -49,7 +49,7 @@ struct AuditCommandTests {
             summary["stores"] as? Int == 3 && summary["encrypted"] as? Int == 2 && summary["violating"] as? Int == 0)
     }
 
-    @Test("ends with 3 and names the stores that are not as the options ask")
+    @Test("An audit ends with 3 and names the stores that are not as the options ask")
     func policies() throws {
         let outcome = try audit(
             "--encrypted", "--weaker-than", "scrypt:1073741824:8:1", "--older-than", "1d", "--quiet")
@@ -65,7 +65,7 @@ struct AuditCommandTests {
                 == 0)
     }
 
-    @Test("knows a data key's age, whatever became of its keys since")
+    @Test("An audit knows a data key's age, whatever became of its keys since")
     func ages() throws {
         // A second passes: with 0h whatever is older than none is too old.
         Thread.sleep(forTimeInterval: 1.1)
@@ -76,7 +76,7 @@ struct AuditCommandTests {
         #expect(try audit("--older-than", "4w").status == 0)
     }
 
-    @Test("says who has a store open", .enabled(if: FileManager.default.fileExists(atPath: "/proc/locks")))
+    @Test("An audit says who has a store open", .enabled(if: FileManager.default.fileExists(atPath: "/proc/locks")))
     func holders() throws {
         var options = DatabaseOptions()
         options.encryptionKey = try SymmetricKey(data: Workspace.key)
@@ -93,7 +93,7 @@ struct AuditCommandTests {
         #expect((try store("bytes", in: audit())["openIn"] as? [Any])?.isEmpty == true)
     }
 
-    @Test("says what is left of an old generation, and how large that is")
+    @Test("An audit says what is left of an old generation, and how large that is")
     func leftovers() throws {
         let name = "g" + String(repeating: "0", count: 15) + "9-" + String(repeating: "a", count: 16)
         try work.write(Data(count: 12_345), to: "stores/bytes.coffer/\(name)/db.sqlite3")
@@ -104,7 +104,7 @@ struct AuditCommandTests {
         #expect(try outcome.objects.last?["oldGenerationsLeft"] as? Int == 1)
     }
 
-    @Test("looks into nested folders when told so, and otherwise says that it didn't")
+    @Test("An audit looks into nested folders when told so, and otherwise says that it didn't")
     func nestedFolders() throws {
         try FileManager.default.createDirectory(at: folder.appending(path: "inner"), withIntermediateDirectories: true)
         #expect(try work.coffer("create", "stores/inner/deep.coffer", "--unencrypted").status == 0)
@@ -118,7 +118,7 @@ struct AuditCommandTests {
         #expect(try store("inner/deep", in: nested)["violations"] as? [String] == ["notEncrypted"])
     }
 
-    @Test("names what can't be read, and goes on")
+    @Test("An audit names what can't be read, and goes on")
     func unreadable() throws {
         try work.write("no manifest", to: "stores/broken.coffer/MANIFEST")
         try FileManager.default.createDirectory(
@@ -132,7 +132,7 @@ struct AuditCommandTests {
     }
 
     @Test(
-        "takes no option that makes no sense",
+        "An audit takes no option that makes no sense",
         arguments: [
             ["--older-than", "90"], ["--older-than", "-1d"], ["--older-than", "xd"], ["--weaker-than", "scrypt:1"],
             ["--weaker-than", "pbkdf2:0"], ["--weaker-than", "md5:1"], ["--weaker-than", "scrypt:1:2:x"],

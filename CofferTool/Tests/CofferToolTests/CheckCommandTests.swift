@@ -32,7 +32,7 @@ struct CheckCommandTests {
         try data.write(to: url)
     }
 
-    @Test("of a sound one ends with 0 at every level, and says how much it has looked at", arguments: levels)
+    @Test("A check of a sound one ends with 0 at every level, and says how much it has looked at", arguments: levels)
     func sound(level: String) throws {
         let result = try run("check", "people.coffer", "--level", level, "--json")
         #expect(result.status == 0)
@@ -44,7 +44,7 @@ struct CheckCommandTests {
         #expect(try run("check", "people.coffer", "--level", level).lines.first == "sound")
     }
 
-    @Test("of a damaged one ends with 26, and names the page, the document and the attachment")
+    @Test("A check of a damaged one ends with 26, and names the page, the document and the attachment")
     func damaged() throws {
         let database = try file("db.sqlite3"), content = try file(".blob")
         try flip(content, at: 30_000)
@@ -142,7 +142,7 @@ struct CheckCommandTests {
         #expect(try result.objects.last?["pages"] as? Int == (4 << 40) / 4096)
     }
 
-    @Test("changes no byte, and refuses what it can't check")
+    @Test("A check changes no byte, and refuses what it can't check")
     func refused() throws {
         let before = try work.contents(of: "people.coffer")
         #expect(try run("check", "people.coffer").status == 0)

@@ -11,7 +11,7 @@ struct DoctorCommandTests {
         try FileManager.default.contentsOfDirectory(atPath: work.folder.path(percentEncoded: false)).sorted()
     }
 
-    @Test("doctor tries everything that stores need, and leaves nothing behind")
+    @Test("The command doctor tries everything that stores need, and leaves nothing behind")
     func doctor() throws {
         let outcome = try work.coffer("doctor", ".", "--json")
         #expect(outcome.status == 0)
@@ -37,7 +37,7 @@ struct DoctorCommandTests {
         #expect(text.count == objects.count - 1)
     }
 
-    @Test("without SQLCipher it ends with 14, and says what to install")
+    @Test("Without SQLCipher the command doctor ends with 14, and says what to install")
     func noLibrary() throws {
         // The loader looks here first: a library that is none.
         for name in ["libsqlcipher.so.2", "libsqlcipher.so.1", "libsqlcipher.so.0", "libsqlcipher.so"] {
@@ -54,13 +54,13 @@ struct DoctorCommandTests {
         #expect(try names() == ["lib"])
     }
 
-    @Test("a folder that is not there, or is full, is a failure, and nothing is left")
+    @Test("A folder that is missing or full is a failure of the command doctor, which leaves nothing")
     func folder() throws {
         #expect(try work.coffer("doctor", "none").status == 10)
         #expect(try names().isEmpty)
     }
 
-    @Test("info counts and measures with a key, and without one says what MANIFEST does, though it is open")
+    @Test("The command info counts and measures with a key, and without one says what MANIFEST does, though it is open")
     func info() throws {
         try work.makeStore()
         try work.write("content", to: "file")
@@ -90,7 +90,7 @@ struct DoctorCommandTests {
 
 @Suite("Completions for shells")
 struct CompletionTests {
-    @Test("are made for each shell, with every command in them", arguments: ["bash", "zsh", "fish"])
+    @Test("Completions are made for each shell, with every command in them", arguments: ["bash", "zsh", "fish"])
     func scripts(shell: String) throws {
         let work = try Workspace()
         let outcome = try work.coffer("--generate-completion-script", shell)

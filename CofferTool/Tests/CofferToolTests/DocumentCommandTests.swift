@@ -16,7 +16,7 @@ struct DocumentCommandTests {
             CofferProcess.Surroundings(input: Data(input.utf8)))
     }
 
-    @Test("a document that was put is got back as one line of JSON, its _id first")
+    @Test("A document that was put is got back as one line of JSON, its _id first")
     func roundTrip() throws {
         let json = """
             {
@@ -35,13 +35,13 @@ struct DocumentCommandTests {
         #expect(object.count == 5)
     }
 
-    @Test("an empty document has nothing but its _id")
+    @Test("An empty document has nothing but its _id")
     func empty() throws {
         #expect(try coffer("put", "a", input: "{}").status == 0)
         #expect(try coffer("get", "a").output == "{\"_id\":\"a\"}\n")
     }
 
-    @Test("what get writes, put takes")
+    @Test("What get writes, put takes")
     func getThenPut() throws {
         #expect(try coffer("put", "a", input: "{\"b\":1}").status == 0)
         let line = try coffer("get", "a").output
@@ -49,7 +49,7 @@ struct DocumentCommandTests {
         #expect(try coffer("get", "a").output == line)
     }
 
-    @Test("a document is read from a file, from standard input, and from -")
+    @Test("A document is read from a file, from standard input, and from -")
     func inputs() throws {
         try work.write("{\"from\":\"file\"}", to: "a.json")
         #expect(try coffer("put", "a", "a.json").status == 0)
@@ -61,7 +61,7 @@ struct DocumentCommandTests {
         #expect(missing.errors.contains("none.json"))
     }
 
-    @Test("an id that is there gets its next revision, a removed one too")
+    @Test("An id that is there gets its next revision, a removed one too")
     func revisions() throws {
         let first = try coffer("put", "a", input: "{\"n\":1}").output
         #expect(first.hasPrefix("1-"))
@@ -73,7 +73,7 @@ struct DocumentCommandTests {
         #expect(try coffer("get", "a").output == "{\"_id\":\"a\",\"n\":4}\n")
     }
 
-    @Test("a document that is missing or removed is exit status 1, and a 404")
+    @Test("A document that is missing or removed is exit status 1, and a 404")
     func missing() throws {
         #expect(try coffer("put", "gone", input: "{}").status == 0)
         #expect(try coffer("rm", "gone").status == 0)
@@ -89,7 +89,7 @@ struct DocumentCommandTests {
         #expect(try coffer("ls").output.isEmpty)
     }
 
-    @Test("ids are listed in the order of their bytes, one on each line")
+    @Test("The command ls lists ids in the order of their bytes, one on each line")
     func list() throws {
         for id in ["b", "Z", "é", "e\u{301}", "a b", "two\nlines", "\"quoted\"", "-x", "😀"] {
             #expect(try coffer("put", "--", id, input: "{}").status == 0, "\(id)")
@@ -102,7 +102,7 @@ struct DocumentCommandTests {
         #expect(objects[6]["id"] as? String == "two\nlines")
     }
 
-    @Test("ls --limit lists the first ids and no more, and is refused where no documents are listed")
+    @Test("The command ls --limit lists the first ids and no more, and is refused where no documents are listed")
     func limit() throws {
         for id in ["c", "a", "b"] { #expect(try coffer("put", id, input: "{}").status == 0) }
         for (limit, ids) in [("0", []), ("2", ["a", "b"]), ("3", ["a", "b", "c"]), ("4", ["a", "b", "c"])] {
@@ -116,7 +116,7 @@ struct DocumentCommandTests {
         #expect(shortened.errors.contains("people: not the name of a store"))
     }
 
-    @Test("what is not a JSON object is refused, nothing is saved, and none of it is repeated")
+    @Test("What is not a JSON object is refused, nothing is saved, and none of it is repeated")
     func invalid() throws {
         for input in [
             "", "hunter2", "[\"hunter2\"]", "{\"a\":hunter2}", "{\"a\":1", "{\"a\":1}{}",
@@ -131,7 +131,7 @@ struct DocumentCommandTests {
         #expect(try coffer("ls").output.isEmpty)
     }
 
-    @Test("an id that is none is refused", arguments: ["", "_x"])
+    @Test("An id that can't be one is refused", arguments: ["", "_x"])
     func invalidID(id: String) throws {
         for command in ["put", "get", "rm"] {
             let outcome = try coffer(command, "--json", "--", id, input: "{}")
@@ -140,7 +140,7 @@ struct DocumentCommandTests {
         }
     }
 
-    @Test("with --json every result says its type, id and revision")
+    @Test("With --json every result says its type, id and revision")
     func json() throws {
         let put = try #require(try coffer("put", "a", "--json", input: "{\"n\":1}").objects.first)
         #expect(put["type"] as? String == "document")

@@ -75,7 +75,7 @@ struct ExportCommandTests {
         try database.document(withID: "deleted").delete()
     }
 
-    @Test("and importing into another store gives the same documents: another export has the same bytes")
+    @Test("An export that is imported into another store gives the same documents: another export has the same bytes")
     func roundTrip() throws {
         try open { try fill($0) }
         let first = try run("export", "people.coffer", "first.ndjson", "--attachments", "first", "--json")
@@ -114,7 +114,7 @@ struct ExportCommandTests {
         }
     }
 
-    @Test("a line has the id first, and attachments as a first revision has them")
+    @Test("A line of an export has the id first, and attachments as a first revision has them")
     func line() throws {
         try open { database in
             for round in 1...2 {
@@ -137,7 +137,7 @@ struct ExportCommandTests {
         #expect(try note.failure["type"] as? String == "note")
     }
 
-    @Test("an empty store is an empty file")
+    @Test("An export of an empty store is an empty file")
     func empty() throws {
         #expect(
             try run("export", "people.coffer", "out", "--attachments", "d").output
@@ -146,7 +146,7 @@ struct ExportCommandTests {
         #expect(try run("import", "people.coffer", "out", "--attachments", "d").status == 0)
     }
 
-    @Test("files are for their owner alone, and none is overwritten")
+    @Test("Files of an export are for their owner alone, and none is overwritten")
     func files() throws {
         try open { try fill($0) }
         #expect(try run("export", "people.coffer", "out", "--attachments", "d/").status == 0)
@@ -174,7 +174,7 @@ struct ExportCommandTests {
     }
 
     @Test(
-        "nothing is written into the store itself",
+        "An export writes nothing into the store itself",
         arguments: ["people.coffer/x", "./people.coffer/../people.coffer/x/", "link/x"])
     func insideStore(place: String) throws {
         #expect(symlink("people.coffer", path("link")) == 0)
@@ -185,7 +185,7 @@ struct ExportCommandTests {
         #expect(!exists("out"))
     }
 
-    @Test("what another revision won against is not exported, and that is said")
+    @Test("A revision that another one won against is not exported, and that is said")
     func conflicts() throws {
         try open { database in
             let first = try database.save(json: Data(#"{"n":1}"#.utf8), withID: "a")
@@ -200,7 +200,7 @@ struct ExportCommandTests {
         #expect(outcome.errors == "coffer: note: 1 document has a conflict, and its winning revision was exported\n")
     }
 
-    @Test("contents that were never downloaded end it with 3, and everything else is there")
+    @Test("Contents that were never downloaded end an export with 3, and everything else is there")
     func neverDownloaded() throws {
         try open { database in
             let there = try database.document(withID: "b").newRevision()
@@ -251,7 +251,7 @@ struct FailingExportTests {
         _ = eventually { FileManager.default.fileExists(atPath: path) || CofferProcess.hasEnded(process) }
     }
 
-    @Test("for damage in a content leaves nothing, names it, and ends with 26")
+    @Test("An export that fails for damage in a content leaves nothing, names it, and ends with 26")
     func damagedContent() throws {
         let blobs = try work.contents(of: "people.coffer").keys.filter { $0.hasSuffix(".blob") }.sorted()
         let file = work.folder.appending(path: "people.coffer/" + blobs[1])
@@ -274,7 +274,7 @@ struct FailingExportTests {
         #expect(try run("export", "people.coffer", "out").status == 0)
     }
 
-    @Test("since another one writes into the same folder leaves the other's files alone")
+    @Test("An export that fails since another one writes into the same folder leaves the other's files alone")
     func otherExport() throws {
         let pipe = work.folder.appending(path: "pipe").path(percentEncoded: false)
         let before = try names
@@ -297,7 +297,7 @@ struct FailingExportTests {
         #expect(try work.contents(of: "d").values.map { $0 } == [Data("half of it".utf8)])
     }
 
-    @Test("for damage in the database leaves nothing, and ends with 26")
+    @Test("An export that fails for damage in the database leaves nothing, and ends with 26")
     func damagedDatabase() throws {
         let name = try #require(try work.contents(of: "people.coffer").keys.first { $0.hasSuffix("db.sqlite3") })
         let file = work.folder.appending(path: "people.coffer/" + name)
@@ -323,7 +323,9 @@ struct FailingExportTests {
         #expect(try names == (before + ["errors", "status"]).sorted())
     }
 
-    @Test("by ^C or another orderly signal leaves nothing, and ends with 130", arguments: [SIGINT, SIGTERM, SIGHUP])
+    @Test(
+        "An export that is ended by ^C or another orderly signal leaves nothing, and ends with 130",
+        arguments: [SIGINT, SIGTERM, SIGHUP])
     func signalled(signal: Int32) throws {
         let pipe = work.folder.appending(path: "pipe").path(percentEncoded: false)
         let before = try names
@@ -344,7 +346,7 @@ struct FailingExportTests {
         #expect(try names == before)
     }
 
-    @Test("by being killed leaves no file under its name, and the next says what is left")
+    @Test("An export that is killed leaves no file under its name, and the next says what is left")
     func killed() throws {
         let outcome = try CofferProcess.run(
             ["export", "people.coffer", "out", "--attachments", "d"] + key, in: work.folder
@@ -402,19 +404,21 @@ struct DamagedExportTests {
         #expect(kept.isEmpty)
     }
 
-    @Test("one that is missing is named with its record, and nothing is stored")
+    @Test("An import of an export names a content that is missing with its record, and stores nothing")
     func missing() throws {
         #expect(unlink(work.folder.appending(path: file).path) == 0)
         try expectRefused("attachmentNotFound", status: 404, hasHint: true)
     }
 
-    @Test("so is one with other bytes, or more, or fewer", arguments: ["Second", "second ", "secon", ""])
+    @Test(
+        "An import of an export refuses a content with other bytes, or more, or fewer",
+        arguments: ["Second", "second ", "secon", ""])
     func changed(content: String) throws {
         try work.write(content, to: file)
         try expectRefused("invalidAttachment", status: 400)
     }
 
-    @Test("so is what is no file", arguments: ["folder", "link", "pipe"])
+    @Test("An import of an export refuses a content that is no file", arguments: ["folder", "link", "pipe"])
     func noFile(kind: String) throws {
         let path = work.folder.appending(path: file).path
         #expect(rename(path, path + ".moved") == 0)
@@ -427,7 +431,7 @@ struct DamagedExportTests {
         try expectRefused(code, status: kind == "link" ? 500 : 400)
     }
 
-    @Test("so is a length that is not the content's, and a digest that is none or names another place")
+    @Test("An import of an export refuses a length that is not the content's, and an invalid digest")
     func lies() throws {
         let text = try String(contentsOf: work.folder.appending(path: "out.ndjson"), encoding: .utf8)
         let digest = "sha1-NS94KaI4SwAcwSsMJhPHVkVKH2o="
@@ -443,14 +447,14 @@ struct DamagedExportTests {
         try expectRefused("invalidAttachment", status: 400)
     }
 
-    @Test("a folder that is not there is a failure, and --attach does not take one")
+    @Test("A folder of contents that is not there is a failure, and --attach does not take one")
     func folder() throws {
         #expect(try run("import", "other.coffer", "out.ndjson", "--attachments", "none").status == 1)
         #expect(try run("import", "other.coffer", "out.ndjson", "--attachments", "out.ndjson").status == 1)
         #expect(try run("import", "other.coffer", "d", "--attach", "--attachments", "d").status == 64)
     }
 
-    @Test("what the store has needs no file")
+    @Test("Contents that the store has already need no file in an import")
     func known() throws {
         #expect(try run("import", "other.coffer", "out.ndjson", "--attachments", "d").status == 0)
         for id in ["d0", "d1", "d2"] { #expect(try run("rm", "other.coffer", id).status == 0) }

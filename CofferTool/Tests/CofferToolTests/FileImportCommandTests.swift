@@ -27,7 +27,7 @@ struct FileImportCommandTests {
 
     private func path(_ name: String) -> String { work.folder.appending(path: name).path(percentEncoded: false) }
 
-    @Test("a folder's files become a document each, down to the last folder, hidden and empty ones too")
+    @Test("The files of a folder become a document each, down to the last folder, hidden and empty ones too")
     func folder() throws {
         let files = [
             "b.TXT": Data("text".utf8), "a/b/scan.pdf": Data(0..<100), "a/.hidden": Data([0]), "a/empty": Data(),
@@ -55,7 +55,7 @@ struct FileImportCommandTests {
         }
     }
 
-    @Test("a file that is named itself has its name as its id, and several paths go in together")
+    @Test("A file that is named itself has its name as its id, and several paths go in together")
     func files() throws {
         try work.write("1", to: "folder/one.txt")
         try work.write("2", to: "other/two.txt")
@@ -64,7 +64,7 @@ struct FileImportCommandTests {
         #expect(try coffer("cat", "one.txt", "one.txt").output == "1")
     }
 
-    @Test("where a document has the id of a file there is a 409 with the file's name, and nothing stays")
+    @Test("A document with the id of an imported file is a 409 with the file's name, and nothing stays")
     func conflict() throws {
         try work.write("1", to: "folder/a")
         try work.write("2", to: "folder/b/c")
@@ -85,7 +85,7 @@ struct FileImportCommandTests {
         #expect(try coffer("cat", "b/c", "c").output == "2")
     }
 
-    @Test("a path that is no id is a 400 with the file's name, and nothing stays")
+    @Test("A path that is no id is a 400 with the file's name, and nothing stays")
     func invalidID() throws {
         try work.write("1", to: "folder/a")
         try work.write("2", to: "folder/_b")
@@ -97,7 +97,7 @@ struct FileImportCommandTests {
     }
 
     @Test(
-        "links, pipes and sockets are refused by name, wherever they are, and nothing is saved",
+        "Links, pipes and sockets are refused by name, wherever they are, and nothing is saved",
         arguments: ["link to a file", "link to a folder", "link to nothing", "pipe", "socket"])
     func special(kind: String) throws {
         try work.write("1", to: "folder/a")
@@ -121,7 +121,7 @@ struct FileImportCommandTests {
     }
 
     @Test(
-        "a folder or a file that another has come in the place of, after it was listed, is refused",
+        "A folder or a file that another has come in the place of, after it was listed, is refused",
         arguments: ["link to a folder", "another folder", "another file"])
     func exchanged(kind: String) throws {
         try work.write("1", to: "folder/sub/a")
@@ -148,7 +148,7 @@ struct FileImportCommandTests {
         #expect(refused?.message.contains("another file took its place") == true)
     }
 
-    @Test("a name that is not UTF-8 is a failure, and nothing is saved")
+    @Test("A name that is not UTF-8 is a failure, and nothing is saved")
     func notUTF8() throws {
         try work.write("1", to: "folder/a")
         let name = Array(path("folder/").utf8) + [0xFF, 0x62]
@@ -161,7 +161,7 @@ struct FileImportCommandTests {
         #expect(try ids == [])
     }
 
-    @Test("the store itself is not among the files")
+    @Test("The store itself is not among the files")
     func ownStore() throws {
         let outcome = try coffer("import", "--attach", ".")
         #expect(outcome.status == 1)
@@ -169,7 +169,7 @@ struct FileImportCommandTests {
         #expect(try ids == [])
     }
 
-    @Test("nothing to attach is a failure, and so is --id")
+    @Test("An import of files refuses --id, and nothing to attach")
     func nothing() throws {
         try FileManager.default.createDirectory(
             at: work.folder.appending(path: "folder/sub"), withIntermediateDirectories: true)
@@ -180,7 +180,7 @@ struct FileImportCommandTests {
         #expect(missing.errors.contains("none"))
     }
 
-    @Test("more files go in than a process may have open")
+    @Test("An import attaches more files than a process may have open")
     func many() throws {
         for number in 0..<300 { try work.write("file \(number)", to: "folder/\(number)") }
         let outcome = try work.shell(

@@ -26,7 +26,7 @@ struct HousekeepingCommandTests {
         try CofferProcess.run(arguments + key, in: work.folder)
     }
 
-    @Test("log lists a document's revisions, the newest first, also of a deleted one")
+    @Test("The command log lists a document's revisions, the newest first, also of a deleted one")
     func log() throws {
         let lines = try run("log", "people.coffer", "a").lines
         #expect(lines.map { $0.prefix(2) } == ["4-", "3-", "2-", "1-"])
@@ -41,7 +41,7 @@ struct HousekeepingCommandTests {
         #expect(missing.errors.contains("404"))
     }
 
-    @Test("log lists every branch once, with what is in conflict")
+    @Test("The command log lists every branch once, with what is in conflict")
     func branches() throws {
         var options = DatabaseOptions()
         options.encryptionKey = try SymmetricKey(data: Workspace.key)
@@ -58,7 +58,7 @@ struct HousekeepingCommandTests {
         #expect((revisions[4]["revision"] as? String)?.hasPrefix("2-") == true)
     }
 
-    @Test("changes lists each document once, in the order of its last change, and goes on where it is told")
+    @Test("The command changes lists each document once, in the order of its last change, and goes on where it is told")
     func changes() throws {
         let all = try run("changes", "people.coffer", "--json").objects
         #expect(all.map { $0["id"] as? String } == ["a", "b"])
@@ -69,7 +69,7 @@ struct HousekeepingCommandTests {
         #expect(try run("changes", "people.coffer", "--since", "-1").status == 64)
     }
 
-    @Test("compact --depth sets how many revisions of a line are kept, from 1 on")
+    @Test("The option --depth of compact sets how many revisions of a line are kept, from 1 on")
     func depth() throws {
         for bad in ["0", "-1", "many"] {
             let outcome = try run("compact", "people.coffer", "--depth=\(bad)")
@@ -82,7 +82,7 @@ struct HousekeepingCommandTests {
         #expect(try run("log", "people.coffer", "a").lines.map { $0.prefix(2) } == ["5-", "4-"])
     }
 
-    @Test("compact drops what was replaced, and says how much")
+    @Test("The command compact drops what was replaced, and says how much")
     func compact() throws {
         let result = try #require(try run("compact", "people.coffer", "--json").objects.first)
         #expect(result["type"] as? String == "compaction")
@@ -93,7 +93,7 @@ struct HousekeepingCommandTests {
         #expect(try run("get", "people.coffer", "a").status == 0)
     }
 
-    @Test("backup makes a whole store under its own key, and nothing where one is or its key is missing")
+    @Test("The command backup makes a whole store under its own key, and nothing where one is or its key is missing")
     func backup() throws {
         try work.write(Data(repeating: 9, count: 32), to: "other")
         let result = try run("backup", "people.coffer", "copy.coffer", "--new-key", "raw+file:other", "--json")

@@ -23,7 +23,7 @@ struct ImportCommandTests {
     private var ids: [String] { get throws { try coffer("ls").lines } }
 
     @Test(
-        "an array, an object around one, lines of objects and a folder hold the same records",
+        "An import takes the same records from an array, an object around one, lines of objects and a folder",
         arguments: [
             "[{\"_id\":\"a\",\"n\":1},\n{\"_id\":\"b\",\"n\":2}]",
             "{\"version\":1,\"people\":[{\"_id\":\"a\",\"n\":1},{\"_id\":\"b\",\"n\":2}]}",
@@ -42,7 +42,7 @@ struct ImportCommandTests {
         #expect(try coffer("get", "b").output == "{\"_id\":\"b\",\"n\":2}\n")
     }
 
-    @Test("of a folder the JSON files right in it are read, hidden ones not, others are named")
+    @Test("An import of a folder reads the JSON files right in it, passes over hidden ones, and names others")
     func folder() throws {
         try work.write("[{\"_id\":\"a\"}]", to: "folder/1.json")
         try work.write("{\"_id\":\"b\"}\n{\"_id\":\"c\"}", to: "folder/2.ndjson")
@@ -58,7 +58,7 @@ struct ImportCommandTests {
         #expect(try ids == ["a", "b", "c", "d"])
     }
 
-    @Test("a folder without JSON files, and a path that is not there, are failures")
+    @Test("A folder without JSON files, and a path that is not there, are failures")
     func nothingThere() throws {
         try work.write("", to: "folder/README")
         #expect(try coffer("import", "folder").status == 64)
@@ -67,13 +67,13 @@ struct ImportCommandTests {
         #expect(missing.errors.contains("none.json"))
     }
 
-    @Test("an empty file holds no records", arguments: ["", "\n", "[]", "{\"people\":[]}"])
+    @Test("An import of an empty file finds no records", arguments: ["", "\n", "[]", "{\"people\":[]}"])
     func empty(text: String) throws {
         try work.write(text, to: "a.json")
         #expect(try coffer("import", "a.json").output == "0 documents from 1 file\n")
     }
 
-    @Test("records without an _id get new ids, each time")
+    @Test("Records without an _id get new ids in each import")
     func newIDs() throws {
         try work.write("[{\"n\":1},{\"n\":2}]", to: "a.json")
         #expect(try coffer("import", "a.json").status == 0)
@@ -81,7 +81,7 @@ struct ImportCommandTests {
         #expect(Set(try ids).count == 4)
     }
 
-    @Test("the id may be another member, a string or an integer, which stays in the document")
+    @Test("The id of an imported record may be another member, a string or an integer, which stays in the document")
     func otherMember() throws {
         try work.write("{\"codes\":[{\"_id\":\"y\",\"code\":\"x\"},{\"code\":17}]}", to: "a.json")
         #expect(try coffer("import", "a.json", "--id", "code").status == 0)
@@ -90,7 +90,7 @@ struct ImportCommandTests {
     }
 
     @Test(
-        "a bad record is an error with its file and line, and nothing of the import stays",
+        "A bad record is an error with its file and line, and nothing of the import stays",
         arguments: [
             ("[{\"_id\":\"x\"},\n5]", 2, "invalidJSON", 400),
             ("{\"_id\":\"x\"}\n\n{\"_id\":\"y\",}\n", 3, "invalidJSON", 400),
@@ -121,7 +121,7 @@ struct ImportCommandTests {
         #expect(try ids == ["there"])
     }
 
-    @Test("a record without the member that --id names is refused with its line")
+    @Test("A record without the member that --id names is refused with its line")
     func missingMember() throws {
         try work.write("[{\"code\":\"x\"},\n{\"_id\":\"y\"}]", to: "a.json")
         let outcome = try coffer("import", "a.json", "--id", "code")
@@ -144,7 +144,7 @@ struct ImportCommandTests {
         }
     }
 
-    @Test("an import that is cancelled leaves nothing, and ends with 130", arguments: [SIGINT, SIGTERM, SIGHUP])
+    @Test("An import that is cancelled leaves nothing, and ends with 130", arguments: [SIGINT, SIGTERM, SIGHUP])
     func cancelled(signal: Int32) throws {
         let outcome = try importWaiting { process in
             kill(process, signal)
@@ -170,7 +170,7 @@ struct ImportCommandTests {
         #expect(try ids == [])
     }
 
-    @Test("an import that is killed leaves nothing")
+    @Test("An import that is killed leaves nothing")
     func killed() throws {
         let outcome = try importWaiting { process in
             kill(process, SIGKILL)
@@ -181,7 +181,7 @@ struct ImportCommandTests {
         #expect(try ids == [])
     }
 
-    @Test("while an import runs the store is busy, and info without a key still works")
+    @Test("A store is busy while an import runs, and info without a key still works")
     func busy() throws {
         let outcome = try importWaiting { _ in
             for command in [["ls"], ["get", "a"], ["rm", "a"]] {

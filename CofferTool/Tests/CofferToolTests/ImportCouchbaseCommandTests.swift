@@ -13,7 +13,7 @@ struct ImportCouchbaseCommandTests {
 
     private func source() throws -> [String: Data] { try work.contents(of: "old.cblite2") }
 
-    @Test("import-couchbase makes a store that opens with its key, and leaves the source unchanged")
+    @Test("The command import-couchbase makes a store that opens with its key, and leaves the source unchanged")
     func whole() throws {
         let before = try source()
         let result = try work.coffer("import-couchbase", "old.cblite2", "new.coffer", "--key", "raw+file:key", "--json")
@@ -28,7 +28,7 @@ struct ImportCouchbaseCommandTests {
             try work.coffer("import-couchbase", "old.cblite2", "new.coffer", "--key", "raw+file:key").status == 1)
     }
 
-    @Test("import-couchbase --check reports what an import would, and makes no store")
+    @Test("The option --check of import-couchbase reports what an import would, and makes no store")
     func check() throws {
         let result = try work.coffer("import-couchbase", "old.cblite2", "--check", "--json")
         #expect(result.status == 0, "\(result.errors)")
@@ -37,7 +37,7 @@ struct ImportCouchbaseCommandTests {
         #expect(try work.coffer("import-couchbase", "old.cblite2", "new.coffer", "--check").status == 64)
     }
 
-    @Test("import-couchbase prints a line for each problem, and ends with 3")
+    @Test("The command import-couchbase prints a line for each problem, and ends with 3")
     func partly() throws {
         try work.makeCouchbaseStore("bad.cblite2", body: "no JSON")
         let result = try work.coffer("import-couchbase", "bad.cblite2", "bad.coffer", "--unencrypted", "--json")
@@ -47,7 +47,7 @@ struct ImportCouchbaseCommandTests {
         #expect(try work.coffer("ls", "bad.coffer").status == 0)
     }
 
-    @Test("import-couchbase ends with 64 without a key for the new store, 12 for an unneeded key, 10 without a source")
+    @Test("The command import-couchbase ends with 64 without a new key, 12 for an unneeded key, 10 without a source")
     func refusals() throws {
         #expect(try work.coffer("import-couchbase", "old.cblite2", "new.coffer").status == 64)
         #expect(try work.coffer("import-couchbase", "old.cblite2", "--key", "raw+file:key").status == 64)

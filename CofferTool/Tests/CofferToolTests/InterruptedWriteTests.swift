@@ -49,7 +49,9 @@ struct InterruptedWriteTests {
         return try body(database)
     }
 
-    @Test("has done all or nothing, as its status says", arguments: [SIGINT, SIGTERM, SIGHUP, SIGQUIT])
+    @Test(
+        "A short command that a signal interrupts has done all or nothing, as its status says",
+        arguments: [SIGINT, SIGTERM, SIGHUP, SIGQUIT])
     func short(signal: Int32) throws {
         let store = ["people.coffer", "--key", "raw+file:key"]
         let put = try check(signal, 12) {
@@ -79,7 +81,7 @@ struct InterruptedWriteTests {
         print("short commands sent \(signal), by status: put \(put), index \(index), key \(key), create \(create)")
     }
 
-    @Test("goes on under a signal that was ignored when it began, as nohup has it")
+    @Test("A short command goes on under a signal that was ignored when it began, as nohup has it")
     func ignored() throws {
         let line =
             "trap '' HUP QUIT; $coffer attach people.coffer a x - --key raw+file:key & sleep 0.3; kill -HUP $!;"

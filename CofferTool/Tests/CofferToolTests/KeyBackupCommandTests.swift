@@ -21,7 +21,7 @@ struct KeyBackupCommandTests {
 
     private func path(_ name: String) -> String { work.folder.appending(path: name).path(percentEncoded: false) }
 
-    @Test("a copy is MANIFEST, for its owner alone, over no other file, and is proven where a key is given")
+    @Test("A backup of keys is MANIFEST, for its owner alone, over no other file, and is proven where a key is given")
     func backup() throws {
         #expect(try work.contents(of: ".")["backup"] == work.contents(of: "people.coffer")["MANIFEST"])
         let mode = try FileManager.default.attributesOfItem(atPath: path("backup"))[.posixPermissions] as? Int
@@ -37,7 +37,7 @@ struct KeyBackupCommandTests {
         #expect(!FileManager.default.fileExists(atPath: path("third")))
     }
 
-    @Test("it makes the store open again when MANIFEST is lost or damaged, or a key was replaced")
+    @Test("A backup of keys makes the store open again when MANIFEST is lost or damaged, or a key was replaced")
     func restore() throws {
         #expect(try run("key", "replace", "people.coffer", "--new-key", "raw+file:other").status == 0)
         #expect(try run("get", "people.coffer", "a").status == 12)
@@ -58,7 +58,7 @@ struct KeyBackupCommandTests {
         #expect(try run("get", "people.coffer", "a").status == 0)
     }
 
-    @Test("what is not this store's, or not whole, or does not open, is refused, and no byte is changed")
+    @Test("The command key restore refuses a backup that is foreign, not whole or opens nothing, and changes no byte")
     func refused() throws {
         let before = try work.contents(of: "people.coffer")
         #expect(try run("create", "second.coffer").status == 0)

@@ -28,7 +28,7 @@ struct KeyCommandTests {
             passwords)
     }
 
-    @Test("one is added, listed with its label, opens the store, and is removed")
+    @Test("A key is added, listed with its label, opens the store, and is removed")
     func addAndRemove() throws {
         let added = try add("env:A", "Robin's")
         #expect(added.status == 0)
@@ -63,7 +63,7 @@ struct KeyCommandTests {
         #expect(try coffer("key", "list", "people.coffer", "--key", "raw+file:key").lines.count == 1)
     }
 
-    @Test("one takes the place of another, under its label")
+    @Test("The command key replace puts one key in the place of another, under its label")
     func replace() throws {
         let id = try #require(try add("env:A", "machine").lines.first)
         let replaced = try coffer(
@@ -82,7 +82,7 @@ struct KeyCommandTests {
         #expect(list[1]["id"] as? String == own.lines.first)
     }
 
-    @Test("the last one stays, a ninth is refused, and so is one that opens the store already")
+    @Test("The last key stays, a ninth is refused, and so is one that opens the store already")
     func refused() throws {
         let only = try #require(
             try coffer("key", "list", "people.coffer", "--key", "raw+file:key", "--json").objects.first?["id"]
@@ -126,7 +126,7 @@ struct KeyCommandTests {
         #expect(try coffer("info", "people.coffer", "--json").objects.first?["keys"].map { ($0 as? [Any])?.count } == 8)
     }
 
-    @Test("a command line without a new key, or with two on standard input, is exit status 64 and changes nothing")
+    @Test("Commands of keys without a new key, or with two on standard input, are exit status 64 and change nothing")
     func usage() throws {
         let before = try work.contents(of: "people.coffer")
         for arguments in [
@@ -146,7 +146,7 @@ struct KeyCommandTests {
     }
 
     @Test(
-        "a new key that can't be had or is unusable is exit status 13, and nothing is changed",
+        "A new key that can't be had or is unusable is exit status 13, and nothing is changed",
         arguments: ["file:none", "env:NONE", "hex+env:A", "env:EMPTY", "cmd:exit 1"])
     func noNewKey(source: String) throws {
         let before = try work.contents(of: "people.coffer")
@@ -159,7 +159,7 @@ struct KeyCommandTests {
         #expect(try work.contents(of: "people.coffer") == before)
     }
 
-    @Test("asks for the new key twice on a terminal, after the old one has opened the store")
+    @Test("The command key add asks for the new key twice on a terminal, after the old one has opened the store")
     func prompted() throws {
         let terminal = try FakeTerminal()
         let outcome = try CofferProcess.run(
@@ -179,7 +179,7 @@ struct KeyCommandTests {
         #expect(refused.status == 12)
     }
 
-    @Test("of a store that isn't encrypted are none, and none is added")
+    @Test("A store that isn't encrypted has no keys, and none is added")
     func unencrypted() throws {
         try work.coffer("create", "notes.coffer", "--unencrypted")
         let list = try coffer("key", "list", "notes.coffer")
@@ -191,7 +191,7 @@ struct KeyCommandTests {
         #expect(try outcome.failure["code"] as? String == "notEncrypted")
     }
 
-    @Test("a new one is 64 digits that open a store, in a file that only its owner can read and that was not there")
+    @Test("The command key generate writes 64 digits that open a store, into a new file that only its owner can read")
     func generate() throws {
         let printed = try coffer("key", "generate")
         #expect(printed.status == 0)

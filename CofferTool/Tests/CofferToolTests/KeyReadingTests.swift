@@ -20,7 +20,7 @@ struct KeyReadingTests {
         try work.coffer("ls", "people.coffer", "--json", "--key", source, surroundings: surroundings)
     }
 
-    @Test("every source yields the key")
+    @Test("Every kind of source yields the same key to the command")
     func sources() throws {
         let digits = Data(hex.utf8)
         #expect(try list("hex+file:hex").status == 0)
@@ -39,7 +39,7 @@ struct KeyReadingTests {
         #expect(try list("base64+stdin", .init(input: bytes.base64EncodedData())).status == 0)
     }
 
-    @Test("another key from the same kind of source is a 401, exit status 12")
+    @Test("Another key from the same kind of source is a 401, exit status 12")
     func otherKey() throws {
         let other = hex.replacing("00", with: "01")
         let outcome = try list("hex+env:KEY", .init(environment: ["KEY": other]))
@@ -50,7 +50,7 @@ struct KeyReadingTests {
     }
 
     @Test(
-        "a source that is not there is exit status 13",
+        "A key source that is missing is exit status 13",
         arguments: [
             "file:none", "file:.", "env:NONE", "fd:97", "cmd:exit 3", "cmd:kill -9 $$", "cmd:no-such-command", "prompt",
             "credential:hex", "keyring:coffer-no-such-key",
@@ -63,7 +63,8 @@ struct KeyReadingTests {
     }
 
     @Test(
-        "a source whose bytes are no key is exit status 13, and they are not repeated", arguments: ["", "hex+", "raw+"])
+        "A key source whose bytes are no key is exit status 13, and they are not repeated",
+        arguments: ["", "hex+", "raw+"])
     func unusableBytes(prefix: String) throws {
         let secret = prefix.isEmpty ? "\u{FF}hunter2" : "hunter2"
         let input = prefix.isEmpty ? Data([0xFF]) + Data("hunter2".utf8) : Data(secret.utf8)
@@ -75,14 +76,14 @@ struct KeyReadingTests {
         }
     }
 
-    @Test("a source without an end is given up, not read for ever")
+    @Test("A key source without an end is given up, not read for ever")
     func endless() throws {
         #expect(try list("file:/dev/zero").status == 13)
         #expect(try list("cmd:cat /dev/zero").status == 13)
     }
 
     @Test(
-        "what only looks like a source is exit status 64 and not repeated",
+        "An argument that only looks like a key source is exit status 64 and not repeated",
         arguments: ["hunter2", "pass:hunter2", "hex+hunter2"])
     func notASource(source: String) throws {
         let outcome = try list(source)
@@ -92,7 +93,7 @@ struct KeyReadingTests {
     }
 
     @Test(
-        "a secret in the place of a file's path or a variable's name is not repeated",
+        "A secret in the place of a file's path or a variable's name is not repeated",
         arguments: [
             "env:hunter2", "file:hunter2", "env:hunter2 and more", "hex+env:00ff",
             "hex+env:\(String(repeating: "00FF", count: 4))",
@@ -105,7 +106,7 @@ struct KeyReadingTests {
         #expect(!outcome.errors.lowercased().contains("hunter2") && !outcome.errors.lowercased().contains("00ff"))
     }
 
-    @Test("a variable's name and a path that leads somewhere are named")
+    @Test("Messages name a variable, and a path that leads somewhere")
     func namedSource() throws {
         let variable = try list("env:COFFER_KEY_2").errors
         #expect(variable.contains("COFFER_KEY_2"))
@@ -113,7 +114,7 @@ struct KeyReadingTests {
         #expect(folder.contains("."))
     }
 
-    @Test("a command that goes on is ended with the one that asked it", .timeLimit(.minutes(30)))
+    @Test("A key command that goes on is ended with the process that asked it", .timeLimit(.minutes(30)))
     func interruptedCommand() throws {
         try FileManager.default.createDirectory(
             at: work.folder.appending(path: "stores"), withIntermediateDirectories: true)
@@ -151,7 +152,7 @@ struct KeyReadingTests {
         #expect(try run("ls", "plain.coffer", source: "hex+file:hex").status == 0)
     }
 
-    @Test("a profile names the sources for stores by path and name, where nothing else does")
+    @Test("A profile names the key sources for stores by path and name, where nothing else does")
     func profile() throws {
         try work.write(
             """
@@ -177,7 +178,7 @@ struct KeyReadingTests {
         #expect(try run("ls", "people.coffer", environment: ["COFFER_PROFILE": "config/none"]).status == 13)
     }
 
-    @Test("a profile that others can write, or with a line that names no source, is refused and not repeated")
+    @Test("A profile that others can write, or with a line that names no source, is refused and not repeated")
     func refusedProfile() throws {
         func list() throws -> CofferProcess.Outcome {
             try CofferProcess.run(
@@ -195,7 +196,7 @@ struct KeyReadingTests {
         #expect(try list().status == 13)
     }
 
-    @Test("no key without a terminal is no key: a 401 that says how to give one")
+    @Test("A missing key without a terminal is a 401 that says how to give one")
     func noKey() throws {
         let outcome = try work.coffer("ls", "people.coffer")
         #expect(outcome.status == 12)
@@ -205,7 +206,7 @@ struct KeyReadingTests {
         #expect(outcome.errors.contains("file:PATH"))
     }
 
-    @Test("standard input is not both the key and the document")
+    @Test("Standard input is not both the key and the document")
     func standardInputTwice() throws {
         for source in ["hex+stdin", "hex+fd:0"] {
             #expect(try work.coffer("put", "people.coffer", "a", "--key", source, input: hex).status == 64)
@@ -236,7 +237,7 @@ struct PromptTests {
         }
     }
 
-    @Test("a new key is asked for twice, an old one once, and what is typed is not shown")
+    @Test("The prompt asks for a new key twice, for an old one once, and does not show what is typed")
     func prompts() throws {
         #expect(try coffer("create", "people.coffer", typing: "swordfish\n", "swordfish\n").status == 0)
         #expect(terminal.shown.contains("people.coffer"))
@@ -248,14 +249,14 @@ struct PromptTests {
         #expect(!terminal.shown.contains("swordfis"))
     }
 
-    @Test("two entries that differ are no key, and nothing is made")
+    @Test("Two entries that differ are no key, and nothing is made")
     func mismatch() throws {
         let outcome = try coffer("create", "people.coffer", "--key", "prompt", typing: "swordfish\n", "swordfisH\n")
         #expect(outcome.status == 13)
         #expect(try work.contents(of: ".").isEmpty)
     }
 
-    @Test("nobody is asked for the key of a store that has none")
+    @Test("The prompt is never shown for a store that has no key")
     func unencrypted() throws {
         #expect(try work.coffer("create", "notes.coffer", "--unencrypted").status == 0)
         #expect(try coffer("ls", "notes.coffer").status == 0)
@@ -270,7 +271,7 @@ struct PromptTests {
         #expect(terminal.showsTyping)
     }
 
-    @Test("a process that is stopped at the prompt asks again when it goes on, and hides what is typed")
+    @Test("A process that is stopped at the prompt asks again when it goes on, and hides what is typed")
     func stopped() throws {
         try work.write(Data("swordfish".utf8), to: "password")
         #expect(try work.coffer("create", "people.coffer", "--key", "file:password").status == 0)
@@ -295,13 +296,13 @@ struct PromptTests {
         #expect(!terminal.shown.contains("sword"))
     }
 
-    @Test("after a prompt typing is shown again")
+    @Test("What is typed is shown again after a prompt")
     func echo() throws {
         #expect(try coffer("create", "people.coffer", typing: "swordfish\n", "other\n").status == 13)
         #expect(terminal.showsTyping)
     }
 
-    @Test("progress is shown on a terminal, and nowhere else")
+    @Test("Progress is shown on a terminal, and nowhere else")
     func progress() throws {
         try work.makeStore()
         try work.write("[{\"_id\":\"a\"},{\"_id\":\"b\"}]", to: "a.json")

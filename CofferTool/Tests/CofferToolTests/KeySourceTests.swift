@@ -3,9 +3,9 @@ import Testing
 
 @testable import CofferTool
 
-@Suite("Naming the source of a key")
+@Suite("Key sources of the command")
 struct KeySourceTests {
-    @Test("somebody at the terminal is a source, beside all that CofferKeys knows")
+    @Test("The terminal is a source of keys, beside all that CofferKeys knows")
     func origins() throws {
         #expect(try KeySource("prompt") == KeySource(origin: .prompt))
         #expect(try KeySource("hex+prompt") == KeySource(encoding: .hex, origin: .prompt))
@@ -13,7 +13,7 @@ struct KeySourceTests {
     }
 
     @Test(
-        "anything else is refused without being repeated",
+        "An argument that is no key source is refused without being repeated",
         arguments: ["", "hunter2", "pass:hunter2", "prompt:hunter2", "hex+hunter2", "credential:", "hex+hex+prompt"])
     func refusals(text: String) {
         let failure = #expect(throws: Failure.self) { try KeySource(text) }
@@ -24,7 +24,7 @@ struct KeySourceTests {
         #expect(failure?.hint?.contains("prompt, file:PATH") == true)
     }
 
-    @Test("standard input is taken up by stdin and fd:0 alone")
+    @Test("Only stdin and fd:0 take up standard input")
     func standardInput() throws {
         #expect(try KeySource("stdin").usesStandardInput)
         #expect(try KeySource("raw+fd:0").usesStandardInput)

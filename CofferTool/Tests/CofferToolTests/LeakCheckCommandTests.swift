@@ -21,7 +21,8 @@ struct LeakCheckCommandTests {
         }
     }
 
-    @Test("in an encrypted store there is nothing to be found, in a readable one it says where, and not what")
+    @Test(
+        "The command leakcheck finds nothing in an encrypted store, and in a readable one it says where, and not what")
     func stores() throws {
         let nothing = try work.coffer("leakcheck", "people.coffer", "--marker", secret)
         #expect(nothing.status == 0)
@@ -45,7 +46,7 @@ struct LeakCheckCommandTests {
         #expect(try json.failure["exit"] as? Int == 26)
     }
 
-    @Test("markers come from files and from standard input, one on each line")
+    @Test("Markers come from files and from standard input, one on each line")
     func sources() throws {
         try work.write("nowhere at all\r\n\r\n\(secret)\n", to: "markers")
         let file = try work.coffer("leakcheck", "readable.coffer", "--marker-file", "markers", "--json")
@@ -57,7 +58,7 @@ struct LeakCheckCommandTests {
     }
 
     @Test(
-        "every encoding is found in any file, at any alignment",
+        "The command leakcheck finds every encoding in any file, at any alignment",
         arguments: ["UTF-8", "UTF-16LE", "UTF-16BE", "hex", "HEX", "base64", "base64 1", "base64 2"])
     func encodings(encoding: String) throws {
         let data = Data(secret.utf8)
@@ -86,7 +87,7 @@ struct LeakCheckCommandTests {
             leaks.allSatisfy { abs(($0["offset"] as? Int ?? 0) - before) < 4 && $0["path"] as? String == "app.log" })
     }
 
-    @Test("what makes no sense is 64, and a place that is none is 10")
+    @Test("Arguments of leakcheck that make no sense are exit status 64, and a missing place is 10")
     func usage() throws {
         #expect(try work.coffer("leakcheck", "people.coffer").status == 64)
         let short = try work.coffer("leakcheck", "people.coffer", "--marker", secret, "--marker", "seven77")
@@ -107,7 +108,7 @@ struct LeakCheckCommandTests {
 
     /// Terabytes of zeros were read, and nobody was told of what was not.
     @Test(
-        "a sparse file of terabytes is searched by its data, and what is not looked into is named",
+        "The command leakcheck searches a sparse file of terabytes by its data, and names what it does not look into",
         .timeLimit(.minutes(30)))
     func oddFiles() throws {
         try work.write("nothing", to: "log/file")
@@ -140,7 +141,7 @@ struct LeakCheckCommandTests {
         #expect(alone.output == "fifo: a FIFO, not looked into\n")
     }
 
-    @Test("a store that somebody has open is searched all the same, and nothing is changed")
+    @Test("The command leakcheck searches a store that somebody has open, and changes nothing")
     func open() throws {
         let before = try work.contents(of: "people.coffer")
         let pipe = work.folder.appending(path: "pipe").path(percentEncoded: false)

@@ -7,13 +7,13 @@ import Testing
 struct LockHolderTests {
     private let folder = FileManager.default.temporaryDirectory
 
-    @Test("has a lock that one reading left out, as the system's do while locks come and go")
+    @Test("The list of lock holders has a lock that one reading left out, as the system's do while locks come and go")
     func lockLeftOut() throws {
         let file = try line(process: 10)
         #expect(holders(in: [other(1), other(2) + file, other(3)]) == [10])
     }
 
-    @Test("reads no more once the list stays the same, and ends where it never does")
+    @Test("The list of lock holders reads no more once the list stays the same, and ends where it never does")
     func readings() throws {
         var count = 0
         _ = LockHolders {
@@ -27,14 +27,14 @@ struct LockHolderTests {
         #expect(count == 8)
     }
 
-    @Test("names each holder once, however often it was read, and none that only waits")
+    @Test("The list of lock holders names each holder once, however often it was read, and none that only waits")
     func onceEach() throws {
         let (first, second) = (try line(process: 10), try line(process: 7))
         let waiting = first.replacing("1: FLOCK", with: "1: -> FLOCK").replacing(" 10 ", with: " 11 ")
         #expect(holders(in: [first + second + waiting, other(1) + first]) == [7, 10])
     }
 
-    @Test("takes nothing from lines that are not such locks")
+    @Test("The list of lock holders takes nothing from lines that are not such locks")
     func otherLines() throws {
         let line = try line(process: 10)
         let posix = line.replacing("FLOCK", with: "POSIX")

@@ -28,7 +28,7 @@ struct ManyStoresTests {
         try outcome.objects.map { ($0["type"] as? String == "store" ? $0["path"] as? String : nil) ?? "" }
     }
 
-    @Test("info says a line of each store, without a key and with one")
+    @Test("The command info prints a line for each store, without a key and with one")
     func info() throws {
         let without = try work.coffer("info", "stores")
         #expect(without.status == 0)
@@ -48,7 +48,7 @@ struct ManyStoresTests {
         #expect(try paths(list) == ["stores/b.coffer"])
     }
 
-    @Test("info of stores of which some can't be read says so of these, and of the others what they are: 3")
+    @Test("The command info names stores that can't be read, describes the others, and ends with 3")
     func someFail() throws {
         try work.coffer("create", "stores/aa.coffer", "--key", "raw+file:other")
         try work.coffer("create", "stores/plain.coffer", "--unencrypted")
@@ -69,7 +69,7 @@ struct ManyStoresTests {
         #expect(try work.coffer("info", "list").status == 10)
     }
 
-    @Test("ls of a folder lists the stores in it, and opens none")
+    @Test("The command ls of a folder lists the stores in it, and opens none")
     func list() throws {
         let outcome = try work.coffer("ls", "stores")
         #expect(outcome.status == 0)
@@ -79,7 +79,7 @@ struct ManyStoresTests {
         #expect(try work.coffer("ls", "stores/a.coffer", "--key", "raw+file:key").lines == ["x"])
     }
 
-    @Test("what makes no sense of a folder, or of a store, is refused")
+    @Test("Options of info that make no sense for a folder, or for a store, are refused")
     func refused() throws {
         for line in [
             ["ls", "stores", "x"], ["ls", "stores", "--key", "raw+file:key"],

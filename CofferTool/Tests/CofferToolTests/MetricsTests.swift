@@ -103,14 +103,14 @@ struct MetricsTests {
         #expect(metrics["coffer_audit_exit_status"] == 3)
     }
 
-    @Test("They hold neither paths nor keys")
+    @Test("Metrics hold neither paths nor keys")
     func noSecrets() throws {
         #expect(try rotate().status == 0)
         let text = try String(contentsOf: work.folder.appending(path: Self.name), encoding: .utf8)
         #expect(!text.contains("stores/") && !text.contains(".coffer"))
     }
 
-    @Test("What is no metrics of an earlier run is never replaced, and nothing is done then")
+    @Test("A file that is no metrics of an earlier run is never replaced, and nothing is done then")
     func otherFiles() throws {
         try work.write("precious", to: "file")
         try work.write("", to: "empty")

@@ -47,7 +47,7 @@ struct OldGenerationCommandTests {
     }
 
     /// A decryption that was killed leaves a generation that can be read beside the encrypted store, and nothing said so.
-    @Test("info and check say what a killed decryption left, with its size and what removes it, and that does")
+    @Test("Info and check say what a killed decryption left, with its size and what removes it, and that does")
     func killedDecryption() throws {
         try work.write(String(repeating: "a letter that anybody may read ", count: 400_000), to: "large")
         #expect(try run("attach", "people.coffer", "b", "large", "large").status == 0)

@@ -68,7 +68,7 @@ struct OtherOwnerTests {
     // MARK: What they get
 
     // As root itself, the command overwrote the file and gave it away in every sixth run or so.
-    @Test("no file of root's is overwritten or given away, whatever they put in the place of -shm and -wal meanwhile")
+    @Test("No file of root's is overwritten or given away, whatever another user puts in the place of -shm and -wal")
     func swapped() throws {
         let secret = Data((0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 7) })
         try work.write(secret, to: "secret")
@@ -89,7 +89,7 @@ struct OtherOwnerTests {
         }
     }
 
-    @Test("no file that only root can read gets into their store, unless root hands it over opened")
+    @Test("No file that only root can read gets into another user's store, unless root hands it over opened")
     func inputs() throws {
         try work.write("root's own", to: "secret")
         try close("secret")
@@ -101,7 +101,7 @@ struct OtherOwnerTests {
         #expect(try coffer(["cat", "people.coffer", "a", "x"] + key).output == "root's own")
     }
 
-    @Test("keys come from wherever only root finds them, and from a terminal")
+    @Test("Keys for another user's store come from wherever only root finds them, and from a terminal")
     func keys() throws {
         try work.write(Workspace.key.map { String(format: "%02x", $0) }.joined(), to: "hex")
         try close("hex")
@@ -130,7 +130,7 @@ struct OtherOwnerTests {
     }
 
     #if canImport(Glibc)
-    @Test("nothing of root's rights is left to a process that works as them")
+    @Test("Nothing of root's rights is left to a process that works as another user")
     func rights() throws {
         try FileManager.default.createDirectory(atPath: path("stores"), withIntermediateDirectories: false)
         try give("stores")
@@ -156,7 +156,7 @@ struct OtherOwnerTests {
 
     // MARK: Whose it is
 
-    @Test("a store that is made is whose folder it is in, and a place of two users' is nobody's: 403, nothing is made")
+    @Test("A new store belongs to the owner of its folder, and where two users own the path it is refused with 403")
     func places() throws {
         for (name, user) in [("theirs", user), ("others", other)] {
             try FileManager.default.createDirectory(atPath: path(name), withIntermediateDirectories: false)
@@ -213,7 +213,7 @@ struct OtherOwnerTests {
         }
     }
 
-    @Test("of several users are rotated as each of them, with one summary, and stay theirs")
+    @Test("Stores of several users are rotated as each of them, with one summary, and stay theirs")
     func rotated() throws {
         try makeStores()
         let due = try rotate("--dry-run")
@@ -236,7 +236,7 @@ struct OtherOwnerTests {
         try expectOwners()
     }
 
-    @Test("of several users have their receipts in one file, which stays root's")
+    @Test("Stores of several users have their receipts in one file, which stays root's")
     func receipts() throws {
         try makeStores()
         let outcome = try rotate("--receipts", "receipts", "--jobs", "2")
@@ -272,7 +272,7 @@ struct OtherOwnerTests {
         #expect(wrong.status == 12 && wrong.lines.count == 4)
     }
 
-    @Test("of several users: a rehearsal runs the command for the new key only for the store that needs it")
+    @Test("A rehearsal for several users runs the command for the new key only for the store that needs it")
     func rehearsedWithCommand() throws {
         try makeStores()
         try work.write("echo ran >> calls; cat new\n", to: "service")
@@ -289,7 +289,7 @@ struct OtherOwnerTests {
         try expectOwners()
     }
 
-    @Test("of several users can have keys of their own, from a command that only root can run")
+    @Test("Stores of several users can have keys of their own, from a command that only root can run")
     func keyForEachStore() throws {
         try makeStores()
         try work.write("cat old; test \"${COFFER_STORE_PATH##*/}\" != c.coffer\n", to: "service")
@@ -305,7 +305,9 @@ struct OtherOwnerTests {
         #expect(try again.objects.last?["alreadyRotated"] as? Int == 3)
     }
 
-    @Test("of several users: where nobody reads the results any more, the processes end, too", .timeLimit(.minutes(30)))
+    @Test(
+        "The processes of a rotation for several users end where nobody reads the results any more",
+        .timeLimit(.minutes(30)))
     func brokenPipe() throws {
         try makeStores()
         try copyFirstStore()
@@ -315,7 +317,7 @@ struct OtherOwnerTests {
         #expect(outcome.output.hasSuffix("}\nended\n") && outcome.output.contains("receipt"), "\(outcome.output)")
     }
 
-    @Test("of several users: the first that fails ends it, unless it shall go on")
+    @Test("The first failure ends a rotation for several users, unless it shall go on")
     func failed() throws {
         try makeStores()
         try #require(
@@ -331,7 +333,7 @@ struct OtherOwnerTests {
         try expectOwners()
     }
 
-    @Test("of several users: told to end, it has its processes end too, and each store is as it was or rotated")
+    @Test("A rotation for several users that is told to end ends its processes, and each store is as it was or rotated")
     func cancelled() throws {
         try makeStores()
         // Seconds of work, which a process that wasn't told would do to its end.
@@ -369,7 +371,7 @@ struct OtherOwnerTests {
 
     /// An owner may do anything to a process of theirs. It was taken for a cancelling of all of it.
     @Test(
-        "of several users: an owner who ends the process that works as them fails their stores alone",
+        "A user who ends the process that works as them fails their own stores alone",
         arguments: [SIGTERM, SIGKILL])
     func ended(signal: Int32) throws {
         try makeStores()

@@ -27,7 +27,7 @@ struct QueryCommandTests {
         return try outcome.objects.compactMap { $0["_id"] as? String }
     }
 
-    @Test("query writes the documents that are so, sorted and counted, with an index and without")
+    @Test("The command query writes the documents that match, sorted and counted, with an index and without")
     func query() throws {
         for hasIndex in [false, true] {
             if hasIndex { #expect(try run("index", "add", "people.coffer", "place", "city", "age").status == 0) }
@@ -51,7 +51,7 @@ struct QueryCommandTests {
         #expect(object.first?["sequence"] as? Int == 5)
     }
 
-    @Test("index adds, lists, updates and removes, and says what is not up to date")
+    @Test("The command index adds, lists, updates and removes, and says what is not up to date")
     func index() throws {
         #expect(try run("index", "list", "people.coffer").output == "")
         #expect(
@@ -79,7 +79,7 @@ struct QueryCommandTests {
         #expect(missing.errors.hasPrefix("coffer: error: there is no index place (404)"))
     }
 
-    @Test("bad expressions and counts are a usage error that says where, and stores are left alone")
+    @Test("Bad expressions and counts are a usage error that says where, and stores are left alone")
     func badInput() throws {
         let before = try work.contents(of: "people.coffer")
         for arguments in [

@@ -10,7 +10,7 @@ struct RecordIDTests {
     }
 
     @Test(
-        "a string is the id, its escapes resolved",
+        "A string is the id of a record, its escapes resolved",
         arguments: [
             ("{\"_id\":\"a\"}", "a"), ("{ \"x\" : {\"_id\":\"no\"} , \"_id\" : \"b\" }", "b"), ("{\"_id\":\"\"}", ""),
             ("{\"_id\":\"\\u00e9\\n\\\"\"}", "é\n\""), ("{\"\\u005f\\u0069d\":\"c\"}", "c"),
@@ -20,7 +20,7 @@ struct RecordIDTests {
         #expect(try id(text, .usual) == expected)
     }
 
-    @Test("composed and decomposed spellings are different ids, and different members")
+    @Test("Composed and decomposed spellings of ids are different ids, and of members different members")
     func composition() throws {
         let composed = try id("{\"_id\":\"\u{E9}\"}", .usual)
         let decomposed = try id("{\"_id\":\"e\u{301}\"}", .usual)
@@ -29,12 +29,12 @@ struct RecordIDTests {
         #expect(try id("{\"\u{E9}\":\"1\",\"e\u{301}\":\"2\"}", .member("\u{E9}")) == "1")
     }
 
-    @Test("an integer is the id as it stands there", arguments: ["0", "12", "-3", "99999999999999999999"])
+    @Test("An integer is the id of a record as it stands there", arguments: ["0", "12", "-3", "99999999999999999999"])
     func integers(number: String) throws {
         #expect(try id("{\"code\":\(number)}", .member("code")) == number)
     }
 
-    @Test("a record without an _id gets one later, a record without the member asked for is refused")
+    @Test("A record without an _id gets one later, a record without the member asked for is refused")
     func absent() throws {
         #expect(try id("{\"_idx\":\"a\",\"_i\":\"b\"}", .usual) == nil)
         #expect(throws: JSONCursor.Obstacle(line: 7, message: "a record has no code")) {
@@ -43,7 +43,7 @@ struct RecordIDTests {
     }
 
     @Test(
-        "an id that is neither a string nor an integer is refused",
+        "An id that is neither a string nor an integer is refused",
         arguments: ["null", "true", "1.5", "1e3", "-", "[]", "{}", "[\"a\"]", "\"\\ud800\"", "\"\\x\""])
     func unusable(value: String) {
         #expect(throws: JSONCursor.Obstacle(line: 8, message: "_id is neither a string nor an integer")) {
@@ -52,7 +52,7 @@ struct RecordIDTests {
     }
 
     @Test(
-        "where another member is the id, an _id is left out of the document",
+        "Where another member is the id, an _id is left out of the document",
         arguments: [
             ("{\"_id\":\"a\"}", "{}"), ("{ \"_id\" : [1] , \"b\":2}", "{ \"b\":2}"),
             ("{\"b\":2,\"_id\":null }", "{\"b\":2 }"),

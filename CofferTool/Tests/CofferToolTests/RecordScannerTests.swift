@@ -16,7 +16,7 @@ struct RecordScannerTests {
     }
 
     @Test(
-        "the elements of an array are the records",
+        "The elements of an array are the records of a file",
         arguments: [
             ("[]", []),
             (" [ ] \n", []),
@@ -30,7 +30,7 @@ struct RecordScannerTests {
     }
 
     @Test(
-        "the elements of an object's only array are the records",
+        "The elements of an object's only array are the records of a file",
         arguments: [
             ("{\"people\":[{\"a\":1},{\"b\":2}]}", ["1:{\"a\":1}", "1:{\"b\":2}"]),
             ("{\n\"version\":{\"a\":[1]},\"people\":\n[\n{\"a\":1}],\"end\":null}", ["4:{\"a\":1}"]),
@@ -42,7 +42,7 @@ struct RecordScannerTests {
     }
 
     @Test(
-        "an object that is no wrapper is a record itself",
+        "An object that is no wrapper is a record itself",
         arguments: [
             "{}", "{\"a\":1}", "{\"tags\":[\"x\"]}", "{\"name\":\"x\",\"tags\":[]}", "{\"a\":[{}],\"b\":[]}",
             "{\"_id\":\"1\",\"a\":[{}]}", "{\"\\u005fid\":\"1\",\"a\":[{}]}",
@@ -51,13 +51,13 @@ struct RecordScannerTests {
         #expect(try records(text) == ["1:" + text])
     }
 
-    @Test("with another member for ids, an object that has it is a record, and one with an _id may be a wrapper")
+    @Test("With another member for ids, an object that has it is a record, and one with an _id may be a wrapper")
     func idField() throws {
         #expect(try records("{\"code\":\"1\",\"a\":[{}]}", idField: "code") == ["1:{\"code\":\"1\",\"a\":[{}]}"])
         #expect(try records("{\"_id\":\"1\",\"a\":[{}]}", idField: "code") == ["1:{}"])
     }
 
-    @Test("objects on lines of their own are the records, even when the first would be a wrapper")
+    @Test("Objects on lines of their own are the records, even when the first would be a wrapper")
     func lines() throws {
         #expect(try records("") == [])
         #expect(try records("\n \r\n") == [])
@@ -66,7 +66,7 @@ struct RecordScannerTests {
     }
 
     @Test(
-        "what is not a record is refused with its line",
+        "What is not a record is refused with its line",
         arguments: [
             ("5", 1, "neither an object nor an array of objects"),
             ("\n\"text\"", 2, "neither an object nor an array of objects"),
@@ -98,7 +98,7 @@ struct RecordScannerTests {
     }
 
     @Test(
-        "a file that was cut off is refused wherever the cut is",
+        "A file of records that was cut off is refused wherever the cut is",
         arguments: [
             "[{\"a\":\"\\\"\"},\n{\"b\":[1,{}]}]", "{\"v\":1,\"a\":[{\"b\":\"é\\\\\"},{}],\"c\":{\"d\":\"]\"}}",
         ])
@@ -114,7 +114,7 @@ struct RecordScannerTests {
         }
     }
 
-    @Test("an array of a million brackets is stepped over without recursion")
+    @Test("An array of a million brackets is stepped over without recursion")
     func depth() throws {
         let deep = "{\"a\":" + String(repeating: "[", count: 1_000_000) + String(repeating: "]", count: 1_000_000) + "}"
         #expect(try records("[" + deep + "]") == ["1:" + deep])

@@ -41,7 +41,7 @@ struct RekeyCommandTests {
         try work.contents(of: "people.coffer").values.contains { $0.range(of: Data(text.utf8)) != nil }
     }
 
-    @Test("rekey puts everything under the new key, and the old one is a 401")
+    @Test("The command rekey puts everything under the new key, and the old one is a 401")
     func rekey() throws {
         let before = try #require(try contents("raw+file:key"))
         let old = try work.contents(of: "people.coffer")
@@ -77,7 +77,7 @@ struct RekeyCommandTests {
         #expect(names.map { $0.split(separator: "/").last?.count } == [64 + 5])
     }
 
-    @Test("rekey keeps other keys that are given, drops them only when told, and changes nothing otherwise")
+    @Test("The command rekey keeps other keys that are given, drops them only when told, and changes nothing otherwise")
     func otherKeys() throws {
         try work.coffer(
             "key", "add", "people.coffer", "--key", "raw+file:key", "--new-key", "raw+file:third-key", "--label",
@@ -112,7 +112,7 @@ struct RekeyCommandTests {
         #expect(try contents("raw+file:key") != nil)
     }
 
-    @Test("decrypt makes a store readable only when told so in full, and encrypt leaves nothing readable")
+    @Test("The command decrypt makes a store readable only when told so in full, and encrypt leaves nothing readable")
     func decryptAndEncrypt() throws {
         let before = try #require(try contents("raw+file:key"))
         #expect(try !isReadable(marker))
@@ -139,7 +139,7 @@ struct RekeyCommandTests {
         #expect(try contents("raw+file:new-key") == before)
     }
 
-    @Test("damage ends it with 26, with its name, and the store stays as it was")
+    @Test("Damage ends a rekey with 26, with its name, and the store stays as it was")
     func damaged() throws {
         let blob = try #require(try work.contents(of: "people.coffer").keys.first { $0.hasSuffix(".blob") })
         try work.write(Data(count: 100), to: "people.coffer/" + blob)
@@ -152,7 +152,7 @@ struct RekeyCommandTests {
         #expect(try run("get", "people.coffer", "a", "--key", "raw+file:key").status == 0)
     }
 
-    @Test("it tells how far it is where it is asked to, and on a terminal")
+    @Test("The command rekey reports progress where it is asked to, and on a terminal")
     func progress() throws {
         let asked = try run(
             "rekey", "people.coffer", "--key", "raw+file:key", "--new-key", "raw+file:new-key", "--progress", "--json")
@@ -187,7 +187,7 @@ struct CancelledRekeyTests {
 
     private static let rekey = ["rekey", "people.coffer", "--key", "raw+file:key", "--new-key", "raw+file:new-key"]
 
-    @Test("by ^C leaves the store as it was, and ends with 130")
+    @Test("A change of the encryption key that ^C ends leaves the store as it was, and ends with 130")
     func interrupted() throws {
         let before = try work.contents(of: "people.coffer")
         let terminal = try FakeTerminal()
@@ -203,7 +203,8 @@ struct CancelledRekeyTests {
         #expect(try work.coffer("ls", "people.coffer", "--key", "raw+file:new-key").status == 12)
     }
 
-    @Test("by an orderly signal, at any time, ends with 130 and the old key, or was over and has the new one")
+    @Test(
+        "A key change that a signal ends, at any time, ends with 130 and the old key, or was over and has the new one")
     func signalled() throws {
         var (old, new) = ("new-key", "key")
         let start = ContinuousClock.now

@@ -48,7 +48,7 @@ struct RestoreCommandTests {
         try #require(try outcome.objects.first)
     }
 
-    @Test("replaces no store that came meanwhile, and none that has the backup in it")
+    @Test("A restore replaces no store that came meanwhile, and none that has the backup in it")
     func refusedTargets() throws {
         let key = "raw+cmd:'\(CofferProcess.executable.path)' create late.coffer --key raw+file:key && cat backup-key"
         let late = try work.coffer("restore", "backup.coffer", "late.coffer", "--key", key, "--json")
@@ -61,7 +61,7 @@ struct RestoreCommandTests {
         #expect(FileManager.default.fileExists(atPath: work.folder.appending(path: "late.coffer/in.coffer").path))
     }
 
-    @Test("makes a store where none is, which is whole and which the backup's key opens")
+    @Test("A restore makes a store where none is, which is whole and which the backup's key opens")
     func makesStore() throws {
         let before = try work.contents(of: "backup.coffer")
         let result = try object(restore("backup.coffer", "new.coffer", "--json"))
@@ -74,7 +74,7 @@ struct RestoreCommandTests {
         #expect(try restore("backup.coffer", "another.coffer").lines.first == "restored    another.coffer")
     }
 
-    @Test("takes the place of a store with --replace alone, and leaves nothing of the old one")
+    @Test("A restore takes the place of a store with --replace alone, and leaves nothing of the old one")
     func replaces() throws {
         let before = try work.contents(of: "people.coffer")
         let refused = try restore("backup.coffer", "people.coffer", "--json")
@@ -90,7 +90,7 @@ struct RestoreCommandTests {
         #expect(names.allSatisfy { !$0.hasPrefix(".coffer-") })
     }
 
-    @Test("with a wrong key is 12, and names the backup")
+    @Test("A restore with a wrong key is 12, and names the backup")
     func wrongKey() throws {
         for target in ["new.coffer", "people.coffer"] {
             let outcome = try restore("backup.coffer", target, "--replace", "--json", key: "key")
@@ -102,7 +102,8 @@ struct RestoreCommandTests {
         #expect(try run("ls", "people.coffer").status == 0)
     }
 
-    @Test("of a damaged backup is 26, names it, and leaves the old store", arguments: ["db.sqlite3", ".blob"])
+    @Test(
+        "A restore of a damaged backup is 26, names it, and leaves the old store", arguments: ["db.sqlite3", ".blob"])
     func damaged(suffix: String) throws {
         let before = try work.contents(of: "people.coffer")
         let name = try #require(work.contents(of: "backup.coffer").keys.first { $0.hasSuffix(suffix) })
@@ -119,7 +120,7 @@ struct RestoreCommandTests {
         #expect(!FileManager.default.fileExists(atPath: work.folder.appending(path: "new.coffer").path))
     }
 
-    @Test("of itself, into no folder, over something else, or over a store in use is refused")
+    @Test("A restore of a backup over itself, into no folder, over something else, or over a store in use is refused")
     func refused() throws {
         #expect(try restore("backup.coffer", "./backup.coffer", "--replace").status == 64)
         #expect(try restore("backup.coffer", "nowhere/new.coffer").status == 1)
@@ -134,7 +135,7 @@ struct RestoreCommandTests {
     }
 
     @Test(
-        "that is killed leaves what was there or the whole store, and the next one removes the rest",
+        "A restore that is killed leaves what was there or the whole store, and the next one removes the rest",
         arguments: [true, false])
     func killed(replaces: Bool) throws {
         var numbers = SeededNumbers(seed: .random(in: 0 ... .max))

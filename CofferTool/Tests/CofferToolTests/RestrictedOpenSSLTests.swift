@@ -35,7 +35,7 @@ struct RestrictedOpenSSLTests {
     }
 
     @Test(
-        "is a 501 and exit status 14 for every command, which says so and changes nothing",
+        "An OpenSSL without the algorithms is a 501 and exit status 14 for every command, and changes nothing",
         arguments: [
             "create new.coffer --key raw+file:key", "create new.coffer --unencrypted", "key generate new",
             "get people.coffer a --key raw+file:key", "get open.coffer a", "ls open.coffer", "info people.coffer",

@@ -85,7 +85,8 @@ struct RotateCommandTests {
         try stores.makeAll()
     }
 
-    @Test("each gets the new key and a receipt, and a second run finds them rotated", arguments: [1, 4])
+    @Test(
+        "A rotation gives each store the new key and a receipt, and a second run finds them rotated", arguments: [1, 4])
     func rotated(jobs: Int) throws {
         let uuid = try Manager(directory: stores.folder).storeInfo(named: "store0").storeUUID
         let outcome = try stores.rotate("stores", "--json", "--jobs", "\(jobs)")
@@ -122,7 +123,7 @@ struct RotateCommandTests {
         #expect(try stores.work.contents(of: "stores") == before)
     }
 
-    @Test("what a killed run left of the old generation is gone after the next, though the store was rotated by then")
+    @Test("A rotation removes what a killed run left of the old generation, though the store was rotated by then")
     func finished() throws {
         let store = stores.folder.appending(path: "store0.coffer", directoryHint: .isDirectory)
         func names() throws -> [String] {
@@ -143,7 +144,7 @@ struct RotateCommandTests {
         #expect(try stores.opens("store0", stores.new))
     }
 
-    @Test("the first failure ends it with 3, and --keep-going does the others")
+    @Test("The first failure ends a rotation with 3, and --keep-going does the others")
     func failing() throws {
         let other = try SymmetricKey(data: Data(64..<96))
         try stores.make("store2x", other)
@@ -181,7 +182,7 @@ struct RotateCommandTests {
         #expect(try third.failure["exit"] as? Int == 3)
     }
 
-    @Test("where no store gets the new key, the status is that of what was wrong")
+    @Test("Where no store gets the new key, the status of a rotation is that of what was wrong")
     func nothingDone() throws {
         let outcome = try CofferProcess.run(
             ["rotate", "stores", "--key", "raw+file:third", "--new-key", "raw+file:new", "--keep-going"],
@@ -195,7 +196,7 @@ struct RotateCommandTests {
         #expect(try stores.rotate("stores/store0.coffer").status == 0)
     }
 
-    @Test("damage fails that store alone, which stays as it was")
+    @Test("Damage fails that store of a rotation alone, and it stays as it was")
     func damaged() throws {
         let name = try #require(
             try stores.work.contents(of: "stores").keys.first { $0.hasPrefix("store1.") && $0.hasSuffix(".blob") })
@@ -208,7 +209,7 @@ struct RotateCommandTests {
         #expect(try outcome.paths("rotated").count == 5)
     }
 
-    @Test("a rehearsal changes no byte, and says what is in the way")
+    @Test("A rehearsal of a rotation changes no byte, and says what is in the way")
     func rehearsal() throws {
         let database = try stores.open("store4", stores.old)
         try database.addKey(SymmetricKey(data: Data(64..<96)))
@@ -252,7 +253,7 @@ struct RotateCommandTests {
         #expect(try stores.rotate("stores", "--verify").status == 64)
     }
 
-    @Test("What is passed over is in the summary, and --recursive rotates the stores of nested folders")
+    @Test("A rotation names stores that it skips in its summary, and --recursive rotates the stores of nested folders")
     func nestedFolders() throws {
         try stores.work.write("a note", to: "stores/notes.txt")
         try stores.work.write("hidden", to: "stores/.hidden/x")
@@ -283,7 +284,7 @@ struct RotateCommandTests {
         #expect(none.status == 64 && none.errors.contains("--recursive also looks into its folders"))
     }
 
-    @Test("other keys are kept or dropped only as it is said, and a new key that was added before is no other")
+    @Test("A rotation keeps or drops other keys only as it is told, and a new key that was added before is no other")
     func otherKeys() throws {
         let third = try SymmetricKey(data: Data(64..<96))
         for (name, key) in [("store0", third), ("store1", third), ("store2", stores.new)] {
@@ -305,7 +306,7 @@ struct RotateCommandTests {
         }
     }
 
-    @Test("a store that was not re-encrypted since the new key was added, or that other keys open, is not as asked: 3")
+    @Test("A rotation ends with 3 for a store that was not re-encrypted since the new key came, or that others open")
     func notAsAsked() throws {
         let third = try SymmetricKey(data: Data(64..<96))
         // Its keys alone were exchanged.
@@ -341,7 +342,7 @@ struct RotateCommandTests {
         #expect(try stores.rotate("stores/store0.coffer").status == 0)
     }
 
-    @Test("a symbolic link that sorts before the store that it leads to keeps it out of nothing")
+    @Test("A symbolic link that sorts before the store that it leads to keeps it out of no rotation")
     func links() throws {
         let link = stores.folder.appending(path: "a.coffer").path(percentEncoded: false)
         #expect(symlink("store3.coffer", link) == 0)
@@ -356,7 +357,7 @@ struct RotateCommandTests {
         #expect(try stores.rotate("list", "--json").paths("alreadyRotated") == ["stores/store3.coffer"])
     }
 
-    @Test("a list has a path on each line, in a file or on standard input, and a store twice is one")
+    @Test("A list of stores has a path on each line, in a file or on standard input, and a store twice is one")
     func list() throws {
         try stores.work.write("stores/store1.coffer\r\n\nstores/store0.coffer\n./stores/store1.coffer/", to: "list")
         let file = try stores.rotate("list", "--json")
@@ -380,7 +381,7 @@ struct RotateCommandTests {
         #expect(try stores.rotate("empty").status == 0)
     }
 
-    @Test("a command line that makes no sense is refused before any store is touched")
+    @Test("A rotation's command line that makes no sense is refused before any store is touched")
     func usage() throws {
         let before = try stores.work.contents(of: "stores")
         let keys = ["--key", "raw+file:old", "--new-key", "raw+file:new"]
@@ -409,7 +410,7 @@ struct CutRotationTests {
     private static let time = Duration.seconds(Int(environment["COFFER_KILL_SECONDS"] ?? "") ?? 10)
 
     @Test(
-        "leaves each store whole under one of the two keys, and is finished by running it again",
+        "A rotation that is cut short leaves each store whole under one of the two keys, and another run finishes it",
         arguments: [SIGKILL, SIGINT, SIGTERM])
     func cut(signal: Int32) throws {
         let stores = try Stores()

@@ -74,7 +74,7 @@ struct RotationKillTests {
     }
 
     @Test(
-        "leaves a whole store that exactly one of the two keys opens, and nothing else",
+        "A rotation that is killed leaves a whole store that exactly one of the two keys opens, and nothing else",
         arguments: [true, false])
     func killed(bothEncrypted: Bool) throws {
         var keys: [Key] = []

@@ -30,7 +30,7 @@ struct RotationProgressTests {
         }.filter { $0["type"] as? String == "progress" }
     }
 
-    @Test("Without a terminal nothing is said of it, unless that is asked for")
+    @Test("Without a terminal a rotation reports no progress, unless that is asked for")
     func onlyWhenAsked() throws {
         #expect(try rotate().errors.isEmpty)
     }
@@ -72,7 +72,7 @@ struct RotationProgressTests {
         #expect(sizes.allSatisfy { ($0["bytes"] as? Int ?? -1) <= ($0["totalBytes"] as? Int ?? 0) })
     }
 
-    @Test("On a terminal there is a bar that names the store, and what results there are stand above it")
+    @Test("A terminal shows a bar that names the store of a rotation, and what results there are stand above it")
     func terminal() throws {
         let terminal = try FakeTerminal()
         let outcome = try rotate(surroundings: .init(terminal: terminal, showsErrorsOnTerminal: true))

@@ -15,7 +15,7 @@ struct RotationSelectionTests {
 
     private var generations: [Int] { get throws { try stores.names.map(stores.generation) } }
 
-    @Test("those with an old data key alone, where that is asked for")
+    @Test("A rotation takes only stores with an old data key, where that is asked for")
     func olderThan() throws {
         let young = try summary(stores.rotate("--json", "--older-than", "1d"))
         #expect(young["notDue"] as? Int == 4 && young["stores"] as? Int == 4 && young["notTried"] as? Int == 0)
@@ -25,14 +25,14 @@ struct RotationSelectionTests {
     }
 
     /// The store that shows whether the new key is the same was left out for its age, and nothing noticed another key.
-    @Test("a resumed run looks first at which are due, and only then at which are done")
+    @Test("A resumed rotation looks first at which stores are due, and only then at which are done")
     func dueBeforeDone() throws {
         #expect(try stores.rotate().status == 0)
         let resumed = try summary(stores.rotate("--json", "--resume", "--older-than", "1d"))
         #expect(resumed["notDue"] as? Int == 4 && resumed["doneBefore"] as? Int == 0)
     }
 
-    @Test("none whose name or path is excluded, or that a list has as a comment")
+    @Test("A rotation leaves out stores whose name or path is excluded, or that a list has as a comment")
     func excluded() throws {
         let outcome = try stores.rotate("--json", "--exclude", "s1.*", "--exclude", "stores/s2*")
         #expect(try summary(outcome)["stores"] as? Int == 2)
@@ -44,7 +44,7 @@ struct RotationSelectionTests {
         #expect(try generations == [2, 1, 2, 2])
     }
 
-    @Test("a list with a line that is no store's path is refused as a whole, and the line is repeated nowhere")
+    @Test("A list with a line that is no store's path is refused as a whole, and the line is repeated nowhere")
     func notAList() throws {
         let keys = ["--key", "raw+file:old", "--new-key", "raw+file:new"]
         // A key's file that was named by mistake, and a path with a typing error.
@@ -63,7 +63,8 @@ struct RotationSelectionTests {
         #expect(try generations == [1, 1, 1, 1])
     }
 
-    @Test("no more than a run may rotate, and the next run the others", arguments: [1, 3])
+    @Test(
+        "A rotation stops after as many stores as it may rotate, and the next run does the others", arguments: [1, 3])
     func maxStores(jobs: Int) throws {
         let first = try summary(stores.rotate("--json", "--max-stores", "2", "--jobs", "\(jobs)"))
         #expect(first["rotated"] as? Int == 2 && first["notTried"] as? Int == 2)
@@ -71,7 +72,7 @@ struct RotationSelectionTests {
         #expect(second["rotated"] as? Int == 2 && second["alreadyRotated"] as? Int == 2)
     }
 
-    @Test("none that would be begun too late")
+    @Test("A rotation begins no store that it would begin too late")
     func until() throws {
         let late = try summary(stores.rotate("--json", "--until", "2020-01-01T00:00:00Z"))
         #expect(late["notTried"] as? Int == 4)
@@ -80,7 +81,7 @@ struct RotationSelectionTests {
         #expect(try summary(stores.rotate("--json", "--until", tomorrow))["rotated"] as? Int == 4)
     }
 
-    @Test("one that another process has open for a while is waited for, and is busy otherwise")
+    @Test("A rotation waits for a store that another process has open for a while, and reports it as busy otherwise")
     func waiting() throws {
         var options = DatabaseOptions()
         options.encryptionKey = ReceiptWorkspace.keys?[0]
@@ -94,7 +95,7 @@ struct RotationSelectionTests {
         #expect(try summary(outcome)["rotated"] as? Int == 4)
     }
 
-    @Test("a run that waits for a store is told to end as any other is", .timeLimit(.minutes(30)))
+    @Test("A rotation that waits for a store can be told to end as any other", .timeLimit(.minutes(30)))
     func endedWhileWaiting() throws {
         var options = DatabaseOptions()
         options.encryptionKey = ReceiptWorkspace.keys?[0]
@@ -109,7 +110,7 @@ struct RotationSelectionTests {
         #expect(try generations == [1, 1, 1, 1])
     }
 
-    @Test("a key that only some of them have is kept there, where that is asked for")
+    @Test("A rotation keeps a key that only some stores have there, where that is asked for")
     func keptKeys() throws {
         let added = try stores.work.coffer(
             "key", "add", "stores/s2.coffer", "--key", "raw+file:old", "--new-key", "raw+file:third")
@@ -124,7 +125,7 @@ struct RotationSelectionTests {
     }
 
     @Test(
-        "what makes no sense is a 64, and changes nothing",
+        "Options that select stores and make no sense are exit status 64, and change nothing",
         arguments: [
             ["--max-stores", "0"], ["--until", "25:00"], ["--until", "soon"], ["--wait", "5"], ["--wait", "-1s"],
             ["--older-than", "90"],

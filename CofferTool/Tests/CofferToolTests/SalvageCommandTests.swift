@@ -40,7 +40,7 @@ struct SalvageCommandTests {
         throw CancellationError()
     }
 
-    @Test("that is whole ends with 0, and with all of it in the new one, under the same key or another")
+    @Test("A salvage of a whole store ends with 0, and with all of it in the new one, under the same key or another")
     func whole() throws {
         let before = try work.contents(of: "people.coffer")
         let result = try run("salvage", "people.coffer", "out.coffer", "--json")
@@ -61,7 +61,7 @@ struct SalvageCommandTests {
         #expect(try work.contents(of: "people.coffer") == before)
     }
 
-    @Test("that is damaged ends with 3, names what is lost, and brings the rest")
+    @Test("A salvage of a damaged store ends with 3, names what is lost, and brings the rest")
     func damaged() throws {
         let page = try pageOfDocuments()
         try damage("db.sqlite3", at: 100)
@@ -91,7 +91,7 @@ struct SalvageCommandTests {
         #expect(try work.contents(of: "people.coffer") == before)
     }
 
-    @Test("with a damaged MANIFEST points to the backup of the keys, with which it works")
+    @Test("A salvage with a damaged MANIFEST points to the backup of the keys, with which it works")
     func manifest() throws {
         #expect(try run("key", "backup", "people.coffer", "keys").status == 0)
         try damage("MANIFEST", at: 200)
@@ -103,7 +103,7 @@ struct SalvageCommandTests {
         #expect(try run("salvage", "people.coffer", "out.coffer").status == 0)
     }
 
-    @Test("refuses a wrong key, what is no store, and a place that is taken, and changes nothing")
+    @Test("A salvage refuses a wrong key, what is no store, and a place that is taken, and changes nothing")
     func refused() throws {
         try work.write(Data(repeating: 9, count: 32), to: "other")
         let before = try work.contents(of: ".")
@@ -118,7 +118,7 @@ struct SalvageCommandTests {
         #expect(try work.contents(of: ".") == before)
     }
 
-    @Test("^C ends it with 130 at any moment, and leaves nothing or all")
+    @Test("^C ends a salvage with 130 at any moment, and leaves nothing or all")
     func interrupted() throws {
         try work.write(Data(repeating: 2, count: 20 << 20), to: "large")
         #expect(try run("attach", "people.coffer", "d8", "large", "large").status == 0)

@@ -24,7 +24,7 @@ struct SearchCommandTests {
         try CofferProcess.run(arguments + key, in: work.folder)
     }
 
-    @Test("prints the best hits first, a line for each with what was found")
+    @Test("The command search prints the best hits first, a line for each with what was found")
     func hits() throws {
         let outcome = try run("search", "people.coffer", "notes", "cafe -noir")
         #expect(outcome.status == 0 && outcome.lines == ["3  Café crème in Paris"])
@@ -35,7 +35,7 @@ struct SearchCommandTests {
         #expect(try run("search", "people.coffer", "notes", "\"brulee cr").lines.isEmpty)
     }
 
-    @Test("writes ranges of bytes with --json")
+    @Test("The command search writes ranges of bytes with --json")
     func json() throws {
         let object = try #require(
             try run("search", "people.coffer", "notes", "creme -title:creme", "--json").objects.first)
@@ -44,7 +44,7 @@ struct SearchCommandTests {
         #expect(match["path"] as? String == "body" && match["start"] as? Int == 6 && match["end"] as? Int == 12)
     }
 
-    @Test("finds what was saved since, and lists and drops the index")
+    @Test("The command search finds what was saved since, and lists and drops the index")
     func life() throws {
         try work.write(#"{"body":"a newcomer"}"#, to: "body")
         #expect(try run("put", "people.coffer", "4", "body").status == 0)
@@ -60,7 +60,7 @@ struct SearchCommandTests {
         #expect(try failure.failure["code"] as? String == "indexNotFound")
     }
 
-    @Test("refuses what makes no sense, and nothing that somebody may type as a query")
+    @Test("The command search refuses what makes no sense, and nothing that somebody may type as a query")
     func badInput() throws {
         #expect(try run("index", "add", "people.coffer", "x", "body", "--accents").status == 64)
         #expect(try run("index", "add", "people.coffer", "x", "body", "--text", "--language", "xx").status == 1)

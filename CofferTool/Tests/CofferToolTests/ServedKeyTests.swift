@@ -75,7 +75,7 @@ struct ServedKeyTests {
         #expect(try work.coffer("ls", "served/made.coffer", "--key", "file:key-made").status == 0)
     }
 
-    @Test("Without --key-for-each-store the command runs once, and its environment names no store")
+    @Test("Without --key-for-each-store the command for serve's key runs once, and its environment names no store")
     func once() throws {
         let outcome = try serving(work, ["--key", "cmd:./service", "--no-authentication"]) { url in
             let asked = try calls

@@ -10,7 +10,7 @@ struct StoreCommandTests {
         try work.write(Workspace.key, to: "key")
     }
 
-    @Test("who writes to an unencrypted store at a terminal is told so, and scripts are not")
+    @Test("A terminal is told that the store to be written is not encrypted, and scripts are not")
     func plaintextNote() throws {
         try work.coffer("create", "plain.coffer", "--unencrypted")
         try work.write("{}", to: "b.json")
@@ -21,7 +21,7 @@ struct StoreCommandTests {
         #expect(typed.output.components(separatedBy: "plain.coffer is not encrypted").count == 2, "\(typed.output)")
     }
 
-    @Test("a store is made where its path says, encrypted or not")
+    @Test("The command create makes a store where its path says, encrypted or not")
     func create() throws {
         try FileManager.default.createDirectory(
             at: work.folder.appending(path: "sub"), withIntermediateDirectories: true)
@@ -32,7 +32,7 @@ struct StoreCommandTests {
         #expect(try work.contents(of: ".").keys.contains("notes:old.coffer/MANIFEST"))
     }
 
-    @Test("attachment files have names that say nothing where that was asked for")
+    @Test("Attachment files have names that say nothing where create was asked for that")
     func keyedNames() throws {
         let created = try work.coffer("create", "people.coffer", "--key", "raw+file:key", "--keyed-names")
         #expect(created.status == 0)
@@ -46,7 +46,7 @@ struct StoreCommandTests {
         #expect(plain.status == 64)
     }
 
-    @Test("a store is never made readable by oversight")
+    @Test("The command create never makes a readable store by oversight")
     func neverByOversight() throws {
         for arguments in [[], ["--key", "raw+file:key", "--unencrypted"]] {
             let outcome = try CofferProcess.run(["create", "people.coffer"] + arguments, in: work.folder)
@@ -56,7 +56,9 @@ struct StoreCommandTests {
         #expect(try work.contents(of: ".").count == 1)
     }
 
-    @Test("a key that cannot be had makes no store", arguments: ["file:none", "raw+env:SHORT", "stdin"])
+    @Test(
+        "The command create makes no store with a key that cannot be had",
+        arguments: ["file:none", "raw+env:SHORT", "stdin"])
     func noKey(source: String) throws {
         let outcome = try work.coffer(
             "create", "people.coffer", "--key", source, surroundings: .init(environment: ["SHORT": "short"]))
@@ -64,7 +66,7 @@ struct StoreCommandTests {
         #expect(try work.contents(of: ".").count == 1)
     }
 
-    @Test("a store that is there is left as it is")
+    @Test("The command create leaves a store that is there as it is")
     func exists() throws {
         try work.makeStore()
         let before = try work.contents(of: "people.coffer")
@@ -76,14 +78,14 @@ struct StoreCommandTests {
     }
 
     @Test(
-        "a path that cannot be a store's is exit status 64",
+        "A path that cannot be a store's is exit status 64",
         arguments: ["people", "people.coffe", ".coffer", "People.coffer", "1.coffer", "a b.coffer", ""])
     func invalidName(store: String) throws {
         #expect(try work.coffer("create", store, "--unencrypted").status == 64)
         #expect(try work.contents(of: ".").count == 1)
     }
 
-    @Test("where there is no store, or something else, it is exit status 10 and nothing is made")
+    @Test("A path without a store, or with something else, is exit status 10, and nothing is made")
     func noStore() throws {
         try work.write("mine", to: "other.coffer/file")
         try work.write("mine", to: "file.coffer")
@@ -105,7 +107,7 @@ struct StoreCommandTests {
         #expect(Set(try work.contents(of: ".").keys) == ["key", "other.coffer", "other.coffer/file", "file.coffer"])
     }
 
-    @Test("info without a key says what can be known without one, and changes nothing")
+    @Test("The command info without a key says what can be known without one, and changes nothing")
     func info() throws {
         try work.makeStore()
         let before = try work.contents(of: "people.coffer")
@@ -120,7 +122,7 @@ struct StoreCommandTests {
         #expect(try work.contents(of: "people.coffer") == before)
     }
 
-    @Test("info with the key counts the documents, with another it is a 401")
+    @Test("The command info with the key counts the documents, and with another it is a 401")
     func infoWithKey() throws {
         try work.makeStore()
         try work.coffer("put", "people.coffer", "a", "--key", "raw+file:key", input: "{}")
@@ -129,7 +131,7 @@ struct StoreCommandTests {
         #expect(try work.coffer("info", "people.coffer", "--key", "stdin", input: "wrong").status == 12)
     }
 
-    @Test("info of a store that everybody can read says so")
+    @Test("The command info says of a store that everybody can read that it is one")
     func infoUnencrypted() throws {
         try work.coffer("create", "notes.coffer", "--unencrypted")
         let info = try #require(try work.coffer("info", "notes.coffer", "--json").objects.first)
@@ -152,7 +154,7 @@ struct WrongKeyCommandTests {
     }
 
     @Test(
-        "are a 401, exit status 12, for every command, and every byte of the store stays as it was",
+        "Wrong keys are a 401, exit status 12, for every command, and every byte of the store stays as it was",
         arguments: [
             ("people.coffer", "password", "wrongKey"), ("people.coffer", "bytes", "wrongKey"),
             ("people.coffer", "none", "keyRequired"), ("notes.coffer", "password", "notEncrypted"),
@@ -200,7 +202,7 @@ struct CommandLineTests {
     }
 
     @Test(
-        "one that makes no sense is exit status 64, with a hint, and JSON where that was asked for",
+        "A command line that makes no sense is exit status 64, with a hint, and JSON where that was asked for",
         arguments: [
             [], ["unknown"], ["get"], ["get", "a.coffer"], ["get", "a.coffer", "b", "c"],
             ["ls", "a.coffer", "--kee", "x"],
@@ -219,7 +221,7 @@ struct CommandLineTests {
     }
 
     @Test(
-        "help and version are results",
+        "Help and version are results, on standard output",
         arguments: [["--help"], ["help"], ["help", "get"], ["get", "--help"], ["--version"]])
     func help(arguments: [String]) throws {
         let outcome = try CofferProcess.run(arguments, in: work.folder)
@@ -228,7 +230,7 @@ struct CommandLineTests {
         #expect(outcome.errors.isEmpty)
     }
 
-    @Test("results that cannot be written are a failure")
+    @Test("Results that cannot be written are a failure")
     func fullOutput() throws {
         try work.makeStore()
         try work.coffer("put", "people.coffer", "a", "--key", "raw+file:key", input: "{}")

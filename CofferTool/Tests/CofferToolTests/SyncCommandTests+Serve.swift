@@ -12,7 +12,7 @@ extension SyncCommandTests {
         try work.shell("curl -s --max-time 300 -u robin:$(cat password) \(arguments)").output
     }
 
-    @Test("serve answers for a store that its key does not open with an error, and serves the others")
+    @Test("The command serve answers for a store that its key does not open with an error, and serves the others")
     func otherKey() throws {
         try FileManager.default.copyItem(
             at: work.folder.appending(path: "people.coffer"), to: work.folder.appending(path: "served/people.coffer"))
@@ -28,7 +28,7 @@ extension SyncCommandTests {
         }
     }
 
-    @Test("serve tries no key before it listens: a folder of stores under passwords is served at once")
+    @Test("The command serve tries no key before it listens: a folder of stores under passwords is served at once")
     func slowKeys() throws {
         // What a password costs is the point here: each try takes a quarter of a second at the least.
         try #require(run(["create", "slow.coffer", "--key", "file:password"]).status == 0)
@@ -46,7 +46,7 @@ extension SyncCommandTests {
         }
     }
 
-    @Test("serve refuses a folder that is not there, and a port that is taken") func serveFails() throws {
+    @Test("The command serve refuses a folder that is not there, and a port that is taken") func serveFails() throws {
         #expect(try run(["serve", "missing", "--port", "0", "--no-authentication"] + key).status == 10)
         #expect(try run(["serve", "key", "--port", "0", "--no-authentication"] + key).status == 10)
         try serving(work, key + who) { url in
@@ -58,7 +58,7 @@ extension SyncCommandTests {
     }
 
     @Test(
-        "serve takes the stores as they are, makes encrypted ones, changes none that it shall not, and lets go of all")
+        "The command serve takes stores as they are, makes encrypted ones, changes no others, and lets go of all")
     func serve() throws {
         for name in ["people", "read-only"] {
             try FileManager.default.copyItem(
@@ -111,7 +111,7 @@ extension SyncCommandTests {
         }
     }
 
-    @Test("an encrypted store that is exchanged for an unencrypted one is not served with a key, and stays unwritten")
+    @Test("An encrypted store that is exchanged for an unencrypted one is not served with a key, and stays unwritten")
     func exchangedStore() throws {
         try #require(run(["create", "served/swapped.coffer"] + key).status == 0)
         try #require(run(["create", "served/plain.coffer", "--unencrypted"]).status == 0)
@@ -135,7 +135,7 @@ extension SyncCommandTests {
 
     private static let placeholder = "URL"
 
-    @Test("serve --read-only changes no byte of a store, with documents that have expired and a compaction due")
+    @Test("The option --read-only of serve changes no byte of a store with expired documents and a compaction due")
     func readOnlyBytes() throws {
         try work.write(String(repeating: "large ", count: 4_000_000), to: "large.txt")
         try #require(run(["create", "served/people.coffer"] + key).status == 0)
@@ -154,7 +154,7 @@ extension SyncCommandTests {
         #expect(after == before)
     }
 
-    @Test("a crash prints neither registers nor memory") func crash() throws {
+    @Test("A crash of the command prints neither registers nor memory") func crash() throws {
         let output = work.folder.appending(path: "url").path
         var surroundings = CofferProcess.Surroundings()
         surroundings.outputPath = output
@@ -167,7 +167,7 @@ extension SyncCommandTests {
         #expect(outcome.errors.isEmpty, "\(outcome.errors.prefix(200))")
     }
 
-    @Test("a signal lets a request under way end, and the process ends with 0", arguments: [SIGINT, SIGTERM])
+    @Test("A signal lets a request under way end, and serve ends with 0", arguments: [SIGINT, SIGTERM])
     func graceful(signal: Int32) throws {
         let output = work.folder.appending(path: "url").path
         var surroundings = CofferProcess.Surroundings()

@@ -77,7 +77,7 @@ struct SyncCommandTests {
         try work.contents(of: folder).values.count { $0.range(of: Data(text.utf8)) != nil }
     }
 
-    @Test("a push and a pull that makes its store bring everything, and nothing of it is readable on the disk")
+    @Test("A push and a pull that makes its store bring everything, and nothing of it is readable on the disk")
     func everything() throws {
         try FileManager.default.createDirectory(
             at: work.folder.appending(path: "temporary"), withIntermediateDirectories: false)
@@ -116,7 +116,8 @@ struct SyncCommandTests {
         #expect(try count(Self.canary, in: "readable.coffer") > 1)
     }
 
-    @Test("a server that refuses a password is 1 and its own code, and a wrong key of the store is 12") func passwords()
+    @Test("A server that refuses a password is exit status 1 with its own code, and a wrong key of the store is 12")
+    func passwords()
         throws
     {
         try serving(work, key + who) { url in
@@ -144,7 +145,7 @@ struct SyncCommandTests {
         }
     }
 
-    @Test("a server that is not there is 1, and says so") func unreachable() throws {
+    @Test("A server that can't be reached is exit status 1, with a message that says so") func unreachable() throws {
         let outcome = try run(["push", "people.coffer", "http://127.0.0.1:1/people", "--json"] + key)
         #expect(outcome.status == 1)
         let failure = try outcome.failure
@@ -153,7 +154,7 @@ struct SyncCommandTests {
     }
 
     @Test(
-        "a command line that makes no sense, or holds a secret, is 64, and changes nothing",
+        "A command line of an exchange that makes no sense, or holds a secret, is 64, and changes nothing",
         arguments: [
             ["pull", "people.coffer", "http://robin:CANARY-of-the-password@127.0.0.1/x"],
             [
@@ -200,7 +201,7 @@ struct SyncCommandTests {
         #expect(try work.contents(of: ".") == before)
     }
 
-    @Test("sources of passwords that are not there are 13") func sources() throws {
+    @Test("Missing sources of passwords are exit status 13") func sources() throws {
         for source in ["env:NOT_SET", "file:missing", "cmd:false"] {
             for line in [
                 ["push", "people.coffer", "http://127.0.0.1:1/x"], ["serve", "served", "--port", "0"],
@@ -217,7 +218,8 @@ struct SyncCommandTests {
         #expect(both.status == 64)
     }
 
-    @Test("a document that is refused keeps no other from coming across, is named, and is 3") func refused() throws {
+    @Test("A document that is refused keeps no other from coming across, is named, and makes exit status 3")
+    func refused() throws {
         try work.write(#"{"text":"\#(String(repeating: "x", count: 5_000))"}"#, to: "long")
         try #require(run(["put", "people.coffer", "too-long", "long"] + key).status == 0)
         try serving(work, key + who + ["--max-body", "4000"]) { url in
@@ -259,7 +261,9 @@ struct SyncCommandTests {
         #expect(try export("new.coffer", key) == export("people.coffer", key))
     }
 
-    @Test("documents, a proxy, header fields and trust are passed on") func choices() throws {
+    @Test("Options for documents, a proxy, header fields and trust are passed on to the replication") func choices()
+        throws
+    {
         try serving(work, key + who) { url in
             try #require(run(["push", "people.coffer", "\(url)/people", "--create-target"] + key + who).status == 0)
             let some = try run(
@@ -283,7 +287,7 @@ struct SyncCommandTests {
     }
 
     @Test(
-        "a server with a certificate is served by https alone, and believed where its authority is named",
+        "A server with a certificate is served by https alone, and believed where its authority is named",
         .enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/openssl"), "there is no command openssl"))
     func tls() throws {
         let made = try work.shell(

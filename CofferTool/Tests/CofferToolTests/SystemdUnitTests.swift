@@ -65,7 +65,7 @@ struct SystemdUnitTests {
     }
 
     @Test(
-        "systemd has nothing to say against the units, and calls the service safe",
+        "Systemd has nothing to say against the units, and calls the service safe",
         .enabled(if: analyzer != nil, "systemd-analyze is in Debian's package systemd"))
     func accepted() throws {
         let analyzer = try #require(Self.analyzer)

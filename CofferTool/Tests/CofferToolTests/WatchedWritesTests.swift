@@ -40,7 +40,7 @@ struct WatchedWritesTests {
         return (trace.components(separatedBy: hex).count - 1, written)
     }
 
-    @Test("of putting a store under a key, and then under another, holds nothing of its content")
+    @Test("The writes of a process that puts a store under a key, and then under another, hold nothing of its content")
     func encrypting() throws {
         try fill()
         let encrypting = try watch("encrypt people.coffer --new-key raw+file:key")

@@ -17,7 +17,7 @@ struct EncryptionTests {
         return notes
     }
 
-    @Test("nothing of a note can be read, while the app runs and after")
+    @Test("Nothing of a note can be read on the disk, while the app runs and after")
     func nothingReadable() throws {
         let store = stores.url(ofDatabaseNamed: "notes")
         let notes = try makeNotes()
@@ -35,7 +35,7 @@ struct EncryptionTests {
         try expectReadable([secret, "Titles are secret too"], in: stores.url(ofDatabaseNamed: "plain"))
     }
 
-    @Test("only their key opens them, and a wrong one changes nothing")
+    @Test("Only the notes' key opens them, and a wrong one changes nothing")
     func wrongKeys() throws {
         try makeNotes().close()
         try expectUnauthorized(at: stores.url(ofDatabaseNamed: "notes"), key: key) { key in
@@ -43,7 +43,7 @@ struct EncryptionTests {
         }
     }
 
-    @Test("an old key opens nothing once it was changed")
+    @Test("An old key of the notes opens nothing once it was changed")
     func changedKey() throws {
         let notes = try makeNotes()
         let newKey = SymmetricKey(password: "a better one")

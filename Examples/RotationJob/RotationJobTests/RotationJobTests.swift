@@ -31,7 +31,7 @@ struct RotationJobTests {
         return (outcomes, isDone)
     }
 
-    @Test("the new key opens each of them, and every other key is a 401")
+    @Test("The new key of a rotation opens each database, and every other key is a 401")
     func rotated() throws {
         for name in ["one", "two"] { try make(name, key: oldKey) }
         let (outcomes, isDone) = try run()
@@ -46,7 +46,7 @@ struct RotationJobTests {
         }
     }
 
-    @Test("a second run finds that the first has done it")
+    @Test("A second run of the rotation finds that the first has done it")
     func again() throws {
         try make("one", key: oldKey)
         _ = try run()
@@ -55,7 +55,8 @@ struct RotationJobTests {
         #expect(isDone)
     }
 
-    @Test("another key, and no encryption, are a 401 that changes nothing and keeps no other database from it")
+    @Test(
+        "Another key, and no encryption, are a 401 that changes nothing and keeps no other database from the rotation")
     func others() throws {
         let anotherKey = try SymmetricKey()
         try make("another", key: anotherKey)

@@ -1,7 +1,7 @@
 /// Memory of one's own, uninitialized at first.
 @safe struct RawBuffer: ~Copyable, @unchecked Sendable {
     // Sendable: nobody else has the pointer, and where threads share a buffer it is in a lock
-    // (test: "is read by many threads at once").
+    // (test: "An attachment's content is read by many threads at once").
     private let start: UnsafeMutableRawPointer
     let byteCount: Int
 

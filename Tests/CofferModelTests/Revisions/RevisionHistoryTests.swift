@@ -5,7 +5,7 @@ import Testing
 
 @Suite("A revision's history")
 struct RevisionHistoryTests {
-    @Test("goes down by one generation from each id to the next")
+    @Test("A revision's history goes down by one generation from each id to the next")
     func valid() throws {
         for ids in [["1-a"], ["3-c", "2-b", "1-a"], ["9-c", "8-b"], ["2-a", "1-a"]] {
             let history = try RevisionHistory(newestFirst: ids.map { try #require(RevisionID($0)) })
@@ -17,7 +17,7 @@ struct RevisionHistoryTests {
     }
 
     @Test(
-        "is refused where generations stay, rise or leave one out, and where there is nothing",
+        "A revision's history is refused where generations stay, rise or leave one out, and where there is nothing",
         arguments: [
             [], ["1-a", "1-b"], ["1-a", "1-a"], ["2-b", "3-c"], ["3-c", "1-a"], ["3-c", "2-b", "3-c"],
             ["1-a", "9223372036854775807-z"], ["9223372036854775807-z", "9223372036854775807-z"],
@@ -28,7 +28,7 @@ struct RevisionHistoryTests {
         #expect(error?.code == .invalidArgument)
     }
 
-    @Test("of more than 100,000 revisions is refused")
+    @Test("A revision's history of more than 100,000 revisions is refused")
     func limit() throws {
         let ids = (1...RevisionHistory.limit + 1).reversed().map { RevisionID(unchecked: $0, .text("x")) }
         #expect(try RevisionHistory(newestFirst: Array(ids.dropFirst())).ids.count == RevisionHistory.limit)
@@ -36,14 +36,14 @@ struct RevisionHistoryTests {
         #expect(error?.code == .invalidArgument)
     }
 
-    @Test("is read as CouchDB writes it")
+    @Test("A revision's history is read as CouchDB writes it")
     func json() throws {
         let history = try RevisionHistory(json: ["start": 3, "ids": ["ccc", "bbb", "aaa"]])
         #expect(history.ids == (try revisionIDs("3-ccc", "2-bbb", "1-aaa")))
         #expect(try RevisionHistory(json: ["start": 7, "ids": ["x"]]).ids == (try revisionIDs("7-x")))
     }
 
-    @Test("in JSON is refused where it names no revisions")
+    @Test("A revision's history in JSON is refused where it names no revisions")
     func invalidJSON() throws {
         let objects: [JSONObject] = [
             [:], ["start": 1], ["ids": ["a"]], ["start": 1, "ids": []], ["start": 0, "ids": ["a"]],
@@ -58,7 +58,7 @@ struct RevisionHistoryTests {
         }
     }
 
-    @Test("says which ancestors are missing, and no more of them than are kept")
+    @Test("A revision's history says which ancestors are missing, and no more of them than are kept")
     func missing() throws {
         let history = try RevisionHistory(newestFirst: revisionIDs("5-e", "4-d", "3-c", "2-b", "1-a"))
         func missing(_ distance: Int?, _ depth: Int) -> [String] {
@@ -76,7 +76,7 @@ struct RevisionHistoryTests {
         #expect(history.distance { _ in false } == nil)
     }
 
-    @Test("of leaves: their ranks sort as they win, and say what they are ranks of")
+    @Test("Ranks of leaves sort as the leaves win, and say what they are ranks of")
     func ranks() throws {
         let ids = try revisionIDs(
             "1-a", "1-b", "1-é", "1-ab", "2-0", "255-x", "256-x", "65536-x", "9223372036854775807-x",

@@ -14,7 +14,7 @@ struct RevisionTreeTests {
 
     private func texts(_ revisions: [RevisionTree.Revision]) -> [String] { revisions.map(\.id.description) }
 
-    @Test("takes a revision with its history where its nearest known ancestor is")
+    @Test("A revision tree takes a revision with its history where its nearest known ancestor is")
     func insert() throws {
         var tree = RevisionTree()
         #expect(try tree.insert(history("3-c", "2-b", "1-a")) == .extended)
@@ -30,7 +30,7 @@ struct RevisionTreeTests {
         #expect(tree.count == 8)
     }
 
-    @Test("has a winner: live before deleted, then the generation, then the bytes of the id")
+    @Test("A revision tree has a winner: live before deleted, then the generation, then the bytes of the id")
     func winner() throws {
         var tree = RevisionTree()
         #expect(tree.winner == nil)
@@ -49,7 +49,9 @@ struct RevisionTreeTests {
         #expect(tree.winner?.id.description == "10-A", "generations are numbers, and no text")
     }
 
-    @Test("forgets what is too far from every leaf, and keeps what one of them is near to", arguments: 1...7)
+    @Test(
+        "A revision tree forgets what is too far from every leaf, and keeps what one of them is near to",
+        arguments: 1...7)
     func prune(depth: Int) throws {
         var tree = RevisionTree()
         _ = try tree.insert(history("6-f", "5-e", "4-d", "3-c", "2-b", "1-a"))
@@ -61,7 +63,7 @@ struct RevisionTreeTests {
         #expect(tree.prune(to: depth).isEmpty, "twice is once")
     }
 
-    @Test("loses a purged leaf with the ancestors that no other has")
+    @Test("A revision tree loses a purged leaf with the ancestors that no other has")
     func purge() throws {
         var tree = RevisionTree()
         _ = try tree.insert(history("4-d", "3-c", "2-b", "1-a"))
@@ -74,7 +76,7 @@ struct RevisionTreeTests {
         #expect(tree.isEmpty)
     }
 
-    @Test("takes no revision twice, and none after one of another generation")
+    @Test("A revision tree takes no revision twice, and none after one of another generation")
     func add() throws {
         var tree = RevisionTree()
         let ids = try revisionIDs("2-b", "1-a", "3-c", "9223372036854775807-z")
@@ -87,7 +89,9 @@ struct RevisionTreeTests {
         #expect(tree.count == 1)
     }
 
-    @Test("is what a plain model says it is, whatever happens to it", arguments: 1...40 as ClosedRange<UInt64>)
+    @Test(
+        "A revision tree is what a plain model says it is, whatever happens to it",
+        arguments: 1...40 as ClosedRange<UInt64>)
     func reference(seed: UInt64) throws {
         var random = SeededNumbers(seed: seed)
         var tree = RevisionTree()

@@ -9,7 +9,7 @@ struct SearchQueryTests {
     private func word(_ text: String) -> SearchQuery.Node { .phrase(text, isBeginning: false) }
     private func beginning(_ text: String) -> SearchQuery.Node { .phrase(text, isBeginning: true) }
 
-    @Test("words, phrases, beginnings and operators")
+    @Test("A query is read as words, phrases, beginnings and operators")
     func grammar() {
         #expect(SearchQuery("robin").node == word("robin"))
         #expect(SearchQuery("robin berlin").node == .all([word("robin"), word("berlin")]))
@@ -29,7 +29,7 @@ struct SearchQueryTests {
         #expect(SearchQuery("„ein Wort“ «un mot»").node == .all([word("ein Wort"), word("un mot")]))
     }
 
-    @Test("a property before a colon, which may be no property")
+    @Test("A property in a query stands before a colon, and may be no property")
     func paths() {
         #expect(SearchQuery("title:robin").node == .within("title", word("robin"), otherwise: word("title:robin")))
         #expect(SearchQuery("title:rob*").node == .within("title", beginning("rob"), otherwise: beginning("title:rob")))
@@ -44,7 +44,7 @@ struct SearchQueryTests {
         #expect(SearchQuery("a:").node == word("a:"))
     }
 
-    @Test("what makes no sense is what it probably means, and never an error")
+    @Test("A query that makes no sense is what it probably means, and never an error")
     func nonsense() {
         #expect(SearchQuery("\"robin ber").node == word("robin ber"))
         #expect(SearchQuery("(a OR (b c").node == .any([word("a"), .all([word("b"), word("c")])]))
@@ -63,7 +63,7 @@ struct SearchQueryTests {
         }
     }
 
-    @Test("a thousand brackets and ten thousand words are read, no deeper than a limit")
+    @Test("A query with a thousand brackets and ten thousand words is read, no deeper than a limit")
     func large() {
         let nested = SearchQuery(String(repeating: "(a ", count: 5_000) + String(repeating: ")", count: 5_000) + " b")
         #expect(nested.depth <= SearchQueryParser.depthLimit)
@@ -74,7 +74,7 @@ struct SearchQueryTests {
         #expect(words.count == 10_000)
     }
 
-    @Test("queries that are built equal those that are typed")
+    @Test("Queries that are built equal those that are typed")
     func built() {
         #expect(SearchQuery.words("robin berlin").node == SearchQuery("robin berlin").node)
         #expect(SearchQuery.words("-a OR").node == .all([word("-a"), word("OR")]))

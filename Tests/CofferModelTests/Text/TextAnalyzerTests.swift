@@ -6,7 +6,7 @@ import Testing
 @Suite("Taking texts apart into terms")
 struct TextAnalyzerTests {
     @Test(
-        "words are found whatever their case, accents and width",
+        "Words of a text are found whatever their case, accents and width",
         arguments: [
             ("Crème BRÛLÉE", ["creme", "brulee"]), ("STRASSE Straße", ["strasse", "strasse"]), ("ŁÓDŹ", ["lodz"]),
             ("e\u{301}cole école", ["ecole", "ecole"]), ("ΣΊΣΥΦΟΣ Σίσυφος", ["σισυφοσ", "σισυφοσ"]), ("ＡＢＣ", ["abc"]),
@@ -14,7 +14,7 @@ struct TextAnalyzerTests {
         ])
     func folding(text: String, terms: [String]) { #expect(self.terms(of: text) == terms) }
 
-    @Test("accents tell words apart where they count, in one scalar or in two")
+    @Test("Accents tell words of a text apart where they count, in one scalar or in two")
     func accents() {
         #expect(terms(of: "crème e\u{301} \u{E9}", ignoresAccents: false) == ["cre\u{300}me", "e\u{301}", "e\u{301}"])
         // Marks in either order are one letter.
@@ -23,7 +23,7 @@ struct TextAnalyzerTests {
     }
 
     @Test(
-        "identifiers, numbers and contractions are their parts",
+        "Identifiers, numbers and contractions are indexed by their parts",
         arguments: [
             ("user_name", ["user", "name"]), ("AB-12", ["ab", "12"]), ("don't", ["don", "t"]), ("3.14", ["3", "14"]),
             ("example.org/a?b=c", ["example", "org", "a", "b", "c"]), ("l’été", ["l", "ete"]),
@@ -31,7 +31,7 @@ struct TextAnalyzerTests {
         ])
     func parts(text: String, terms: [String]) { #expect(self.terms(of: text) == terms) }
 
-    @Test("scripts without spaces are pairs of characters, and the last alone")
+    @Test("Texts in scripts without spaces are pairs of characters, and the last alone")
     func unspaced() {
         #expect(terms(of: "東京都。") == ["東京", "京都", "都"])
         #expect(terms(of: "コーヒー") == ["コー", "ーヒ", "ヒー", "ー"])
@@ -42,28 +42,28 @@ struct TextAnalyzerTests {
         #expect(terms(of: "東 京", for: .searching) == ["東", "京"])
     }
 
-    @Test("voicing marks and vowels make other words, also where accents don't count")
+    @Test("Voicing marks and vowels make other words, also where accents don't count")
     func marksThatMatter() {
         #expect(terms(of: "が") != terms(of: "か"))
         #expect(terms(of: "ดี") != terms(of: "ด"))
         #expect(terms(of: "कि") != terms(of: "क"))
     }
 
-    @Test("pictures are found, whatever the colour of their skin")
+    @Test("Pictures in a text are found, whatever the colour of their skin")
     func pictures() {
         #expect(terms(of: "ok 👍🏽👍 🇩🇪 ☀️ ⌘") == ["ok", "👍", "👍", "🇩🇪", "☀"])
         #expect(terms(of: "👩‍💻") == terms(of: "👩🏽‍💻"))
         #expect(terms(of: "Coffer™ ©") == ["coffer"])
     }
 
-    @Test("stop signs, controls and NUL are no words")
+    @Test("Stop signs, controls and NUL are no words")
     func nothing() {
         for text in ["", " ,.;:-_!?\u{0}\n\u{200B}\u{AD}", "()[]{}<>«»„“"] {
             #expect(terms(of: text).isEmpty, "\(text)")
         }
     }
 
-    @Test("each term says which bytes it is, whole characters in order")
+    @Test("Each term of a text says which bytes it is, whole characters in order")
     func ranges() {
         let text = "Zürich: 東京, user_name 👍🏽!"
         let bytes = Array(text.utf8)
@@ -87,14 +87,14 @@ struct TextAnalyzerTests {
         #expect(terms(of: "한국어") == ["한국", "국어", "어"])
     }
 
-    @Test("a word that is cut is the same with its accents in one scalar and in two", arguments: 195...201)
+    @Test("A word that is cut is the same with its accents in one scalar and in two", arguments: 195...201)
     func cutAccents(count: Int) {
         let word = String(repeating: "x", count: count) + "éé"
         let inTwo = word.decomposedStringWithCanonicalMapping
         #expect(terms(of: word, ignoresAccents: false) == terms(of: inTwo, ignoresAccents: false))
     }
 
-    @Test("a word of a megabyte is cut, and found by itself")
+    @Test("A word of a megabyte is cut, and found by itself")
     func longWord() {
         let word = String(repeating: "ä", count: 500_000)
         let found = terms(of: word, ignoresAccents: false)
@@ -103,7 +103,7 @@ struct TextAnalyzerTests {
         #expect(terms(of: word + "b", ignoresAccents: false) == found)
     }
 
-    @Test("a stemmer makes the forms of English words one")
+    @Test("A stemmer makes the forms of English words one")
     func stems() throws {
         let stemmer = try #require(TextStemmer(language: "en"))
         #expect(TextStemmer(language: "xx") == nil)
@@ -125,7 +125,7 @@ struct TextAnalyzerTests {
 
     /// What Snowball 3.1.1 makes of them.
     @Test(
-        "stems are Snowball's",
+        "Stems of English words are Snowball's",
         arguments: [
             ("consistency", "consist"), ("knightly", "knight"), ("generously", "generous"), ("communism", "communism"),
             ("dying", "die"), ("added", "add"), ("hopping", "hop"), ("hoping", "hope"), ("skies", "sky"),

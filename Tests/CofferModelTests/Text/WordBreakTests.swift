@@ -12,7 +12,7 @@ struct WordBreakTests {
         (try? String(contentsOf: file, encoding: .utf8))?.contains("WordBreakTest-15.0.0.txt") ?? false
 
     @Test(
-        "stand where Unicode's own test says",
+        "Word boundaries stand where Unicode's own test says",
         .enabled(if: Self.isThere, "needs the package unicode-data, of Unicode 15.0.0"))
     func unicodeTest() throws {
         let lines = try String(contentsOf: Self.file, encoding: .utf8).split(separator: "\n")
@@ -27,7 +27,7 @@ struct WordBreakTests {
 
     /// From the annex's table 1 and its rules.
     @Test(
-        "keep together what the rules join",
+        "Word boundaries keep together what the rules join",
         arguments: [
             ("can't", ["can't"]), ("32.3", ["32.3"]), ("3a", ["3a"]), ("a_b", ["a_b"]), ("\r\n", ["\r\n"]),
             ("e\u{301}a", ["e\u{301}a"]),
@@ -41,7 +41,7 @@ struct WordBreakTests {
         #expect(found == segments)
     }
 
-    @Test("are found in bytes that are not UTF-8, each of which stands alone or in a word")
+    @Test("Word boundaries are found in bytes that are not UTF-8, each of which stands alone or in a word")
     func notUTF8() {
         for bytes: [UInt8] in [[0xFF], [0xC3], [0x61, 0xE2, 0x82], [0xF0, 0x9F, 0x98, 0x61], [0x80, 0x80]] {
             let boundaries = Self.boundaries(in: bytes)

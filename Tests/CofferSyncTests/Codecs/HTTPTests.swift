@@ -3,8 +3,8 @@ import Testing
 
 @testable import CofferSync
 
-@Suite struct RequestTargetTests {
-    @Test("paths and queries are decoded") func decoding() throws {
+@Suite("Targets of requests") struct RequestTargetTests {
+    @Test("Paths and queries of requests are decoded") func decoding() throws {
         let target = try #require(RequestTarget("/db/_design%2Fx/a%20b/?rev=1-a&open_revs=%5B%22x%22%5D&q=a+b&flag"))
         #expect(target.path == ["db", "_design/x", "a b"])
         #expect(target["rev"] == "1-a")
@@ -15,10 +15,14 @@ import Testing
         #expect(RequestTarget("/")?.path == [])
     }
 
-    @Test("what is not encoded is refused", arguments: ["", "db", "http://a/", "/%", "/%4", "/%zz", "/%ff", "/?a=%C3"])
+    @Test(
+        "A request target that is not encoded is refused",
+        arguments: ["", "db", "http://a/", "/%", "/%4", "/%zz", "/%ff", "/?a=%C3"])
     func refused(text: String) { #expect(RequestTarget(text) == nil) }
 
-    @Test("any text survives being encoded", arguments: ["a", "../x", "a/b?c#d%e", "ü🙂 +&=", "\0\u{7F}"])
+    @Test(
+        "Any text survives being encoded in a request target",
+        arguments: ["a", "../x", "a/b?c#d%e", "ü🙂 +&=", "\0\u{7F}"])
     func roundTrip(text: String) throws {
         let encoded = text.percentEncoded
         #expect(encoded.utf8.allSatisfy { (0x21..<0x7F).contains($0) && $0 != UInt8(ascii: "/") })
@@ -27,8 +31,8 @@ import Testing
     }
 }
 
-@Suite struct HTTPFieldsTests {
-    @Test("names are compared without regard to case") func names() {
+@Suite("HTTP fields") struct HTTPFieldsTests {
+    @Test("Names of HTTP fields are compared without regard to case") func names() {
         var fields: HTTPFields = ["Content-Type": "a", "set-cookie": "1", "Set-Cookie": "2"]
         #expect(fields["content-type"] == "a")
         #expect(fields.values(of: "SET-COOKIE") == ["1", "2"])
@@ -40,11 +44,11 @@ import Testing
     }
 }
 
-@Suite struct GzipTests {
+@Suite("Unpacking gzip") struct GzipTests {
     /// `printf %s hello | gzip -n`
     private static let hello = Data(base64Encoded: "H4sIAAAAAAAAA8tIzcnJBwCGphA2BQAAAA==").map(Array.init) ?? []
 
-    @Test("what is packed comes out, however its bytes come in", arguments: [1, 3, 100]) func pieces(count: Int)
+    @Test("Packed bytes come out of gzip, however they come in", arguments: [1, 3, 100]) func pieces(count: Int)
         async throws
     {
         let pieces = stride(from: 0, to: Self.hello.count, by: count).map {
@@ -53,7 +57,7 @@ import Testing
         #expect(try await stream(pieces).gunzipped().collect(upTo: 100) == Array("hello".utf8))
     }
 
-    @Test("what is damaged, cut short or goes on is a 502") func garbage() async throws {
+    @Test("Gzip that is damaged, cut short or goes on is a 502") func garbage() async throws {
         var changed = Self.hello
         changed[changed.count - 6] ^= 1
         for bytes in [Array(Self.hello.dropLast()), changed, Self.hello + [0], Array("hello".utf8), []] {
@@ -65,7 +69,7 @@ import Testing
     }
 
     /// Three members, the second of nothing (RFC 1952, section 2.2).
-    @Test("gzip with several members is one content", arguments: [1, 30, 100]) func members(count: Int) async throws {
+    @Test("Gzip with several members is one content", arguments: [1, 30, 100]) func members(count: Int) async throws {
         let text = "H4sIAAAAAAAC/8tIzcnJVwAA9vmB7QYAAAAfiwgAAAAAAAL/AwAAAAAAAAAAAB+LCAAAAAAAAv8rzy/KSQEAQxF3OgUAAAA="
         let packed = try Array(#require(Data(base64Encoded: text)))
         func pieces(_ bytes: [UInt8]) -> [[UInt8]] {
@@ -83,7 +87,7 @@ import Testing
         }
     }
 
-    @Test("a little that unpacks to a lot is given out in pieces, and stops where the taker stops") func bomb()
+    @Test("A little that unpacks to a lot is given out in pieces, and stops where the taker stops") func bomb()
         async throws
     {
         // 10 MiB of zeros, packed by zlib itself.

@@ -5,10 +5,10 @@ import Testing
 
 @testable import CofferSync
 
-@Suite struct MessageTests {
+@Suite("Messages of replication") struct MessageTests {
     private func value(_ text: String) throws -> JSONValue { try JSONValue(json: Array(text.utf8)) }
 
-    @Test("a page of changes is read as CouchDB writes it, and written so that it is read the same") func page() throws
+    @Test("A page of changes is read as CouchDB writes it, and written so that it is read the same") func page() throws
     {
         let page = try ChangesPage(
             value(
@@ -29,7 +29,7 @@ import Testing
     }
 
     @Test(
-        "positions are kept as they are, whatever they are",
+        "Positions in the feed of changes are kept as they are, whatever they are",
         arguments: [("17", "17"), ("\"1:2\"", "1:2"), ("[3,\"x\"]", "[3,\"x\"]")])
     func positions(json: String, text: String) throws {
         let page = try ChangesPage(value("{\"results\":[],\"last_seq\":\(json)}"))
@@ -37,7 +37,7 @@ import Testing
         #expect(page.pendingCount == nil)
     }
 
-    @Test("a revision id that none can have here is noted, and keeps no row out") func foreignRevisions() throws {
+    @Test("A revision id that none can have here is noted, and keeps no row out") func foreignRevisions() throws {
         let text = #"{"results":[{"seq":1,"id":"a","changes":[{"rev":"x"},{"rev":"1-a"}]}],"last_seq":1}"#
         let page = try ChangesPage(value(text))
         #expect(page.rows.map(\.hasForeignRevisions) == [true])
@@ -45,7 +45,7 @@ import Testing
     }
 
     @Test(
-        "what is no page of changes is a 502",
+        "A page of changes that is malformed is a 502",
         arguments: [
             "{}", "[]", "{\"results\":[]}", "{\"results\":{},\"last_seq\":1}", "{\"results\":[{}],\"last_seq\":1}",
             "{\"results\":[],\"last_seq\":null}", "{\"results\":[{\"seq\":1,\"id\":\"a\"}],\"last_seq\":1}",
@@ -56,7 +56,9 @@ import Testing
         #expect(error?.status == 502)
     }
 
-    @Test("lines are found however their bytes come in", arguments: [1, 2, 5, 100]) func lines(count: Int) throws {
+    @Test("Lines of a feed are found however their bytes come in", arguments: [1, 2, 5, 100]) func lines(count: Int)
+        throws
+    {
         let bytes = Array("{\"a\":1}\r\n\n{\"b\"".utf8)
         var splitter = LineSplitter()
         var lines: [String] = []
@@ -68,14 +70,14 @@ import Testing
         #expect(try splitter.lines(Array(":2}\n".utf8)) == [Array("{\"b\":2}".utf8)])
     }
 
-    @Test("a line without an end is refused when it is too long") func endlessLine() {
+    @Test("A line of a feed without an end is refused when it is too long") func endlessLine() {
         var splitter = LineSplitter()
         #expect(throws: SyncError.self) {
             for _ in 0..<2000 { _ = try splitter.lines([UInt8](repeating: 0x20, count: 1024)) }
         }
     }
 
-    @Test("what is missing is read as CouchDB says it") func difference() throws {
+    @Test("Members that a message leaves out are read as CouchDB says") func difference() throws {
         // What was not asked for is not sent, though a server says that it is missing.
         let question = try RevisionsQuestion(value(#"{"missing":["1-x"],"conf":["3-eeee","3-ffff"],"rest":["1-a"]}"#))
         let answer = try RevisionsDifference.answer(
@@ -93,7 +95,7 @@ import Testing
         }
     }
 
-    @Test("a question about revisions is written so that it is read the same") func question() throws {
+    @Test("A question about revisions is written so that it is read the same") func question() throws {
         let question = try RevisionsQuestion(value(#"{"b":["1-a","2-b"],"a":[]}"#))
         #expect(question.documents.map(\.id) == ["b", "a"])
         #expect(try RevisionsQuestion(question.json).documents[0].revisions == question.documents[0].revisions)
@@ -103,7 +105,7 @@ import Testing
         }
     }
 
-    @Test("revisions that _bulk_get brings, and reasons why not, are told apart") func bulkGet() throws {
+    @Test("Revisions that _bulk_get brings, and reasons why not, are told apart") func bulkGet() throws {
         let answers = try RevisionAnswer.all(
             inBulkAnswer: value(
                 """
@@ -121,7 +123,7 @@ import Testing
         }
     }
 
-    @Test("requests for revisions are written so that they are read the same") func requests() throws {
+    @Test("Requests for revisions are written so that they are read the same") func requests() throws {
         let requests = [
             RevisionRequest(id: "a", revision: RevisionID("2-b"), attachmentsSince: [try #require(RevisionID("1-a"))]),
             RevisionRequest(id: "b", revision: nil),
@@ -132,7 +134,7 @@ import Testing
         }
     }
 
-    @Test("failures of _bulk_docs have the status of their names") func bulkFailures() throws {
+    @Test("Failures of _bulk_docs have the status of their names") func bulkFailures() throws {
         let failures = try BulkFailure.all(
             in: value(
                 """
@@ -146,12 +148,12 @@ import Testing
     }
 }
 
-@Suite struct CheckpointTests {
+@Suite("Checkpoints") struct CheckpointTests {
     private func checkpoint(_ sessions: (String, FeedPosition)...) -> Checkpoint {
         Checkpoint(sessions: sessions.map { Checkpoint.Session(id: $0.0, position: $0.1) })
     }
 
-    @Test("what is written is read back, CouchDB's too") func roundTrip() throws {
+    @Test("A checkpoint that is written is read back, CouchDB's too") func roundTrip() throws {
         let one = checkpoint(("b", FeedPosition("2-x")), ("a", FeedPosition(1)))
         #expect(Checkpoint(one.json) == one)
         let theirs = try JSONValue(
@@ -161,7 +163,7 @@ import Testing
         #expect(Checkpoint(["session_id": 5, "history": [[], 3, nil]]).sessions.isEmpty)
     }
 
-    @Test("the latest record that both have says how far both have come") func common() {
+    @Test("The latest record that both sides have says how far both have come") func common() {
         let (old, new) = (("s1", FeedPosition("1-x")), ("s2", FeedPosition("2-x")))
         #expect(Checkpoint.common(source: checkpoint(old), target: checkpoint(old)) == old.1)
         // One of them was put back to an earlier state, whichever it was.
@@ -174,7 +176,7 @@ import Testing
         #expect(Checkpoint.common(source: checkpoint(old), target: checkpoint(("s1", FeedPosition("9-x")))) == nil)
     }
 
-    @Test("the history is bounded, and a session stands in it once") func bounded() {
+    @Test("The history of a checkpoint is bounded, and a session stands in it once") func bounded() {
         var one = Checkpoint()
         for number in 0..<200 { one = one.recording("s\(number / 2)", at: FeedPosition(.number(.init(Int64(number))))) }
         #expect(one.sessions.count == 50)
@@ -182,7 +184,7 @@ import Testing
         #expect(one.sessions[1].id == "s98")
     }
 
-    @Test("replications that differ in anything have their own checkpoints") func identities() throws {
+    @Test("Replications that differ in anything have their own checkpoints") func identities() throws {
         let one = ReplicationIdentity(database: UUID(), remote: "http://a/db", isPull: true)
         var all = [one]
         func add(_ change: (inout ReplicationIdentity) -> Void) {
@@ -205,8 +207,8 @@ import Testing
     }
 }
 
-@Suite struct RetryPolicyTests {
-    @Test("pauses double up to the longest, and keep apart") func pauses() {
+@Suite("When a request is repeated") struct RetryPolicyTests {
+    @Test("Pauses between attempts double up to the longest, and keep apart") func pauses() {
         let policy = RetryPolicy()
         #expect(policy.pause(after: 1, chance: 1) == .milliseconds(500))
         #expect(policy.pause(after: 1, chance: 0) == .milliseconds(250))
@@ -215,14 +217,14 @@ import Testing
         #expect(policy.pause(after: .max, chance: 7) == .seconds(60))
     }
 
-    @Test("what the server asks for counts, within reason") func serverAsks() {
+    @Test("A pause that the server asks for counts, within reason") func serverAsks() {
         let policy = RetryPolicy()
         #expect(policy.pause(after: 1, chance: 1, serverAsks: .seconds(90)) == .seconds(90))
         #expect(policy.pause(after: 1, chance: 1, serverAsks: .seconds(1 << 40)) == .seconds(3600))
         #expect(policy.pause(after: 2, chance: 1, serverAsks: .zero) == .seconds(1))
     }
 
-    @Test("only what may go well later is tried again") func transient() {
+    @Test("Only attempts that may go well later are repeated") func transient() {
         for status in [408, 429, 500, 502, 503, 504] { #expect(SyncError(status, "").mayPass) }
         for status in [400, 401, 403, 404, 409, 412, 413, 415, 499] { #expect(!SyncError(status, "").mayPass) }
     }

@@ -2,7 +2,7 @@ import Testing
 
 @testable import CofferSync
 
-@Suite struct MultipartTests {
+@Suite("Multipart messages") struct MultipartTests {
     /// What CouchDB 3.5 answers to `open_revs`: one revision by itself, one with an attachment.
     private static let nested = [
         "--outer", "Content-Type: application/json", "", #"{"_id":"conf","_rev":"2-bbbb"}"#,
@@ -21,7 +21,7 @@ import Testing
         return stream(pieces)
     }
 
-    @Test("nested messages are read however their bytes come in", arguments: [1, 2, 3, 7, 16, 64, 100_000])
+    @Test("Nested multipart messages are read however their bytes come in", arguments: [1, 2, 3, 7, 16, 64, 100_000])
     func nested(pieceByteCount: Int) async throws {
         let outer = MultipartReader(pieces(Self.nested, of: pieceByteCount), boundary: "outer")
         let first = try #require(try await outer.nextPart())
@@ -37,7 +37,7 @@ import Testing
         #expect(try await outer.nextPart() == nil)
     }
 
-    @Test("a part that isn't read is skipped, and its body ends then") func skipped() async throws {
+    @Test("A part of a message that isn't read is skipped, and its body ends then") func skipped() async throws {
         let reader = MultipartReader(pieces(Self.nested, of: 5), boundary: "outer")
         let first = try #require(try await reader.nextPart())
         let second = try #require(try await reader.nextPart())
@@ -46,7 +46,7 @@ import Testing
         #expect(try await reader.nextPart() == nil)
     }
 
-    @Test("parts without header or body, a preamble and an epilogue are read") func corners() async throws {
+    @Test("Parts without header or body, a preamble and an epilogue are read") func corners() async throws {
         let text = "preamble\r\n--b  \r\n\r\nx\r\n--b\r\nA: 1\r\n\r\n--b\r\n\r\n\r\n--b--\r\nepilogue\r\n--b\r\n\r\nno"
         for count in [1, 4, 1000] {
             let reader = MultipartReader(pieces(text, of: count), boundary: "b")
@@ -60,7 +60,7 @@ import Testing
     }
 
     @Test(
-        "what is no such message is a 502",
+        "Bytes that are no multipart message are a 502",
         arguments: [
             "", "--b", "--b\r\n\r\nx", "--b\r\n\r\nx\r\n--b", "--b\r\nno colon\r\n\r\nx\r\n--b--",
             "--b\r\nContent-Length: 2\r\n\r\nx\r\n--b--", "--b\r\nContent-Length: 2\r\n\r\nxyz\r\n--b--",
@@ -80,7 +80,7 @@ import Testing
         }
     }
 
-    @Test("a header without an end takes no more memory than it may have") func endlessHeader() async throws {
+    @Test("A header without an end takes no more memory than it may have") func endlessHeader() async throws {
         let taken = Counter()
         let endless = ByteStream {
             taken.add(1)
@@ -91,7 +91,7 @@ import Testing
         #expect(taken.value < 40)
     }
 
-    @Test("a message that is written is read back, and is as long as it says") func roundTrip() async throws {
+    @Test("A multipart message that is written is read back, and is as long as it says") func roundTrip() async throws {
         let content = [UInt8]((0..<200_000).map { UInt8(truncatingIfNeeded: $0 &* 31) }) + Array("\r\n--".utf8)
         let message = MultipartBody([
             .init(["Content-Type": "application/json"], Array("{}".utf8)),
@@ -107,7 +107,7 @@ import Testing
         #expect(try await reader.nextPart() == nil)
     }
 
-    @Test("a content that isn't as long as was known of it ends the message with an error", arguments: [3, 5])
+    @Test("A content that isn't as long as was known of it ends the message with an error", arguments: [3, 5])
     func wrongLength(byteCount: Int) async throws {
         let message = MultipartBody([.init([:], length: 4) { ByteStream([UInt8](repeating: 0, count: byteCount)) }])
         await #expect(throws: SyncError.self) { try await message.stream.collect(upTo: 1000) }
@@ -118,8 +118,8 @@ import Testing
     }
 }
 
-@Suite struct MediaTypeTests {
-    @Test("boundaries are found, in quotes and without") func boundaries() {
+@Suite("Media types") struct MediaTypeTests {
+    @Test("Boundaries of a media type are found, in quotes and without") func boundaries() {
         #expect(MediaType(#"multipart/related; boundary="a b;c\"d""#)?.boundary == #"a b;c"d"#)
         #expect(MediaType("Multipart/Mixed;charset=x; BOUNDARY=abc")?.boundary == "abc")
         for text in [
@@ -129,13 +129,13 @@ import Testing
     }
 
     @Test(
-        "any file name survives, and none ends the field",
+        "Any file name survives in a header, and none ends the field",
         arguments: ["a.txt", "../x", #"q"u\o;te"#, "ümläut 🙂", "; filename=x"])
     func fileNames(name: String) {
         #expect(MediaType.disposition(fileName: name).flatMap(MediaType.fileName) == name)
     }
 
-    @Test("a name that would end the line is not said") func lineEnds() {
+    @Test("A file name that would end the line is left out") func lineEnds() {
         #expect(MediaType.disposition(fileName: "a\r\nX: y") == nil)
     }
 }

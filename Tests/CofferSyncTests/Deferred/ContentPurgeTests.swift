@@ -6,7 +6,7 @@ import Testing
 
 @testable import CofferSync
 
-@Suite(.serialized) struct ContentPurgeTests {
+@Suite("Purging contents that a server has", .serialized) struct ContentPurgeTests {
     private static let film = bytes(300_000)
     private static let canary = Data("canary-0b6de2f4c1 and more".utf8)
 
@@ -38,7 +38,7 @@ import Testing
         }
     }
 
-    @Test("what the server has goes from here, and comes again") func purges() async throws {
+    @Test("A purged content that the server has goes from here, and comes again") func purges() async throws {
         let peers = try await peers()
         #expect(try peers.files("attachments").count == 3)
         let (film, pull) = (try peers.attachment("film"), try peers.pull())
@@ -72,7 +72,7 @@ import Testing
         try await peers.expectSound()
     }
 
-    @Test("what is being read stays readable to its end") func reader() async throws {
+    @Test("A purged content that is being read stays readable to its end") func reader() async throws {
         let peers = try await peers()
         let film = try peers.attachment("film")
         let chunks = try #require(try film.chunks)
@@ -82,7 +82,9 @@ import Testing
         #expect(read == Self.film)
     }
 
-    @Test("what the server doesn't have stays here", arguments: ["gone", "awaited", "other", "status500", "status403"])
+    @Test(
+        "A content that the server doesn't have is not purged here",
+        arguments: ["gone", "awaited", "other", "status500", "status403"])
     func kept(kind: String) async throws {
         let peers = try await peers()
         let film = try peers.attachment("film")
@@ -105,7 +107,8 @@ import Testing
         try await peers.expectSound()
     }
 
-    @Test("a content that another revision needs, which the server doesn't know, stays here") func needed() async throws
+    @Test("A content that another revision needs, which the server doesn't know, is not purged") func needed()
+        async throws
     {
         let peers = try await peers()
         try peers.database.write("mine", [:], attachment: ("copy", Self.film))
@@ -120,7 +123,9 @@ import Testing
         #expect(try film.content == Self.film)
     }
 
-    @Test("a revision that is saved while the server is asked keeps the content") func meanwhile() async throws {
+    @Test("A revision that is saved while the server is asked keeps the content from being purged") func meanwhile()
+        async throws
+    {
         let peers = try await peers()
         let (film, database) = (try peers.attachment("film"), peers.database)
         peers.wire.answer { _, response, _ in
@@ -131,7 +136,9 @@ import Testing
         #expect(try film.content == Self.film)
     }
 
-    @Test("digests that can't be compared are not believed: the content is", arguments: ["md5", "packed", "none"])
+    @Test(
+        "Digests that can't be compared are not believed before a purge: the content is",
+        arguments: ["md5", "packed", "none"])
     func digests(kind: String) async throws {
         let peers = try await peers()
         let film = try peers.attachment("film")
@@ -147,7 +154,7 @@ import Testing
         #expect(peers.wire.requests.map(\.method) == (kind == "md5" ? ["HEAD"] : ["HEAD", "GET"]))
     }
 
-    @Test("a file that a killed process left is no content, and goes with the next compaction") func leftover()
+    @Test("A file that a killed process left is no content, and goes with the next compaction") func leftover()
         async throws
     {
         let peers = try await peers()
@@ -178,7 +185,7 @@ import Testing
         return attributes[.size] as? Int ?? 0
     }
 
-    @Test("what no pull can bring back is not purged") func refused() async throws {
+    @Test("A content that no pull can bring back is not purged") func refused() async throws {
         let peers = try await peers()
         let film = try peers.attachment("film")
         let push = try peers.peers.replication(.push, peers.database, through: peers.wire)

@@ -6,7 +6,7 @@ import Testing
 
 @testable import CofferSync
 
-@Suite(.serialized) struct DeferredPushTests {
+@Suite("Pushing documents whose contents are away", .serialized) struct DeferredPushTests {
     private static let film = bytes(60_000)
 
     private func peers() async throws -> DeferredPeers {
@@ -18,7 +18,9 @@ import Testing
         }
     }
 
-    @Test("what is edited here without its content keeps it on the server that has it") func sameServer() async throws {
+    @Test("A document that is edited here without its content keeps it on the server that has it") func sameServer()
+        async throws
+    {
         let peers = try await peers()
         for id in ["film", "small", "face", "plain"] { try peers.database.write(id, ["n": 2]) }
         let push = try peers.peers.replication(.push, peers.database, through: peers.wire)
@@ -35,7 +37,7 @@ import Testing
         #expect(try !peers.attachment("film").contentAvailable)
     }
 
-    @Test("a server that doesn't have the content gets the document once it is here") func otherServer() async throws {
+    @Test("A server that doesn't have the content gets the document once it is here") func otherServer() async throws {
         let peers = try await peers()
         let other = TestServer()
         let target = try other.database()

@@ -13,7 +13,7 @@ import Glibc
 import Darwin
 #endif
 
-@Suite(.serialized) struct DeferredStoreTests {
+@Suite("A store while contents come later", .serialized) struct DeferredStoreTests {
     private static let film = bytes(600_000)
     private let newKey: SymmetricKey
 
@@ -24,7 +24,7 @@ import Darwin
     }
 
     @Test(
-        "a change of the key leaves nothing of what was on its way under the old one, and it comes all the same",
+        "A change of the key leaves nothing of what was on its way under the old one, and it comes all the same",
         arguments: [true, false])
     func keyChange(isPaused: Bool) async throws {
         let peers = try await peers()
@@ -49,7 +49,7 @@ import Darwin
         #expect(try again.document(withID: "film").currentRevision?.attachment(named: "a")?.content == Self.film)
     }
 
-    @Test("compactions and saves meanwhile do no harm") func compaction() async throws {
+    @Test("Compactions and saves during a download do no harm") func compaction() async throws {
         let peers = try await peers()
         let gate = Gate()
         peers.wire.answer { _, response, _ in response.held(after: 200_000, gate) }
@@ -64,7 +64,7 @@ import Darwin
         try await peers.expectSound()
     }
 
-    @Test("a large content comes through little memory") func memory() async throws {
+    @Test("A large content is downloaded through little memory") func memory() async throws {
         await #expect(processExitsWith: .success) {
             let stores = TemporaryStores()
             let database = try await stores.manager.database(named: "local", encryptionKey: TestServer.key)
@@ -100,7 +100,7 @@ import Darwin
     }
 
     @Test(
-        "a process that is killed in the middle leaves a sound store, from which it can be had",
+        "A process that is killed in the middle of a download leaves a sound store, from which it can be had",
         arguments: [1, 250_000, 600_000])
     func killed(byteCount: Int) async throws {
         let stores = TemporaryStores()

@@ -7,7 +7,7 @@ import Testing
 
 @testable import CofferSync
 
-@Suite struct DownloadPolicyTests {
+@Suite("Which contents a pull brings") struct DownloadPolicyTests {
     private static let film = Data((0..<50_000).map { UInt8(truncatingIfNeeded: $0 &* 13) })
     private static let note = Data("a short note".utf8)
     private static let face = Data([1, 2, 3, 4, 5, 6])
@@ -28,7 +28,7 @@ import Testing
         try #require(try database.document(withID: id).currentRevision)
     }
 
-    @Test("without downloads no content travels, and what is said of it is there") func nothing() async throws {
+    @Test("Without downloads no content travels, and what is said of it is there") func nothing() async throws {
         let peers = try Peers()
         let (database, remote) = (try peers.database(), try peers.remote)
         try fill(remote)
@@ -62,7 +62,7 @@ import Testing
         #expect(try revision("both", database).attachment(named: "film.mp4")?.contentAvailable == false)
     }
 
-    @Test("a policy decides for each content by what is said of it") func policy() async throws {
+    @Test("A download policy decides for each content by what is said of it") func policy() async throws {
         let peers = try Peers()
         let (database, remote) = (try peers.database(), try peers.remote)
         try fill(remote)
@@ -89,7 +89,7 @@ import Testing
         #expect(peers.wire.count("blob_1") == 0)
     }
 
-    @Test("who wants all contents of a revision gets them together") func all() async throws {
+    @Test("All contents of a revision can be had together") func all() async throws {
         let peers = try Peers()
         let (database, remote) = (try peers.database(), try peers.remote)
         try fill(remote)
@@ -98,7 +98,7 @@ import Testing
         #expect(try Contents(database) == Contents(remote))
     }
 
-    @Test("what is downloaded has no part in who a replication is") func checkpoint() async throws {
+    @Test("The policy of downloads has no part in the identity of a replication") func checkpoint() async throws {
         let peers = try Peers()
         let database = try peers.database()
         try fill(peers.remote)

@@ -8,7 +8,7 @@ import Testing
 
 @testable import CofferSync
 
-@Suite(.serialized) struct DownloadTests {
+@Suite("Downloads of contents", .serialized) struct DownloadTests {
     private static let film = bytes(300_000)
 
     private func peers() async throws -> DeferredPeers {
@@ -18,7 +18,7 @@ import Testing
         }
     }
 
-    @Test("a content that was left out comes when it is asked for") func comes() async throws {
+    @Test("A content that was left out comes when it is asked for") func comes() async throws {
         let peers = try await peers()
         let (before, sequence) = (try peers.attachment("film"), try peers.database.lastSequenceNumber)
         let pull = try peers.pull()
@@ -57,7 +57,7 @@ import Testing
         #expect(peers.wire.requests.count == 2)
     }
 
-    @Test("a content without bytes comes too") func empty() async throws {
+    @Test("A content without bytes is downloaded too") func empty() async throws {
         let peers = try await DeferredPeers { try $0.write("d", [:], attachment: ("a", Data())) }
         let attachment = try peers.attachment("d")
         #expect(!attachment.contentAvailable)
@@ -65,7 +65,7 @@ import Testing
         #expect(try attachment.content == Data())
     }
 
-    @Test("one content of several documents comes once, for all of them") func several() async throws {
+    @Test("One content of several documents is downloaded once, for all of them") func several() async throws {
         let peers = try await DeferredPeers { remote in
             for number in 0..<5 { try remote.write("d\(number)", [:], attachment: ("a", Self.film)) }
         }
@@ -74,7 +74,7 @@ import Testing
         #expect(peers.wire.requests.count == 1)
     }
 
-    @Test("what can't be downloaded is refused at once") func refused() async throws {
+    @Test("A download that can't succeed is refused at once") func refused() async throws {
         let peers = try await peers()
         let attachment = try peers.attachment("film")
         func status(_ body: () throws -> Void) -> Int? {
@@ -115,7 +115,7 @@ import Testing
         #expect(status { try pullThere.download(there) } == 403)
     }
 
-    @Test("a server that refuses is believed, and nothing stays", arguments: [401, 403, 404, 410, 400, 501])
+    @Test("A server that refuses a download is believed, and nothing stays", arguments: [401, 403, 404, 410, 400, 501])
     func refusals(code: Int) async throws {
         let peers = try await peers()
         peers.wire.answer { _, _, _ in HTTPResponse(code, body: .bytes(Array("{\"error\":\"no\"}".utf8))) }
@@ -129,7 +129,7 @@ import Testing
         #expect(try peers.attachment("film").content == Self.film)
     }
 
-    @Test("a server that is not there is waited for, for as long as it takes", arguments: [0, 429, 502, 503])
+    @Test("A download waits for a server that is not there, for as long as it takes", arguments: [0, 429, 502, 503])
     func offline(code: Int) async throws {
         let peers = try await peers()
         let gate = Gate()
@@ -149,7 +149,7 @@ import Testing
         #expect(try peers.attachment("film").content == Self.film)
     }
 
-    @Test("what is not what its digest says is not installed", arguments: ["changed", "shorter", "longer"])
+    @Test("A download whose digest is wrong is not installed", arguments: ["changed", "shorter", "longer"])
     func lies(kind: String) async throws {
         let peers = try await peers()
         peers.wire.answer { _, response, _ in
@@ -170,7 +170,9 @@ import Testing
         try await peers.expectSound()
     }
 
-    @Test("what was purged or compacted away meanwhile is a 404, and leaves nothing", arguments: [true, false])
+    @Test(
+        "A content that was purged or compacted away during its download is a 404, and leaves nothing",
+        arguments: [true, false])
     func gone(isCompacted: Bool) async throws {
         let peers = try await peers()
         let gate = Gate()
@@ -187,7 +189,9 @@ import Testing
         try await peers.expectSound()
     }
 
-    @Test("what was edited here, and compacted, is still found where the server has it", arguments: [true, false])
+    @Test(
+        "A content of a document that was edited here, and compacted, is still found where the server has it",
+        arguments: [true, false])
     func edited(isBlob: Bool) async throws {
         let peers = try await peers()
         let id = isBlob ? "face" : "film"
@@ -209,7 +213,7 @@ import Testing
         }
     }
 
-    @Test("only so many are fetched at the same time") func parallel() async throws {
+    @Test("Only so many contents are fetched at the same time") func parallel() async throws {
         let peers = try await DeferredPeers { remote in
             for number in 0..<12 {
                 try remote.write("d\(number)", [:], attachment: ("a", bytes(1000, seed: UInt64(number))))

@@ -8,7 +8,7 @@ import Testing
 @testable import CofferSync
 
 /// CouchDB calls contents by MD5s, some of them of a packed form. Here they have one name.
-@Suite(.serialized) struct ForeignDigestTests {
+@Suite("Contents that CouchDB names by MD5", .serialized) struct ForeignDigestTests {
     private static let text = Data("hello inline attachment".utf8)
     private static let image = bytes(5000)
 
@@ -37,7 +37,7 @@ import Testing
         return peers
     }
 
-    @Test("a content that came later leaves the state in which one that came with its document does")
+    @Test("A content that came later leaves the state in which one that came with its document does")
     func sameState() async throws {
         let peers = try await peers()
         let held = try peers.attachment("doc")
@@ -63,7 +63,7 @@ import Testing
         try await peers.expectSound()
     }
 
-    @Test("what is renamed survives compaction, salvage, a key change and a push") func lasts() async throws {
+    @Test("A content that is renamed survives compaction, salvage, a key change and a push") func lasts() async throws {
         let peers = try await peers()
         // Made here, with an id that says the other digest.
         try peers.database.write("doc", ["mine": 1])
@@ -95,7 +95,7 @@ import Testing
         #expect(try rescued.attachment(named: "b")?.content == Self.image)
     }
 
-    @Test("drafts and revisions from before the content came are saved with its name of today") func drafts()
+    @Test("Drafts and revisions from before the content came are saved with its name of today") func drafts()
         async throws
     {
         let peers = try await peers()
@@ -125,7 +125,7 @@ import Testing
         }
     }
 
-    @Test("the same content that came under two names is one") func merged() async throws {
+    @Test("The same content that came under two names is one") func merged() async throws {
         let peers = try await peers()
         // It is here by its SHA-1 already.
         try peers.database.write("mine", [:], attachment: ("a", Self.text))
@@ -139,7 +139,7 @@ import Testing
         try await peers.expectSound()
     }
 
-    @Test("a packed content that breaks begins anew, and one that lies is not taken") func packed() async throws {
+    @Test("A packed content that breaks begins anew, and one that lies is not taken") func packed() async throws {
         let peers = try await peers()
         peers.wire.answer { _, response, number in number == 1 ? response.broken(after: 10) : response }
         try await peers.pull().download(peers.attachment("doc")).run()
@@ -155,7 +155,7 @@ import Testing
         try peers.expectNothingIncoming()
     }
 
-    @Test("purged, pulled again and asked for again, it comes again") func again() async throws {
+    @Test("A content that was purged, pulled again and asked for again comes again") func again() async throws {
         let peers = try await peers()
         let pull = try peers.pull()
         try await pull.download(peers.attachment("doc")).run()

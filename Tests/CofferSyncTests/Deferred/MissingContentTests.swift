@@ -7,7 +7,7 @@ import Testing
 @testable import CofferSync
 
 /// Contents that a pull left out, and that are fetched later.
-@Suite struct MissingContentTests {
+@Suite("Contents that a pull left out") struct MissingContentTests {
     private func peers() async throws -> DeferredPeers {
         try await DeferredPeers { remote in
             for number in 0..<12 {
@@ -18,7 +18,8 @@ import Testing
         }
     }
 
-    @Test("What is not here is counted, by a verification and a backup too, until it has come") func counted()
+    @Test("Contents that are not here are counted, by a verification and a backup too, until they have come")
+    func counted()
         async throws
     {
         let deferred = try await peers()
@@ -40,7 +41,9 @@ import Testing
         #expect(none.downloadedCount == 0)
     }
 
-    @Test("Only what is asked for comes: of a document, by its name, and up to a size") func some() async throws {
+    @Test("Only contents that are asked for come: of a document, by their name, and up to a size") func some()
+        async throws
+    {
         let deferred = try await peers()
         let pull = try deferred.pull()
         let one = try pull.missingContents(ofDocumentWithID: "d3", named: "a")

@@ -7,7 +7,7 @@ import Testing
 
 @testable import CofferSync
 
-@Suite(.serialized) struct ResumedDownloadTests {
+@Suite("Downloads that are resumed", .serialized) struct ResumedDownloadTests {
     private static let film = bytes(400_000)
     private static let canary = "canary-51d0c2e7aa"
 
@@ -38,7 +38,7 @@ import Testing
         try await peers.expectSound()
     }
 
-    @Test("a line that breaks behind the last byte costs no request") func lastByte() async throws {
+    @Test("A line that breaks behind the last byte costs no request") func lastByte() async throws {
         let peers = try await peers()
         peers.wire.answer { _, response, _ in response.broken(after: Self.film.count) }
         try await peers.pull().download(peers.attachment("film")).run()
@@ -50,7 +50,9 @@ import Testing
         case whole, otherTag, noTag, wrongStart, wrongTotal, noContentRange, packed, status416, status412
     }
 
-    @Test("a server that goes on with something else is asked for all of it again", arguments: Restart.allCases)
+    @Test(
+        "A server that ignores the range of a resumed download is asked for all of it again",
+        arguments: Restart.allCases)
     func restarts(kind: Restart) async throws {
         let peers = try await peers()
         let server = peers.peers.server
@@ -81,7 +83,7 @@ import Testing
         try peers.expectNothingIncoming()
     }
 
-    @Test("without a strong ETag or ranges it begins anew", arguments: ["weak", "none", "noRanges"])
+    @Test("Without a strong ETag or ranges a download begins anew", arguments: ["weak", "none", "noRanges"])
     func notResumable(kind: String) async throws {
         let peers = try await peers()
         peers.wire.answer { _, response, number in
@@ -100,7 +102,7 @@ import Testing
         #expect(peers.wire.byteCount == 300_000 + Self.film.count)
     }
 
-    @Test("a rest that is another content's is found out, and all of it is fetched again") func otherRest() async throws
+    @Test("A rest that is another content's is found out, and all of it is fetched again") func otherRest() async throws
     {
         let peers = try await peers()
         let lies = Mutex(1)
@@ -115,7 +117,9 @@ import Testing
         #expect(peers.wire.requests.count == 3)
     }
 
-    @Test("paused, no bytes come and none can be read on the disk; resumed, it goes on") func pause() async throws {
+    @Test("A paused download brings no bytes, and none can be read on the disk; resumed, it goes on") func pause()
+        async throws
+    {
         let text = Data(String(repeating: "\(Self.canary) ", count: 60_000).utf8)
         let peers = try await peers(text)
         let gate = Gate()
@@ -152,7 +156,7 @@ import Testing
         try expectNothingReadable(of: [Self.canary], in: peers.peers.stores.url(ofDatabaseNamed: "local"))
     }
 
-    @Test("cancelled, nothing of it stays", arguments: [true, false]) func cancel(isPaused: Bool) async throws {
+    @Test("A cancelled download leaves nothing", arguments: [true, false]) func cancel(isPaused: Bool) async throws {
         let peers = try await peers()
         let gate = Gate()
         peers.wire.answer { _, response, _ in response.held(after: 100_000, gate) }
@@ -174,7 +178,7 @@ import Testing
         #expect(try peers.attachment("film").content == Self.film)
     }
 
-    @Test("who waits in a task that is cancelled has cancelled it") func cancelledTask() async throws {
+    @Test("A task that waits for a download and is cancelled has cancelled it") func cancelledTask() async throws {
         let peers = try await peers()
         let gate = Gate()
         peers.wire.answer { _, response, _ in response.held(after: 100_000, gate) }
@@ -186,7 +190,7 @@ import Testing
         try peers.expectNothingIncoming()
     }
 
-    @Test("paused and let go, it is over, and holds nothing") func letGo() async throws {
+    @Test("A paused download that is let go is over, and holds nothing") func letGo() async throws {
         let peers = try await peers()
         let gate = Gate()
         peers.wire.answer { _, response, _ in response.held(after: 100_000, gate) }
@@ -198,7 +202,7 @@ import Testing
         try peers.expectNothingIncoming()
     }
 
-    @Test("a closed database ends it", arguments: [true, false]) func closed(isPaused: Bool) async throws {
+    @Test("A closed database ends its downloads", arguments: [true, false]) func closed(isPaused: Bool) async throws {
         let peers = try await peers()
         let gate = Gate()
         peers.wire.answer { _, response, _ in response.held(after: 100_000, gate) }

@@ -7,14 +7,14 @@ import Testing
 
 @testable import CofferSync
 
-@Suite(.serialized) struct SharedDownloadTests {
+@Suite("Downloads that several share", .serialized) struct SharedDownloadTests {
     private static let film = bytes(300_000)
 
     private func peers() async throws -> DeferredPeers {
         try await DeferredPeers { try $0.write("film", [:], attachment: ("a", Self.film)) }
     }
 
-    @Test("who asks for the same content at the same time shares a download") func shared() async throws {
+    @Test("Calls for the same content at the same time share a download") func shared() async throws {
         let peers = try await peers()
         let gate = Gate()
         peers.wire.answer { _, response, _ in response.held(after: 100_000, gate) }
@@ -31,7 +31,7 @@ import Testing
         #expect(try peers.attachment("film").content == Self.film)
     }
 
-    @Test("of those who share it each may cancel and pause for itself") func apart() async throws {
+    @Test("Each who shares a download may cancel and pause it alone") func apart() async throws {
         let peers = try await peers()
         let gate = Gate()
         peers.wire.answer { _, response, _ in response.held(after: 100_000, gate) }
@@ -50,7 +50,9 @@ import Testing
         #expect(peers.wire.requests.count == 1)
     }
 
-    @Test("when the last one pauses it stops, and when the last one cancels it is over") func last() async throws {
+    @Test("A shared download stops when the last one pauses it, and is over when the last one cancels it") func last()
+        async throws
+    {
         let peers = try await peers()
         let gate = Gate()
         peers.wire.answer { _, response, number in number < 3 ? response.held(after: 100_000, gate) : response }
@@ -74,7 +76,9 @@ import Testing
         try peers.expectNothingIncoming()
     }
 
-    @Test("where one server doesn't have it the next one is asked that somebody named") func servers() async throws {
+    @Test("A download asks the next server that was named where one doesn't have the content") func servers()
+        async throws
+    {
         let peers = try await peers()
         let gate = Gate()
         peers.wire.answer { _, _, _ in
@@ -92,7 +96,7 @@ import Testing
         #expect(peers.wire.requests.count == 1)
     }
 
-    @Test("asked for, paused, resumed and cancelled by many at once, it ends whole or not at all") func storm()
+    @Test("A download that many ask for, pause, resume and cancel at once ends whole or not at all") func storm()
         async throws
     {
         let peers = try await peers()

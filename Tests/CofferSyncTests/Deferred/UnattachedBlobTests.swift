@@ -8,7 +8,7 @@ import Testing
 
 /// CouchDB knows no blobs: it may hold a document that names one, and no such attachment. The entry that was added to it could
 /// never be pushed, and ended CouchDB's pull of everything.
-@Suite(.serialized) struct UnattachedBlobTests {
+@Suite("Blobs without an attachment", .serialized) struct UnattachedBlobTests {
     private static let content = Data([4, 5, 6])
     private static let blob = #"{"@type":"blob","digest":"\#(digest)","length":3}"#
     private static var digest: String { Blob(data: content).digest ?? "" }
@@ -114,7 +114,7 @@ import Testing
 }
 
 /// A stub, an error, or an answer without parts ends CouchDB 3.5's pull of everything.
-@Suite(.serialized) struct DeferredServiceTests {
+@Suite("Serving documents whose contents are away", .serialized) struct DeferredServiceTests {
     private func ask(_ server: TestServer, _ target: String, _ accept: String) async throws -> TestServer.Answer {
         try await server.call("GET", target, fields: ["Accept": accept])
     }

@@ -7,7 +7,7 @@ import Testing
 @testable import CofferSync
 
 /// What CouchDB 3.5 answers was recorded; the same questions are asked here.
-@Suite struct AllDocumentsServiceTests {
+@Suite("Serving lists of documents") struct AllDocumentsServiceTests {
     private let server = TestServer()
 
     /// Five documents, of which `c` is deleted.
@@ -77,7 +77,7 @@ import Testing
     }
 
     @Test(
-        "What a listing doesn't understand is a 400",
+        "An option that a listing of documents doesn't understand is a 400",
         arguments: [
             #"{"foo":1}"#, #"{"limit":-1}"#, #"{"limit":"2"}"#, #"{"limit":null}"#, #"{"limit":1.5}"#, #"{"skip":-1}"#,
             #"{"descending":5}"#, #"{"include_docs":"yes"}"#, #"{"inclusive_end":"x"}"#, #"{"startkey":5}"#,

@@ -6,7 +6,7 @@ import Testing
 
 @testable import CofferSync
 
-@Suite struct AttachmentServiceTests {
+@Suite("Serving attachments") struct AttachmentServiceTests {
     let server = TestServer()
 
     /// What curl would send: a document and two contents, the second packed.
@@ -25,7 +25,9 @@ import Testing
                 "PUT", target, fields: ["Content-Type": "multipart/related; boundary=\"BND\""], body: .bytes(body)))
     }
 
-    @Test("attachments are put, got in part, named by their digests, and deleted") func attachments() async throws {
+    @Test("Attachments are put, got in part, named by their digests, and deleted over HTTP") func attachments()
+        async throws
+    {
         _ = try await server.call("PUT", "/db")
         let put = try await server.call(
             HTTPRequest(
@@ -69,7 +71,7 @@ import Testing
     private static let second = (name: String?.some("x.txt"), fields: "Content-Encoding: gzip\r\n", bytes: packed)
 
     /// They once became the content as they are.
-    @Test("contents that stand packed in the JSON are unpacked, in edits and in others' revisions") func packedInline()
+    @Test("Contents that stand packed in the JSON are unpacked, in edits and in others' revisions") func packedInline()
         async throws
     {
         _ = try await server.call("PUT", "/db")
@@ -116,7 +118,7 @@ import Testing
         }
     }
 
-    @Test("what unpacks to more than a revision's contents may have is refused before it is unpacked") func packedBomb()
+    @Test("What unpacks to more than a revision's contents may have is refused before it is unpacked") func packedBomb()
     {
         let content = InlineContent(
             text: Data(Self.packed).base64EncodedString(), isPacked: true, digest: nil, length: nil,
@@ -127,7 +129,7 @@ import Testing
         #expect(throws: SyncError.self) { try plain.data(upTo: 4) }
     }
 
-    @Test("contents that follow a document are stored, packed ones unpacked, each for its name") func multipart()
+    @Test("Contents that follow a document are stored, packed ones unpacked, each for its name") func multipart()
         async throws
     {
         _ = try await server.call("PUT", "/db")
@@ -142,7 +144,7 @@ import Testing
         #expect(try FileManager.default.contentsOfDirectory(atPath: server.stores.directory.path) == ["db.coffer"])
     }
 
-    @Test("contents without names are taken in the order in which the document names them") func unnamed() async throws
+    @Test("Contents without names are taken in the order in which the document names them") func unnamed() async throws
     {
         _ = try await server.call("PUT", "/db")
         let body = related(Self.document, [(nil, Self.second.fields, Self.packed), (nil, "", [1, 2, 3])])
@@ -150,7 +152,7 @@ import Testing
         #expect(try await server.call("GET", "/db/mp/x.txt").text == "hello")
     }
 
-    @Test("contents that are missing, changed, too many or too long are refused, and nothing stays") func lies()
+    @Test("Contents that are missing, changed, too many or too long are refused, and nothing stays") func lies()
         async throws
     {
         let server = TestServer { $0.attachmentByteLimit = 10 }
@@ -186,7 +188,7 @@ import Testing
         #expect(!store.contains { $0.contains("/incoming/") || $0.hasSuffix(".blob") })
     }
 
-    @Test("a stub of what nobody has is a 412") func missingStub() async throws {
+    @Test("A stub of a content that nobody has is a 412") func missingStub() async throws {
         _ = try await server.call("PUT", "/db")
         let document = try json(
             #"{"_id":"a","_rev":"1-a","_attachments":{"x":{"stub":true,"revpos":1,"length":3,"digest":"md5-x"}}}"#)
@@ -194,7 +196,9 @@ import Testing
         #expect(answer.status == 412)
     }
 
-    @Test("what is given out in parts is taken back as it was, blobs as attachments") func related() async throws {
+    @Test("A document that is given out in parts is taken back as it was, blobs as attachments") func related()
+        async throws
+    {
         let database = try server.database()
         let draft = database.document(withID: "d").createDraft()
         draft["title"] = "t"

@@ -5,7 +5,7 @@ import Testing
 
 @testable import CofferSync
 
-@Suite struct ChangesFeedTests {
+@Suite("Serving the feed of changes") struct ChangesFeedTests {
     let server = TestServer()
 
     private func save(_ ids: String...) async throws {
@@ -17,7 +17,7 @@ import Testing
         try ChangesPage(try await server.call("GET", "/db/_changes?\(query)").json)
     }
 
-    @Test("changes are listed from where one is, as many as one takes") func normal() async throws {
+    @Test("The feed of changes lists from where the client is, as many as it takes") func normal() async throws {
         try await save("a", "b", "c")
         let all = try await page("")
         #expect(all.rows.map(\.id) == ["a", "b", "c"] && all.last == FeedPosition(3) && all.pendingCount == 0)
@@ -32,7 +32,7 @@ import Testing
         }
     }
 
-    @Test("filters and lists of ids leave out the rest, and the position goes on") func filters() async throws {
+    @Test("Filters and lists of ids leave out changes, and the position goes on") func filters() async throws {
         try await save("a", "b", "c")
         let database = try server.database()
         database.setFilter(named: "some") { revision, parameters in
@@ -47,7 +47,7 @@ import Testing
         #expect(ids.rows.map(\.id) == ["c"])
     }
 
-    @Test("a long poll answers at once where there is something, and else when it comes") func longPoll() async throws {
+    @Test("A long poll answers at once where there is something, and else when it comes") func longPoll() async throws {
         try await save("a")
         #expect(try await page("feed=longpoll").rows.map(\.id) == ["a"])
         async let waiting = page("feed=longpoll&since=1")
@@ -57,7 +57,7 @@ import Testing
         #expect(try await page("feed=longpoll&since=2&timeout=50").rows.isEmpty)
     }
 
-    @Test("a continuous feed goes on until nothing comes, and beats meanwhile") func continuous() async throws {
+    @Test("A continuous feed goes on until nothing comes, and beats meanwhile") func continuous() async throws {
         try await save("a")
         let response = await server.service.respond(
             to: HTTPRequest("GET", "/db/_changes?feed=continuous&heartbeat=100"))
@@ -81,7 +81,7 @@ import Testing
         #expect(String(decoding: rest, as: UTF8.self).contains("\"last_seq\":2"))
     }
 
-    @Test("a feed without a heartbeat ends when its time is over") func timeout() async throws {
+    @Test("A feed without a heartbeat ends when its time is over") func timeout() async throws {
         try await save("a")
         let answer = try await server.call("GET", "/db/_changes?feed=continuous&timeout=100")
         #expect(answer.text.split(separator: "\n").count == 2)

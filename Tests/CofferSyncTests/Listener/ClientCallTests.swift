@@ -7,7 +7,7 @@ import Testing
 @testable import CofferSync
 
 /// What clients ask a server for beside replication, where no recorded answer says it.
-@Suite struct ClientCallTests {
+@Suite("Calls of CouchDB's clients") struct ClientCallTests {
     private let server = TestServer()
 
     @Test("A session begins by the word name, by username, and not by two that differ") func sessions() async throws {
@@ -83,7 +83,8 @@ import Testing
         #expect(try await server.call("GET", "/db/_changes?descending=true&feed=longpoll").status == 400)
     }
 
-    @Test("What a database is has its sizes and deleted documents, and follows its changes") func information()
+    @Test("The description of a database has its sizes and deleted documents, and follows its changes")
+    func information()
         async throws
     {
         let database = try server.database()
@@ -103,7 +104,7 @@ import Testing
         #expect(try await server.call("GET", "/_all_dbs?limit=x").status == 400)
     }
 
-    @Test("Who may do what can be read, and is not changed by a request") func security() async throws {
+    @Test("The permissions of a database can be read, and are not changed by a request") func security() async throws {
         _ = try server.database()
         let ours = try await server.call("GET", "/db/_security")
         #expect(ours.json["admins"]?["roles"] == ["_admin"])

@@ -8,7 +8,7 @@ import Testing
 @testable import CofferSync
 
 /// What the replicator of CouchDB 3.5 asks a server was recorded; the same is asked here.
-@Suite struct CouchReplicatorTests {
+@Suite("Requests of CouchDB's replicator") struct CouchReplicatorTests {
     private let server = TestServer()
 
     /// The parts of a message, those of parts that are messages themselves as lists.
@@ -191,7 +191,7 @@ import Testing
     }
 
     @Test(
-        "What is no JSON is a 400 as a whole, and nothing of it is saved",
+        "A batch that is no JSON is a 400 as a whole, and nothing of it is saved",
         arguments: [
             #"{"_id":"a","_rev":"1-a","n":01234567890123456789012345}"#, #"{"_id":"a","_rev":"1-a","n":1e}"#,
             #"{"_id":"a","_rev":"1-a","n":tru}"#, #"{"_id":"a","_rev":"1-a","n":"\x"}"#, #"{"_id":"a","_rev":"1-a",}"#,

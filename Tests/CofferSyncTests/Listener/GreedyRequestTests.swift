@@ -8,7 +8,7 @@ import Testing
 @testable import CofferSync
 
 /// Requests that would have the listener hold or do far more than they cost to send.
-@Suite struct GreedyRequestTests {
+@Suite("Requests that want too much") struct GreedyRequestTests {
     /// So many elements, in brackets.
     static func list(_ count: Int, of element: String = "0") -> String {
         "[" + String(repeating: element + ",", count: count - 1) + element + "]"

@@ -4,8 +4,8 @@ import Testing
 @testable import CofferSync
 
 /// What requests hold of a listener's memory, and who waits for whom.
-@Suite struct MemoryBudgetTests {
-    @Test("What is free is given at once, and comes back with the last who holds the part")
+@Suite("The memory of a listener's requests") struct MemoryBudgetTests {
+    @Test("Free memory of the budget is given at once, and comes back with the last who holds the part")
     func free() async throws {
         let budget = MemoryBudget(byteLimit: 100)
         var part: MemoryPart? = budget.part()
@@ -57,7 +57,7 @@ import Testing
         _ = (first, fourth)
     }
 
-    @Test("Where all wait for each other the youngest is refused, and the others come to their end")
+    @Test("Where all requests for memory wait for each other the youngest is refused, and the others come to their end")
     func deadlock() async throws {
         let budget = MemoryBudget(byteLimit: 100, patience: longestWait)
         let statuses = await withTaskGroup(of: Int.self) { group in
@@ -83,7 +83,7 @@ import Testing
         #expect(budget.usage.now == 0 && budget.usage.greatest <= 100)
     }
 
-    @Test("One that alone holds something is refused where it waits behind an older one that holds nothing")
+    @Test("A request that alone holds memory is refused where it waits behind an older one that holds nothing")
     func behindAnOlderOne() async throws {
         let budget = MemoryBudget(byteLimit: 100, patience: longestWait)
         let older = budget.part()
@@ -102,7 +102,7 @@ import Testing
         #expect(budget.usage.now == 50)
     }
 
-    @Test("What a part no longer needs goes to those who wait, and it never grows that way")
+    @Test("Memory that a part no longer needs goes to those who wait, and it never grows that way")
     func shrinking() async throws {
         let budget = MemoryBudget(byteLimit: 100, patience: longestWait)
         let (first, second) = (budget.part(), budget.part())

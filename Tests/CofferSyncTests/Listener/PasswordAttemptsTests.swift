@@ -5,7 +5,7 @@ import Testing
 @testable import CofferSync
 
 /// How often passwords are looked at.
-@Suite struct PasswordAttemptsTests {
+@Suite("Attempts at passwords") struct PasswordAttemptsTests {
     private let start = ContinuousClock.now
 
     /// Tries wrong passwords whenever one is looked at, and says how many were in that time.
@@ -23,7 +23,7 @@ import Testing
         return count
     }
 
-    @Test("five wrong ones are free, and after each further one the pause doubles, up to five minutes")
+    @Test("Five wrong passwords are free, and after each further one the pause doubles, up to five minutes")
     func pauses() {
         var attempts = PasswordAttempts()
         var pauses: [Int64] = []
@@ -38,7 +38,7 @@ import Testing
         #expect(attempts.pause(of: "10.0.0.2", at: start) == nil)
     }
 
-    @Test("an address tries few in a day, even if it says a right one in between") func day() {
+    @Test("An address can try few passwords in a day, even if it says a right one in between") func day() {
         var attempts = PasswordAttempts()
         #expect(attack(&attempts, from: ["10.0.0.1"], for: .seconds(86_400)) < 1_500)
         var between = PasswordAttempts()
@@ -51,7 +51,7 @@ import Testing
         #expect(between.pause(of: "10.0.0.1", at: start + .seconds(36)) != nil)
     }
 
-    @Test("many addresses have a number of attempts in common, and lock out nobody who is known") func common() {
+    @Test("Many addresses have a number of attempts in common, and lock out nobody who is known") func common() {
         var attempts = PasswordAttempts()
         attempts.succeed("192.0.2.1", at: start)
         let many = (0..<600).map { "10.0.\($0 / 256).\($0 % 256)" }
@@ -62,7 +62,7 @@ import Testing
         #expect(attempts.pause(of: "203.0.113.9", at: end + .seconds(60)) == nil)
     }
 
-    @Test("the addresses of one network of version 6 count as one, and those of another don't") func networks() {
+    @Test("The addresses of one network of version 6 count as one, and those of another don't") func networks() {
         var attempts = PasswordAttempts()
         for number in 0..<6 { attempts.fail("2001:db8:1:2::\(number + 1)", at: start) }
         #expect(attempts.pause(of: "2001:db8:1:2:3:4:5:6", at: start) != nil)
@@ -72,7 +72,7 @@ import Testing
         #expect(attempts.pause(of: "10.0.0.1", at: start) != nil)
     }
 
-    @Test("no more addresses are kept than have room, whoever comes") func bounded() {
+    @Test("No more addresses of attempts are kept than have room, whoever comes") func bounded() {
         var attempts = PasswordAttempts()
         for number in 0..<6_000 {
             let address = "2001:db8:\(String(number / 256, radix: 16)):\(String(number % 256, radix: 16))::1"
@@ -82,7 +82,8 @@ import Testing
         #expect(attempts.addressCount <= PasswordAttempts.addressLimit)
     }
 
-    @Test("who tried too often has a 429 that says when, for right passwords too; sessions go on") func service()
+    @Test("An address that tried too often has a 429 that says when, for right passwords too; sessions go on")
+    func service()
         async throws
     {
         let seconds = Counter()

@@ -6,7 +6,7 @@ import Testing
 @testable import CofferSync
 
 /// What clients ask a server beside replication was asked of CouchDB 3.5, and its answers were recorded; the same is asked here.
-@Suite struct RecordedCouchTests {
+@Suite("Answers that were recorded from CouchDB") struct RecordedCouchTests {
     private struct Recording {
         let documents: [JSONValue]
         let exchanges: [JSONValue]

@@ -8,7 +8,7 @@ import Testing
 @testable import CofferSync
 
 /// Replications that a client asks a server for: what CouchDB's documentation says of `_replicate` and `_active_tasks`.
-@Suite struct ReplicateTests {
+@Suite("Replications that a client asks for") struct ReplicateTests {
     private let remote = TestServer()
     private let server: TestServer
 
@@ -104,7 +104,9 @@ import Testing
         #expect(try await activeTasks().isEmpty)
     }
 
-    @Test("What can't be asked for is a 400, and nothing begins") func badRequests() async throws {
+    @Test("A request to replicate what can't be replicated is a 400, and nothing begins") func badRequests()
+        async throws
+    {
         _ = try server.database()
         let there: JSONValue = "http://there/db"
         let bad: [JSONValue] = [
@@ -126,7 +128,8 @@ import Testing
         #expect(try remote.database().documentCount == 3)
     }
 
-    @Test("It is a 403 unless the app allows it, and on a server that is read-only") func forbidden() async throws {
+    @Test("A request to replicate is a 403 unless the app allows it, and on a server that is read-only")
+    func forbidden() async throws {
         let question: JSONValue = ["source": "http://there/db", "target": "db", "create_target": true]
         for allowed in [false, true] {
             let server = TestServer { options in
@@ -154,7 +157,8 @@ import Testing
     }
 
     @Test(
-        "Where it takes longer than a connection may be idle, the answer begins before the end", arguments: [200, 401])
+        "Where a replication takes longer than a connection may be idle, its answer begins before the end",
+        arguments: [200, 401])
     func slow(_ status: Int) async throws {
         let isOpen = Counter()
         let gate = InterceptingTransport(remote) { request, _, inner in
@@ -180,7 +184,7 @@ import Testing
         #expect(try server.database().documentCount == (status == 200 ? 3 : 0))
     }
 
-    @Test("It ends with the server, which begins no more") func ends() async throws {
+    @Test("A replication that was requested ends with the server, which begins no more") func ends() async throws {
         _ = try server.database()
         let question: JSONValue = ["source": "http://there/db", "target": "db", "continuous": true]
         #expect(try await replicate(question).status == 202)

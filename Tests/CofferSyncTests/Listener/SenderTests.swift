@@ -6,11 +6,11 @@ import Testing
 @testable import CofferSync
 
 /// Who is answered, and what an answer may cost.
-@Suite struct SenderTests {
+@Suite("Senders of requests, and what an answer costs") struct SenderTests {
     let server = TestServer()
 
     @Test(
-        "pages of the web are not served, by whatever name they come here",
+        "Pages of the web are not served, by whatever name they come here",
         arguments: [
             (["Host": "127.0.0.1:5984"], 200), (["Host": "localhost"], 200), (["Host": "[::1]:5984"], 200),
             (["Host": "evil.example:5984"], 403), (["Host": "127.0.0.1.evil.example"], 403),
@@ -27,13 +27,14 @@ import Testing
         #expect(try await server.call("PUT", "/db/a", [:], fields: sent).status == (status == 200 ? 201 : 403))
     }
 
-    @Test("a request that names two hosts is refused, whichever they are") func twoHosts() async throws {
+    @Test("A request that names two hosts is refused, whichever they are") func twoHosts() async throws {
         _ = try server.database()
         let fields: HTTPFields = ["Host": "localhost", "host": "localhost"]
         #expect(try await server.call("GET", "/db", fields: fields).status == 400)
     }
 
-    @Test("where passwords are asked for, every name leads here, and no page of another origin") func namedServer()
+    @Test("Where passwords are asked for, every host name leads to the server, and no page of another origin does")
+    func namedServer()
         async throws
     {
         let server = TestServer { $0.access = .passwords(["robin": "secret"]) }
@@ -48,7 +49,7 @@ import Testing
         }
     }
 
-    @Test("contents that are too large for JSON are had in parts alone") func inlineLimit() async throws {
+    @Test("Contents that are too large for JSON are had in parts alone") func inlineLimit() async throws {
         let server = TestServer { $0.documentByteLimit = 100_000 }
         let database = try server.database()
         let revision = try database.write("big", [:], attachment: ("a", Data(repeating: 1, count: 200_000)))
@@ -64,7 +65,7 @@ import Testing
         #expect(results[1]["docs"]?.arrayValue?.first?["ok"]?["_attachments"]?["a"]?["data"] != nil)
     }
 
-    @Test("parts are made as their turn comes, however many are asked for") func lazyParts() async throws {
+    @Test("Parts of a message are made as their turn comes, however many are asked for") func lazyParts() async throws {
         let database = try server.database()
         try database.write("big", ["text": .string(String(repeating: "x", count: 100_000))])
         let docs = [JSONValue](repeating: ["id": "big"], count: 20_000)
@@ -80,7 +81,7 @@ import Testing
         }
     }
 
-    @Test("a leaf that doesn't count gets attachments, too") func losingLeaf() async throws {
+    @Test("A leaf that doesn't win gets attachments over HTTP, too") func losingLeaf() async throws {
         let database = try server.database()
         for ids in [["2-b", "1-a"], ["2-c", "1-a"]] {
             try await database.putExistingRevision(
@@ -95,7 +96,7 @@ import Testing
             try await server.call(HTTPRequest("PUT", "/db/d/a?rev=1-a", body: .bytes([1]))).status == 409)
     }
 
-    @Test("a stub for which nothing follows is refused, whatever it says") func strayFollows() async throws {
+    @Test("A stub for which nothing follows is refused, whatever it says") func strayFollows() async throws {
         _ = try server.database()
         let answer = try await server.call(
             "PUT", "/db/d?new_edits=false",
@@ -106,7 +107,7 @@ import Testing
         #expect(answer.status == 412)
     }
 
-    @Test("a revision id may hold anything but a header's end") func strangeRevision() async throws {
+    @Test("A revision id may hold anything but a header's end") func strangeRevision() async throws {
         let database = try server.database()
         let id = try #require(RevisionID("1-a\r\nX-Evil: y"))
         try await database.putExistingRevision([:], withID: "d", history: [id])
@@ -116,7 +117,7 @@ import Testing
     }
 
     @Test(
-        "what a client has is not sent again, however it says so",
+        "Content that a client has is not sent again, however it says so",
         arguments: ["TAG", "W/TAG", "\"x\", TAG", "*"])
     func known(form: String) async throws {
         let database = try server.database()

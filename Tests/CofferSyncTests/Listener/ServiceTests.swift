@@ -7,10 +7,10 @@ import Testing
 @testable import CofferSync
 
 /// What CouchDB 3.5 answers was recorded; the same questions are asked here.
-@Suite struct ServiceTests {
+@Suite("Serving databases and documents") struct ServiceTests {
     let server = TestServer()
 
-    @Test("databases are made, listed, described and deleted") func databases() async throws {
+    @Test("Databases are made, listed, described and deleted over HTTP") func databases() async throws {
         #expect(try await server.call("GET", "/").json["couchdb"] == "Welcome")
         #expect(try await server.call("PUT", "/db").status == 201)
         let again = try await server.call("PUT", "/db")
@@ -27,7 +27,7 @@ import Testing
         #expect(try await server.call("PATCH", "/db").status == 404)
     }
 
-    @Test("what a document says of itself is honoured or a 400") func reservedNames() async throws {
+    @Test("A request that says something of its document is honoured or a 400") func reservedNames() async throws {
         _ = try await server.call("PUT", "/db")
         let rev = try #require(try await server.call("PUT", "/db/a", ["n": 1]).json["rev"])
         let bad: [JSONObject] = [
@@ -81,7 +81,8 @@ import Testing
         #expect(ended.value == 1)
     }
 
-    @Test("documents are saved, replaced and deleted, and who is late has a 409") func documents() async throws {
+    @Test("Documents are saved, replaced and deleted over HTTP, and a late one has a 409") func documents() async throws
+    {
         _ = try await server.call("PUT", "/db")
         let first = try await server.call("PUT", "/db/plain", ["n": 1])
         let revision = try #require(first.json["rev"]?.stringValue)
@@ -107,7 +108,7 @@ import Testing
         #expect(try await server.call("PUT", "/db/x", ["_secret": 1]).status == 400)
     }
 
-    @Test("revisions of other databases are taken over as they are, conflicts too") func newEdits() async throws {
+    @Test("Revisions of other databases are taken as they are, conflicts too") func newEdits() async throws {
         _ = try await server.call("PUT", "/db")
         let saved = try await server.call(
             "POST", "/db/_bulk_docs",
@@ -136,7 +137,8 @@ import Testing
         #expect(changes.rows.map(\.isDeletion) == [false, true])
     }
 
-    @Test("a document that is refused keeps no other from being saved") func bulkFailures() async throws {
+    @Test("A document that is refused keeps no other of its request from being saved") func bulkFailures() async throws
+    {
         _ = try await server.call("PUT", "/db")
         try server.database().setValidation(named: "no") { if try $0["bad"] == true { try $0.reject("bad doc") } }
         let answer = try await server.call(
@@ -153,7 +155,7 @@ import Testing
         #expect(try await server.call("GET", "/db").json["doc_count"] == 3)
     }
 
-    @Test("open_revs and _bulk_get bring leaves, and what isn't there") func revisions() async throws {
+    @Test("Open_revs and _bulk_get bring leaves, and what isn't there") func revisions() async throws {
         let database = try server.database()
         for (id, ids) in [("conf", ["2-b", "1-a"]), ("conf", ["2-c", "1-a"]), ("one", ["1-x"])] {
             _ = try await database.putExistingRevision(
@@ -178,7 +180,7 @@ import Testing
         #expect(error.status == 404 && last["_rev"] == "1-x")
     }
 
-    @Test("ids are made, revisions are purged, and a compaction is begun") func housekeeping() async throws {
+    @Test("The server makes ids, purges revisions, and begins a compaction") func housekeeping() async throws {
         let ids = try await server.call("GET", "/_uuids?count=3").json["uuids"]?.arrayValue?.compactMap(\.stringValue)
         #expect(Set(ids ?? []).count == 3 && ids?.allSatisfy { $0.utf8.count == 32 } == true)
         #expect(try await server.call("GET", "/_uuids").json["uuids"]?.arrayValue?.count == 1)
@@ -205,7 +207,7 @@ import Testing
         #expect(try await server.call("GET", "/db/_compact").status == 405)
     }
 
-    @Test("a session says whose it is") func sessionNames() async throws {
+    @Test("A session says whose it is") func sessionNames() async throws {
         let server = TestServer { $0.access = .passwords(["robin": "s3cret"]) }
         let login = try await server.call(
             HTTPRequest("POST", "/_session", body: .bytes(Array("name=robin&password=s3cret".utf8))))
@@ -217,7 +219,7 @@ import Testing
         }
     }
 
-    @Test("local documents have their own revisions, and no place among documents") func localDocuments() async throws {
+    @Test("Local documents have their own revisions, and no place among documents") func localDocuments() async throws {
         _ = try await server.call("PUT", "/db")
         #expect(try await server.call("GET", "/db/_local/ckpt").json == ["error": "not_found", "reason": "missing"])
         let saved = try await server.call("PUT", "/db/_local/ckpt", ["a": 1])
@@ -230,7 +232,7 @@ import Testing
         #expect(try await server.call("DELETE", "/db/_local/ckpt").status == 404)
     }
 
-    @Test("all documents are listed, by ranges and by keys") func allDocuments() async throws {
+    @Test("The server lists all documents, by ranges and by keys") func allDocuments() async throws {
         let database = try server.database()
         for id in ["a", "b", "c"] { try await database.save(json: Data("{\"n\":1}".utf8), withID: id) }
         let all = try await server.call("GET", "/db/_all_docs?include_docs=true").json
@@ -248,7 +250,7 @@ import Testing
         #expect(keys["rows"]?[1] == ["key": "x", "error": "not_found"])
     }
 
-    @Test("bodies may be packed, and are no larger than allowed") func bodies() async throws {
+    @Test("Bodies of requests may be packed, and are no larger than allowed") func bodies() async throws {
         let server = TestServer { $0.documentByteLimit = 1000 }
         _ = try await server.call("PUT", "/db")
         let packed = Data(base64Encoded: "H4sIAAAAAAAAA6tWyitKzVGyMqwFADgBxZQKAAAA").map(Array.init) ?? []
@@ -267,7 +269,7 @@ import Testing
         }
     }
 
-    @Test("a read-only server changes nothing") func readOnly() async throws {
+    @Test("A read-only server changes nothing") func readOnly() async throws {
         let server = TestServer { $0.isReadOnly = true }
         let database = try server.database()
         try await database.save(json: Data("{}".utf8), withID: "a")
@@ -290,7 +292,9 @@ import Testing
         #expect(try served.lastSequenceNumber == before)
     }
 
-    @Test("who says no password, or a wrong one, has a 401 and learns nothing") func passwords() async throws {
+    @Test("A request without a password, or with a wrong one, has a 401 and learns nothing") func passwords()
+        async throws
+    {
         let server = TestServer { $0.access = .passwords(["robin": "s3:cret"]) }
         _ = try server.database()
         func field(_ text: String) -> HTTPFields { ["Authorization": "Basic " + Data(text.utf8).base64EncodedString()] }
@@ -314,7 +318,7 @@ import Testing
         #expect(try await server.call("GET", "/db", fields: ["Cookie": String(cookie)]).status == 401)
     }
 
-    @Test("a key of the server's that opens nothing is no 401 of the client's") func wrongKey() async throws {
+    @Test("A key of the server's that opens nothing is no 401 of the client's") func wrongKey() async throws {
         let stores = server.stores
         try await stores.manager.database(named: "other", encryptionKey: SymmetricKey()).close()
         let answer = try await server.call("GET", "/other")

@@ -7,7 +7,7 @@ import Testing
 @testable import CofferSync
 
 /// Bodies in chunks whose framing goes on and on.
-@Suite struct ChunkLimitTests {
+@Suite("Bodies in chunks without an end") struct ChunkLimitTests {
     let stores = TemporaryStores()
 
     private static let head = "PUT /db/d HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n"

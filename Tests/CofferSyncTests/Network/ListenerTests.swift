@@ -9,7 +9,7 @@ import Testing
 @testable import CofferSync
 
 /// Over sockets, with the client of this library and with curl.
-@Suite struct ListenerTests {
+@Suite("Listening on sockets") struct ListenerTests {
     let stores = TemporaryStores()
 
     private func listener(_ change: (inout ListenerOptions) -> Void = { _ in }) async throws -> Listener {
@@ -34,7 +34,7 @@ import Testing
         return (response.status, try await response.body.stream.collect(upTo: 1 << 26))
     }
 
-    @Test("requests go there and back over one connection after another") func requests() async throws {
+    @Test("Requests go back and forth over one connection after another") func requests() async throws {
         let listener = try await listener()
         let transport = transport(listener)
         #expect(try await call(transport, "PUT", "/db").status == 201)
@@ -51,7 +51,7 @@ import Testing
         await listener.stop()
     }
 
-    @Test("a content of many pieces streams both ways") func streams() async throws {
+    @Test("A content of many pieces streams both ways") func streams() async throws {
         let listener = try await listener()
         let transport = transport(listener)
         _ = try await call(transport, "PUT", "/db")
@@ -72,7 +72,9 @@ import Testing
         await listener.stop()
     }
 
-    @Test("nobody is answered after a stop, and a feed under way ends with it") func stops() async throws {
+    @Test("Nobody is answered after a stop of the listener, and a feed under way ends with it") func stops()
+        async throws
+    {
         let listener = try await listener()
         let transport = transport(listener)
         _ = try await call(transport, "PUT", "/db")
@@ -89,7 +91,7 @@ import Testing
         #expect(throws: Never.self) { try stores.manager.database(named: "db", encryptionKey: TestServer.key).delete() }
     }
 
-    @Test("one connection too many is told so") func connectionLimit() async throws {
+    @Test("The client of one connection too many is told so") func connectionLimit() async throws {
         let listener = try await listener { $0.connectionLimit = 1 }
         let (one, two) = (transport(listener), transport(listener))
         _ = try await call(one, "PUT", "/db")
@@ -100,7 +102,7 @@ import Testing
         await listener.stop()
     }
 
-    @Test("a feed whose client has gone is over") func lostClient() async throws {
+    @Test("A feed whose client has gone is over") func lostClient() async throws {
         let listener = try await listener { $0.connectionLimit = 1 }
         let (one, two) = (transport(listener), transport(listener))
         _ = try await call(one, "PUT", "/db")
@@ -121,7 +123,7 @@ import Testing
         await listener.stop()
     }
 
-    @Test("a HEAD whose answer has no length leaves nothing behind it", arguments: ["/db/_changes", "/db/_all_docs"])
+    @Test("A HEAD whose answer has no length leaves nothing behind it", arguments: ["/db/_changes", "/db/_all_docs"])
     func head(target: String) async throws {
         let listener = try await listener()
         let transport = transport(listener)
@@ -135,14 +137,14 @@ import Testing
         await listener.stop()
     }
 
-    @Test("a connection on which nothing moves is closed") func idle() async throws {
+    @Test("A connection on which nothing moves is closed") func idle() async throws {
         let listener = try await listener { $0.idleTimeout = .milliseconds(300) }
         let said = try await curlLike("GET /db HTTP/1.1\r\nHost: x\r\n", to: listener.port)
         #expect(said.isEmpty)
         await listener.stop()
     }
 
-    @Test("what is no HTTP gets a 400, and does no harm") func garbage() async throws {
+    @Test("A request that is no HTTP gets a 400, and does no harm") func garbage() async throws {
         let listener = try await listener()
         for text in [
             "\0\0\0\0\r\n\r\n", "GET / HTTP/9\r\n\r\n", "GET /\r\nX: \(String(repeating: "x", count: 200_000))\r\n\r\n",
@@ -156,7 +158,7 @@ import Testing
         await listener.stop()
     }
 
-    @Test("without passwords, or with empty ones, only loopback is served") func unauthenticated() async throws {
+    @Test("Without passwords, or with empty ones, only loopback is served") func unauthenticated() async throws {
         for change: (inout ListenerOptions) -> Void in [
             {
                 $0.access = .unauthenticatedLoopback; $0.host = "0.0.0.0"
@@ -173,7 +175,7 @@ import Testing
     }
 
     @Test(
-        "curl sends a large body, waiting to be told to go on",
+        "The client curl sends a large body, waiting to be told to go on",
         .enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/curl")))
     func curl() async throws {
         let listener = try await listener()

@@ -8,8 +8,8 @@ import Testing
 @testable import CofferSync
 
 /// Replications over sockets, as an app runs them.
-@Suite struct NetworkReplicationTests {
-    @Test("two stores exchange everything through a listener, large contents too") func everything() async throws {
+@Suite("Replicating over sockets") struct NetworkReplicationTests {
+    @Test("Two stores exchange everything through a listener, large contents too") func everything() async throws {
         let (home, served) = (TemporaryStores(), TemporaryStores())
         var options = ListenerOptions(access: .passwords(["robin": "s3cret"]))
         options.encryptionKey = { _ in TestServer.key }
@@ -44,7 +44,7 @@ import Testing
         await listener.stop()
     }
 
-    @Test("where nobody listens, that is a 503, and a continuous replication waits") func nobody() async throws {
+    @Test("An address where nobody listens is a 503, and a continuous replication waits") func nobody() async throws {
         let stores = TemporaryStores()
         let database = try await stores.manager.database(named: "db")
         let listener = try await Listener(stores.manager, options: ListenerOptions(access: .unauthenticatedLoopback))
@@ -66,7 +66,7 @@ import Testing
         #expect(waiting.status.activity == .stopped)
     }
 
-    @Test("a continuous pull over a socket sees what is saved on the other side, and a stop of that side")
+    @Test("A continuous pull over a socket sees what is saved on the other side, and a stop of that side")
     func continuous() async throws {
         let (home, served) = (TemporaryStores(), TemporaryStores())
         let remote = try await served.manager.database(named: "db")

@@ -9,7 +9,7 @@ import Testing
 @testable import CofferSync
 
 /// Requests that go through a proxy.
-@Suite struct ProxyTests {
+@Suite("Requests through a proxy") struct ProxyTests {
     /// A proxy before a server that only it can reach.
     private final class Proxy: Sendable {
         let server = TestServer()

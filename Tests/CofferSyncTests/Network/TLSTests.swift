@@ -10,7 +10,9 @@ import Testing
 @testable import CofferSync
 
 /// Replications and listeners with encrypted connections, and who is trusted.
-@Suite(.enabled(if: TestCertificates.isAvailable, "there is no command openssl"), .timeLimit(.minutes(30)))
+@Suite(
+    "Encrypted connections", .enabled(if: TestCertificates.isAvailable, "there is no command openssl"),
+    .timeLimit(.minutes(30)))
 struct TLSTests {
     private let home = TemporaryStores()
     private let served = TemporaryStores()
@@ -42,7 +44,7 @@ struct TLSTests {
     }
 
     @Test(
-        "two stores exchange everything over https, by an authority of one's own or by the server's certificate itself")
+        "Two stores exchange everything over https, by one's own authority or by the server's certificate itself")
     func everything() async throws {
         let certificates = try await TestCertificates()
         let listener = try await listener(try await certificates.identity("DNS:localhost,IP:127.0.0.1"))
@@ -62,7 +64,7 @@ struct TLSTests {
         await listener.stop()
     }
 
-    @Test("a certificate that nobody who is trusted has signed, of another host, or expired, is refused at once")
+    @Test("A certificate that nobody who is trusted has signed, of another host, or expired, is refused at once")
     func refused() async throws {
         let certificates = try await TestCertificates()
         let stranger = try await TestCertificates()
@@ -86,7 +88,7 @@ struct TLSTests {
         #expect(try served.manager.allDatabaseNames == [])
     }
 
-    @Test("certificates and keys that are none, or don't belong together, are a 400") func badIdentity() async throws {
+    @Test("Certificates and keys that are none, or don't belong together, are a 400") func badIdentity() async throws {
         let certificates = try await TestCertificates()
         let (one, two) = (
             try await certificates.identity("IP:127.0.0.1"), try await certificates.identity("IP:127.0.0.1")
@@ -107,7 +109,9 @@ struct TLSTests {
         }
     }
 
-    @Test("who speaks TLS to who does not, or the other way, is told so") func mismatch() async throws {
+    @Test("A client that speaks TLS to a server that does not, or the other way, is told so") func mismatch()
+        async throws
+    {
         let certificates = try await TestCertificates()
         let database = try await home.manager.database(named: "db")
         var options = options(trusting: certificates.authority)
@@ -124,7 +128,7 @@ struct TLSTests {
 }
 
 /// Where requests go, and where they don't.
-@Suite struct RouteTests {
+@Suite("Where requests go") struct RouteTests {
     /// A server that keeps what it was asked, and answers all the same.
     private final class Recorder: Sendable {
         let requests = Mutex<[HTTPRequest]>([])
@@ -153,7 +157,7 @@ struct TLSTests {
         return await #expect(throws: SyncError.self) { try await pull.run() }
     }
 
-    @Test("a server that sends elsewhere is not followed, and nobody else sees a password", arguments: [false, true])
+    @Test("A server that sends elsewhere is not followed, and nobody else sees a password", arguments: [false, true])
     func redirect(usesSession: Bool) async throws {
         let (one, other) = (Recorder(), Recorder())
         let elsewhere = try await other.start(answering: HTTPResponse(200))
@@ -175,7 +179,7 @@ struct TLSTests {
         await elsewhere.stop(grace: .seconds(5))
     }
 
-    @Test("a proxy is asked where one is named, and leads to the server") func proxy() async throws {
+    @Test("A proxy is asked where one is named, and leads to the server") func proxy() async throws {
         let recorder = Recorder()
         // Nothing comes after its refusal.
         let proxy = try await recorder.start(answering: HTTPResponse(403), idleTimeout: .seconds(30))

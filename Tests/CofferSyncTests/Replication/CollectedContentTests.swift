@@ -5,8 +5,8 @@ import Testing
 
 @testable import CofferSync
 
-@Suite struct CollectedContentTests {
-    @Test("many small contents come together, and each is checked", arguments: [false, true])
+@Suite("Many contents in one request") struct CollectedContentTests {
+    @Test("Many small contents come together in a pull, and each is checked", arguments: [false, true])
     func together(lies: Bool) async throws {
         let peers = try Peers()
         let (database, remote) = (try peers.database(), try peers.remote)
@@ -32,7 +32,7 @@ import Testing
         #expect(wire.count("_bulk_get?attachments=true") == 1)
     }
 
-    @Test("a server that puts no contents into JSON is not asked for it again and again") func notTogether()
+    @Test("A server that puts no contents into JSON is not asked for it again and again") func notTogether()
         async throws
     {
         let peers = try Peers()

@@ -6,7 +6,7 @@ import Testing
 
 @testable import CofferSync
 
-@Suite(.serialized) struct ConvergenceTests {
+@Suite("Three stores that end equal", .serialized) struct ConvergenceTests {
     /// Random numbers that come again with the same seed.
     private struct Random: RandomNumberGenerator {
         var state: UInt64
@@ -16,7 +16,7 @@ import Testing
         }
     }
 
-    @Test("random edits on three stores, and replications in any order, end with the same everywhere", arguments: 1...6)
+    @Test("Random edits on three stores, and replications in any order, end with the same everywhere", arguments: 1...6)
     func threeStores(seed: UInt64) async throws {
         var random = Random(state: seed)
         let peers = try Peers()
@@ -71,7 +71,7 @@ import Testing
         }
     }
 
-    @Test("stopped anywhere and begun again, both sides end equal") func interrupted()
+    @Test("A replication that is stopped anywhere and begun again leaves both sides equal") func interrupted()
         async throws
     {
         let peers = try Peers()
@@ -108,8 +108,10 @@ import Testing
     }
 }
 
-@Suite struct ContinuousTests {
-    @Test("changes go both ways as they are made, until it is stopped") func bothWays() async throws {
+@Suite("Continuous replications") struct ContinuousTests {
+    @Test("A continuous replication carries changes both ways as they are made, until it is stopped") func bothWays()
+        async throws
+    {
         let peers = try Peers()
         let (one, two) = (try peers.database("one"), try peers.database("two"))
         let push = try peers.replication(.push, one) { $0.isContinuous = true }
@@ -129,7 +131,9 @@ import Testing
         #expect(push.status.completedCount == 2)
     }
 
-    @Test("while the server is away it waits, and goes on when it is back") func offline() async throws {
+    @Test("A continuous replication waits while the server is away, and goes on when it is back") func offline()
+        async throws
+    {
         let peers = try Peers()
         let database = try peers.database()
         let isAway = Counter()
@@ -157,7 +161,7 @@ import Testing
         await push.stop()
     }
 
-    @Test("who is not allowed in is not let to try for ever") func unauthorized() async throws {
+    @Test("A continuous replication that is not allowed in does not try for ever") func unauthorized() async throws {
         let server = TestServer { $0.access = .passwords(["a": "b"]) }
         let peers = try Peers()
         let pull = try peers.replication(.pull, try peers.database(), through: server) { $0.isContinuous = true }

@@ -65,7 +65,7 @@ final class CouchDialect: HTTPTransport {
     }
 }
 
-@Suite struct CouchDialectTests {
+@Suite("What CouchDB says differently") struct CouchDialectTests {
     @Test("MD5 digests, packed contents and opaque positions are CouchDB's own affair") func dialect() async throws {
         let peers = try Peers()
         let (database, remote) = (try peers.database(), try peers.remote)
@@ -96,7 +96,7 @@ final class CouchDialect: HTTPTransport {
         #expect(try Contents(database) == Contents(remote))
     }
 
-    @Test("an answer in parts is understood where JSON was asked for, as Sync Gateway has it") func parts() async throws
+    @Test("An answer in parts is understood where JSON was asked for, as Sync Gateway has it") func parts() async throws
     {
         let peers = try Peers()
         let (database, remote) = (try peers.database(), try peers.remote)
@@ -122,7 +122,7 @@ final class CouchDialect: HTTPTransport {
         #expect((pull.failures.first?.error as? SyncError)?.status == 404)
     }
 
-    @Test("what is asked is what CouchDB understands") func questions() async throws {
+    @Test("Requests of a replication are what CouchDB understands") func questions() async throws {
         let peers = try Peers()
         let database = try peers.database()
         try peers.remote.write("a", [:], attachment: ("x", Data([1])))
@@ -142,7 +142,7 @@ final class CouchDialect: HTTPTransport {
             ])
     }
 
-    @Test("a packed content that was changed on the way is not taken") func changed() async throws {
+    @Test("A packed content that was changed on the way is not taken") func changed() async throws {
         let peers = try Peers()
         let (database, remote) = (try peers.database(), try peers.remote)
         let text = Data("hello inline attachment".utf8)
@@ -164,7 +164,7 @@ final class CouchDialect: HTTPTransport {
         #expect(try database["doc"] == nil)
     }
 
-    @Test("blobs are known again among attachments, whatever digest the server gives them") func blobs() async throws {
+    @Test("Blobs are known again among attachments, whatever digest the server gives them") func blobs() async throws {
         let body: JSONObject = [
             "_id": "d", "_rev": "2-b", "z": ["@type": "blob", "digest": "sha1-zzz", "length": 3],
             "a": [

@@ -50,7 +50,7 @@ enum NetworkFault: String, CaseIterable {
 }
 
 /// One after another: each case has stores of its own, and together they would have more files open than many systems allow.
-@Suite(.serialized) struct FaultTests {
+@Suite("Requests of a replication that fail", .serialized) struct FaultTests {
     private static let canary = "canary-7f3a9c1e5b"
 
     private func fill(_ database: Database) throws {
@@ -71,7 +71,7 @@ enum NetworkFault: String, CaseIterable {
     }
 
     @Test(
-        "whatever fails at whatever request, nothing is lost, and all is there once nothing fails",
+        "A replication that fails at any request in any way loses nothing, and has all once nothing fails",
         arguments: NetworkFault.allCases, [Replication.Direction.pull, .push])
     func sweep(fault: NetworkFault, direction: Replication.Direction) async throws {
         // How many requests there are when all goes well.
@@ -115,7 +115,9 @@ enum NetworkFault: String, CaseIterable {
     /// Answers that are well-formed and say something else than the truth: that nothing is missing.
     private static func isLie(_ fault: NetworkFault) -> Bool { fault == .emptyObject }
 
-    @Test("a failure that passes is tried again, and nobody notices", arguments: [Replication.Direction.pull, .push])
+    @Test(
+        "A failure of a request that passes is tried again, and nobody notices",
+        arguments: [Replication.Direction.pull, .push])
     func retries(direction: Replication.Direction) async throws {
         let peers = try Peers()
         let database = try peers.database()
@@ -133,7 +135,7 @@ enum NetworkFault: String, CaseIterable {
         #expect(try Contents(target) == Contents(source))
     }
 
-    @Test("contents that are not what their digests say are not taken") func lyingContents() async throws {
+    @Test("A pull takes no contents that are not what their digests say") func lyingContents() async throws {
         let peers = try Peers()
         let (database, remote) = (try peers.database(), try peers.remote)
         try fill(remote)
@@ -161,7 +163,8 @@ enum NetworkFault: String, CaseIterable {
         #expect(try Contents(database) == Contents(remote))
     }
 
-    @Test("no plaintext is on the disk, neither of what came nor of what failed") func canary() async throws {
+    @Test("A pull leaves no plaintext on the disk, neither of what came nor of what failed") func canary() async throws
+    {
         let peers = try Peers()
         let (database, remote) = (try peers.database(), try peers.remote)
         try fill(database)
@@ -182,7 +185,7 @@ enum NetworkFault: String, CaseIterable {
         try expectReadable([Self.canary], in: peers.stores.directory)
     }
 
-    @Test("a blob that is too large for the server stays away, and its document comes") func largeBlob() async throws {
+    @Test("A blob that is too large for the server stays away, and its document comes") func largeBlob() async throws {
         let server = TestServer { $0.attachmentByteLimit = 10_000 }
         let remote = try server.database()
         let peers = try Peers()
@@ -204,7 +207,9 @@ enum NetworkFault: String, CaseIterable {
         #expect((second.failures.first?.error as? SyncError)?.status == 413)
     }
 
-    @Test("what no document can hold is reported, and the rest comes") func hostileRevisions() async throws {
+    @Test("A document that no store can hold is reported, and the rest of the pull comes") func hostileRevisions()
+        async throws
+    {
         let peers = try Peers()
         let database = try peers.database()
         let long = String(repeating: "x", count: 2000)

@@ -7,7 +7,7 @@ import Testing
 @testable import CofferSync
 
 /// Numbers that no server counts to: what they are about doesn't come, or comes without them, and the process goes on.
-@Suite struct HostileServerTests {
+@Suite("Numbers of hostile servers") struct HostileServerTests {
     private let peers: Peers
 
     init() throws { peers = try Peers() }
@@ -43,7 +43,9 @@ import Testing
 
     private final class Changed: Sendable { let count = Mutex(0) }
 
-    @Test("attachments of lengths that come to more than an integer holds", arguments: [Int.max, 1 << 52, -1, .min])
+    @Test(
+        "A pull survives attachments of lengths that come to more than an integer holds",
+        arguments: [Int.max, 1 << 52, -1, .min])
     func lengths(length: Int) async throws {
         let database = try await pull(replacing: #""length":9"#, with: #""length":\#(length)"#)
         // The contents themselves tell how long they are, unless the revision says otherwise.
@@ -54,12 +56,12 @@ import Testing
         }
     }
 
-    @Test("a history that starts before all generations is none") func start() async throws {
+    @Test("A history that starts before all generations is refused") func start() async throws {
         let database = try await pull(replacing: #""start":1"#, with: #""start":-9223372036854775808"#)
         #expect(try database.documentCount == 0)
     }
 
-    @Test("another revision than was asked for, whose history starts before all generations, is no answer to it")
+    @Test("Another revision than was asked for, whose history starts before all generations, is no answer to it")
     func otherRevision() {
         let request = RevisionRequest(id: "a", revision: RevisionID("2-x"))
         for start in [Int64.min, -1, .max] {
@@ -71,7 +73,7 @@ import Testing
         }
     }
 
-    @Test("a blob that is longer than any can be is an object like others, here and for those who read it")
+    @Test("A blob that is longer than any can be is an object like others, here and for those who read it")
     func blob() throws {
         let database = try peers.database()
         let history = [try #require(RevisionID("1-a"))]
@@ -91,7 +93,7 @@ import Testing
         }
     }
 
-    @Test("a number of failed attempts that one more overflows") func failures() throws {
+    @Test("A number of failed attempts that one more would overflow is survived") func failures() throws {
         let json: JSONValue = [["id": "a", "revs": ["1-x"], "failures": .number(JSONNumber(Int64.max))]]
         var postponed = PostponedRevisions(json)
         _ = postponed.take(all: true)

@@ -12,7 +12,7 @@ import Glibc
 import Darwin
 #endif
 
-@Suite struct KilledReplicationTests {
+@Suite("Replications that are killed") struct KilledReplicationTests {
     private static let documentCount = 450
 
     /// A server's databases and one of our own, both in `directory`.
@@ -58,7 +58,7 @@ import Darwin
     }
 
     @Test(
-        "killed at a request, or after it was done, and run again, both sides are equal",
+        "A replication that is killed at a request, or after it was done, and run again, leaves both sides equal",
         arguments: [3, 4, 6, 8, 9], [true, false])
     func killed(number: Int, isPull: Bool) async throws {
         let stores = TemporaryStores()

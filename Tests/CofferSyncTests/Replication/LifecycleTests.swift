@@ -7,7 +7,7 @@ import Testing
 @testable import CofferSync
 
 /// Replications that are started, stopped and waited for in each other's way.
-@Suite(.serialized) struct LifecycleTests {
+@Suite("Starting, stopping and waiting for replications", .serialized) struct LifecycleTests {
     private let peers: Peers
     private let database: Database
 
@@ -32,7 +32,7 @@ import Testing
         #expect(try await eventually(condition), "it took too long")
     }
 
-    @Test("whoever waits for one that somebody else stops hears that it was stopped") func stoppedByAnother()
+    @Test("Whoever waits for a replication that somebody else stops hears that it was stopped") func stoppedByAnother()
         async throws
     {
         let (isOpen, waiting) = (Counter(), Counter())
@@ -47,7 +47,8 @@ import Testing
         #expect(try database.documentCount == 5)
     }
 
-    @Test("one that is started while it is being stopped runs again") func startedWhileStopping() async throws {
+    @Test("A replication that is started while it is being stopped runs again") func startedWhileStopping() async throws
+    {
         let (isOpen, waiting) = (Counter(), Counter())
         let pull = try peers.replication(.pull, database, through: gate(isOpen, waiting))
         pull.start()
@@ -62,7 +63,7 @@ import Testing
         #expect(try database.documentCount == 5)
     }
 
-    @Test("of many that start, stop and wait at a time none hangs, and the last state is that of the end")
+    @Test("Of many calls that start, stop and wait for a replication none hangs, and the last state is that of the end")
     func crowd() async throws {
         let pull = try peers.replication(.pull, database)
         for _ in 0..<30 {
@@ -88,7 +89,7 @@ import Testing
         #expect(try database.documentCount == 5)
     }
 
-    @Test("batches of nothing are refused", arguments: [0, -1]) func noBatches(count: Int) throws {
+    @Test("A replication with batches of nothing is refused", arguments: [0, -1]) func noBatches(count: Int) throws {
         for change in [
             { $0.batchDocumentCount = count }, { $0.batchByteCount = count }, { $0.parallelDownloadCount = count },
             { $0.retry.attemptCount = count },
@@ -98,7 +99,7 @@ import Testing
         }
     }
 
-    @Test("nothing that is printed or dumped holds a password") func redaction() throws {
+    @Test("A replication that is printed or dumped shows no password") func redaction() throws {
         let secret = "s3cret-4711"
         var options = ReplicationOptions()
         options.credentials = .basic(name: "robin", password: secret)
@@ -114,7 +115,7 @@ import Testing
         #expect("\(Optional(secret) as Any)".contains(secret))
     }
 
-    @Test("a session is begun anew before it ends, and takes all the cookies there are") func sessions() async throws {
+    @Test("A session is begun anew before it ends, and takes all the cookies there are") func sessions() async throws {
         let logins = Counter()
         let server = InterceptingTransport(peers.server) { request, _, inner in
             if request.target == "/_session" {
@@ -138,8 +139,8 @@ import Testing
 }
 
 /// Names and contents that meet in one document.
-@Suite struct NameTests {
-    @Test("blobs that are too large stay away one after another, and their document comes") func largeBlobs()
+@Suite("Names that meet in one document") struct NameTests {
+    @Test("Blobs that are too large stay away one after another, and their document comes") func largeBlobs()
         async throws
     {
         let server = TestServer { $0.attachmentByteLimit = 10_000 }
@@ -159,7 +160,7 @@ import Testing
         #expect(try ["a", "b", "c"].map { try copy.blob(forKey: $0)?.contentAvailable } == [false, false, true])
     }
 
-    @Test("a blob whose name an attachment has goes under another, and comes back as the blob") func takenName()
+    @Test("A blob whose name an attachment has goes under another, and comes back as the blob") func takenName()
         async throws
     {
         let peers = try Peers()
@@ -185,7 +186,7 @@ import Testing
         #expect(incoming.contents.map { $0.blob?.digest } == [nil, "sha1-aaa"])
     }
 
-    @Test("attachments whose names differ by nothing but Unicode's normalization are two") func normalization()
+    @Test("Attachments whose names differ by nothing but Unicode's normalization are two") func normalization()
         async throws
     {
         let peers = try Peers()
@@ -206,7 +207,7 @@ import Testing
         }
     }
 
-    @Test("a document of very many blobs is no work for hours", .timeLimit(.minutes(30))) func manyBlobs() throws {
+    @Test("A document of very many blobs is no work for hours", .timeLimit(.minutes(30))) func manyBlobs() throws {
         var list: [JSONValue] = []
         for number in 0..<100_000 { list.append(["@type": "blob", "digest": "sha1-\(number)", "length": 1]) }
         let names = BlobNames(["list": .array(list)])

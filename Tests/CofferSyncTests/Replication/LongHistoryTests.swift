@@ -7,7 +7,7 @@ import Testing
 
 /// Of 20 revisions a line, those that came after the last push were all that the server was told, so that what was just a newer
 /// revision became a conflict there.
-@Suite(.serialized) struct LongHistoryTests {
+@Suite("Histories longer than a page", .serialized) struct LongHistoryTests {
     /// Saves the document so many times more.
     private func edit(_ database: Database, _ count: Int, _ id: String = "d") throws {
         try database.inTransaction {

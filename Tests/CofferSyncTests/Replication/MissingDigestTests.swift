@@ -13,7 +13,7 @@ import Darwin
 #endif
 
 /// FIPS providers have no MD5, which CouchDB names contents by. A process ended at the first of them.
-@Suite struct MissingDigestTests {
+@Suite("OpenSSL without MD5") struct MissingDigestTests {
     @Test("Without MD5 a pull misses the contents that are known by their MD5 alone, says so, and brings all else")
     func withoutMD5() async {
         await #expect(processExitsWith: .success) {

@@ -7,7 +7,7 @@ import Testing
 @testable import CofferSync
 
 /// One document, or one batch, that does not come across: the others do, and it comes once it can.
-@Suite(.serialized) struct PostponedTests {
+@Suite("Documents that are postponed", .serialized) struct PostponedTests {
     private let peers: Peers
     private let database: Database
 
@@ -29,7 +29,7 @@ import Testing
     }
 
     @Test(
-        "what stands between refuses batches that hold something: the rest goes, and that too once it may",
+        "A server that refuses batches with something in them gets the rest, and that too once it may",
         arguments: [403, 404, 411, 500])
     func refusedBatch(status: Int) async throws {
         try fill(database)
@@ -53,7 +53,7 @@ import Testing
         #expect(try push.pendingDocumentIDs() == [])
     }
 
-    @Test("where everything is refused, nothing is taken for exchanged", arguments: [403, 500])
+    @Test("Where a server refuses everything, nothing is taken for exchanged", arguments: [403, 500])
     func refusedAll(status: Int) async throws {
         try fill(database)
         let wall = InterceptingTransport(peers.server) { request, _, inner in
@@ -66,7 +66,8 @@ import Testing
         #expect(try Contents(peers.remote) == Contents(database))
     }
 
-    @Test("what was sent counts, though nobody can be asked about what comes behind it") func refusedBehind()
+    @Test("Documents that were sent count, though nobody can be asked about what comes behind them")
+    func refusedBehind()
         async throws
     {
         try fill(database)
@@ -84,7 +85,7 @@ import Testing
         #expect(push.status.completedCount == 30)
     }
 
-    @Test("revisions with many bytes of contents are saved a few at a time") func manyBytes() async throws {
+    @Test("Revisions with many bytes of contents are saved a few at a time") func manyBytes() async throws {
         for number in 0..<5 {
             let draft = try peers.remote.document(withID: "doc-\(number)").newRevision()
             draft.setAttachment(
@@ -104,7 +105,7 @@ import Testing
         #expect(seen.value >= 2)
     }
 
-    @Test("what a server leaves out of its answer is asked for again") func unanswered() async throws {
+    @Test("Revisions that a server leaves out of its answer are asked for again") func unanswered() async throws {
         try fill(peers.remote, count: 5)
         let forgetful = InterceptingTransport(peers.server) { request, _, inner in
             guard request.target.contains("_bulk_get") else { return try await inner.send(request) }
@@ -118,7 +119,7 @@ import Testing
         #expect(try Contents(database) == Contents(peers.remote))
     }
 
-    @Test("a branch that a server leaves out is asked for again, though the other has come") func unansweredBranch()
+    @Test("A branch that a server leaves out is asked for again, though the other has come") func unansweredBranch()
         async throws
     {
         let root = try peers.remote.write("forked", ["n": 1])
@@ -144,7 +145,8 @@ import Testing
         #expect(try Contents(database) == Contents(peers.remote))
     }
 
-    @Test("where more fail than can be kept for later, the run ends, and a later one gets them all") func tooMany()
+    @Test("A run ends where more documents fail than can be kept for later, and a later one gets them all")
+    func tooMany()
         async throws
     {
         let count = PostponedRevisions.limit + 100
@@ -201,7 +203,9 @@ import Testing
         #expect(try Contents(database) == Contents(peers.remote))
     }
 
-    @Test("one that is too large for the server to say is reported, and the rest comes") func tooLarge() async throws {
+    @Test("A document that is too large for the server to say is reported, and the rest comes") func tooLarge()
+        async throws
+    {
         try fill(peers.remote, count: 10)
         let small = InterceptingTransport(peers.server) { [self] request, _, inner in
             var request = request
@@ -214,7 +218,7 @@ import Testing
         #expect(try database.documentCount == 9)
     }
 
-    @Test("a revision id that none can have here is reported, and the rest of the page comes") func longRevision()
+    @Test("A revision id that none can have here is reported, and the rest of the page comes") func longRevision()
         async throws
     {
         try fill(peers.remote, count: 3)
@@ -233,7 +237,9 @@ import Testing
         #expect(try Contents(database) == Contents(peers.remote))
     }
 
-    @Test("a continuous one tries again after a pause, so many times, and goes on meanwhile", arguments: [3, 100])
+    @Test(
+        "A continuous replication tries a document again after a pause, so many times, and goes on meanwhile",
+        arguments: [3, 100])
     func continuous(failingCount: Int) async throws {
         try peers.remote.write("bad", [:], attachment: ("a", Data([1])))
         let attempts = Counter()
@@ -258,7 +264,7 @@ import Testing
         #expect(try Contents(database) == Contents(peers.remote))
     }
 
-    @Test("a database that was put back to an earlier state gets what it lost, whatever positions look like")
+    @Test("A database that was put back to an earlier state gets what it lost, whatever positions look like")
     func putBack() async throws {
         let opaque = InterceptingTransport(peers.wire) { request, _, inner in
             var request = request
@@ -287,7 +293,7 @@ import Testing
         #expect(try Contents(database) == Contents(peers.remote))
     }
 
-    @Test("a filter that fails keeps its document out and no other, and says so") func failingFilter() async throws {
+    @Test("A filter that fails keeps its document out and no other, and says so") func failingFilter() async throws {
         try fill(database, count: 5)
         struct Broken: Error {}
         database.setFilter(named: "f") { revision, _ in
@@ -307,7 +313,7 @@ import Testing
         #expect(try other.documentIDs() == ["doc-0", "doc-3", "doc-4"])
     }
 
-    @Test("a document that a validation function lets nobody write is refused, and the push goes on")
+    @Test("A document that a validation function lets nobody write is refused, and the push goes on")
     func unauthorizedDocument() async throws {
         try fill(database, count: 5)
         let validating = InterceptingTransport(peers.server) { request, _, inner in

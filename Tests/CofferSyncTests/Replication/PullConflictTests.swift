@@ -30,13 +30,15 @@ struct PullConflictTests {
         return replication
     }
 
-    @Test("leaves it where nobody says what becomes of it") func unhandled() async throws {
+    @Test("A pull that meets a conflict leaves it where nobody says what becomes of it") func unhandled() async throws {
         let (peers, database) = try await conflict()
         try await peers.pull(database)
         #expect(try database.document(withID: "a").conflictingRevisions.count == 2)
     }
 
-    @Test("keeps ours, theirs, or what comes of both, on both sides", arguments: ["ours", "theirs", "merged"])
+    @Test(
+        "A pull that meets a conflict keeps ours, theirs, or what comes of both, on both sides",
+        arguments: ["ours", "theirs", "merged"])
     func resolved(choice: String) async throws {
         let (peers, database) = try await conflict()
         let asked = Mutex(0)
@@ -71,7 +73,8 @@ struct PullConflictTests {
         #expect(asked.withLock { $0 } == 1)
     }
 
-    @Test("goes on where a handler fails, and reports the document, whose conflict stays") func failed() async throws {
+    @Test("A pull that meets a conflict goes on where a handler fails, and reports the document, whose conflict stays")
+    func failed() async throws {
         let (peers, database) = try await conflict()
         try peers.remote.write("b", ["n": 1])
         for isHandlerToBlame in [true, false] {
@@ -90,7 +93,8 @@ struct PullConflictTests {
         }
     }
 
-    @Test("asks about each revision that is in conflict, and about none that isn't") func several() async throws {
+    @Test("A pull that meets a conflict asks about each revision that is in conflict, and about none that isn't")
+    func several() async throws {
         let (peers, database) = try await conflict()
         try peers.remote.write("new", ["n": 1])
         let draft = try #require(try database.document(withID: "a").revisionHistory.first).createRevision()
@@ -109,7 +113,8 @@ struct PullConflictTests {
     }
 
     /// The winner was deleted for a revision that it had been in conflict with before, as if that one had come.
-    @Test("leaves those that were in conflict here before, where ours is kept") func oursOfSeveral() async throws {
+    @Test("A pull that meets a conflict leaves those that were in conflict here before, where ours is kept")
+    func oursOfSeveral() async throws {
         let (peers, database) = try await conflict()
         let draft = try #require(try database.document(withID: "a").revisionHistory.first).createRevision()
         draft["n"] = 7

@@ -5,6 +5,7 @@ import Testing
 @testable import CofferSync
 
 /// One value is made while the last is being used.
+@Suite("Reading ahead of a pull")
 struct ReadAheadTests {
     private struct Broken: Error {}
 
@@ -29,7 +30,7 @@ struct ReadAheadTests {
         }
     }
 
-    @Test("values come in order, and nothing after the last", .timeLimit(.minutes(30)))
+    @Test("Values that are read ahead come in order, and nothing after the last", .timeLimit(.minutes(30)))
     func order() async throws {
         let source = Source(limit: 3)
         let values = ReadAhead { await source.next() }
@@ -39,7 +40,7 @@ struct ReadAheadTests {
         #expect(try await values.next() == nil)
     }
 
-    @Test("the next is made while the last is used, and no more than that", .timeLimit(.minutes(30)))
+    @Test("The next value is read ahead while the last is used, and no more than that", .timeLimit(.minutes(30)))
     func isAhead() async throws {
         let source = Source()
         let values = ReadAhead { await source.next() }
@@ -54,7 +55,7 @@ struct ReadAheadTests {
         #expect(try await values.next() == nil)
     }
 
-    @Test("an error comes after the values before it, once", .timeLimit(.minutes(30)))
+    @Test("An error of reading ahead comes after the values before it, once", .timeLimit(.minutes(30)))
     func failure() async throws {
         let source = Source(limit: 2)
         let values = ReadAhead { () throws -> Int? in
@@ -67,7 +68,7 @@ struct ReadAheadTests {
         #expect(try await values.next() == nil)
     }
 
-    @Test("whoever ends it waits for what is being made", .timeLimit(.minutes(30)))
+    @Test("Whoever ends the reading ahead waits for what is being made", .timeLimit(.minutes(30)))
     func end() async throws {
         let source = Source()
         let hasEnded = Atomic(false)

@@ -6,7 +6,7 @@ import Testing
 @testable import CofferSync
 
 /// Documents that are refused for good are known to later runs, until they are settled.
-@Suite struct RefusedDocumentTests {
+@Suite("Documents that are refused") struct RefusedDocumentTests {
     private let peers: Peers
     private let database: Database
 
@@ -27,7 +27,8 @@ import Testing
         }
     }
 
-    @Test("What a server refuses is known to the next run, and settled by a revision that it takes") func pushed()
+    @Test("A document that a server refuses is known to the next run, and settled by a revision that it takes")
+    func pushed()
         async throws
     {
         for number in 0..<5 { try database.write("d\(number)", ["n": 1]) }
@@ -46,7 +47,8 @@ import Testing
         #expect(try second.refusedDocuments().isEmpty)
     }
 
-    @Test("What was refused is tried once more where that is asked for, and the counts stay counts") func retried()
+    @Test("A document that was refused is tried once more where that is asked for, and the counts stay counts")
+    func retried()
         async throws
     {
         for number in 0..<3 { try database.write("d\(number)", ["n": 1]) }
@@ -91,7 +93,8 @@ import Testing
         #expect(try Contents(database) == Contents(peers.remote))
     }
 
-    @Test("What refuses here is settled by the revision that replaces it, and a document counts once") func rejected()
+    @Test("A document that is refused here is settled by the revision that replaces it, and counts once")
+    func rejected()
         async throws
     {
         try await peers.remote.inTransaction {

@@ -7,7 +7,7 @@ import Testing
 
 @testable import CofferSync
 
-@Suite struct ReplicationTests {
+@Suite("Replicating two databases") struct ReplicationTests {
     private static let picture = Data((0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 7) })
 
     /// Documents of every kind: with attachments and blobs, deleted, in conflict.
@@ -29,7 +29,7 @@ import Testing
         try database.write("a/b?c#d %", ["ü": "🙂"])
     }
 
-    @Test("what is pushed and pulled is the same on all sides") func roundTrip() async throws {
+    @Test("Documents that are pushed and pulled are the same on all sides") func roundTrip() async throws {
         let peers = try Peers()
         let (one, two) = (try peers.database("one"), try peers.database("two"))
         try fill(one)
@@ -45,7 +45,7 @@ import Testing
         #expect(try two.document(withID: "blob").currentRevision?.blob(forKey: "avatar")?.content == Data([1, 2, 3]))
     }
 
-    @Test("with nothing new, a handful of requests say so") func nothingNew() async throws {
+    @Test("A replication with nothing new takes a handful of requests") func nothingNew() async throws {
         let peers = try Peers()
         let database = try peers.database()
         try fill(database)
@@ -61,7 +61,7 @@ import Testing
         }
     }
 
-    @Test("only what is new travels, and attachments only where they were changed") func increments() async throws {
+    @Test("Only new revisions travel, and attachments only where they were changed") func increments() async throws {
         let peers = try Peers()
         let (one, two) = (try peers.database("one"), try peers.database("two"))
         try fill(one)
@@ -86,7 +86,7 @@ import Testing
         #expect(try Contents(two) == Contents(one))
     }
 
-    @Test("many small contents go together with their documents, and come back one by one") func small() async throws {
+    @Test("Many small contents go together with their documents, and come back one by one") func small() async throws {
         let peers = try Peers()
         let (one, two) = (try peers.database("one"), try peers.database("two"))
         for number in 0..<30 {
@@ -110,7 +110,7 @@ import Testing
         #expect(throws: SyncError.self) { try incoming.save(in: two, contents: [:]) }
     }
 
-    @Test("a new server that knows nothing gets everything, though much was exchanged with the old one")
+    @Test("A new server that knows nothing gets everything, though much was exchanged with the old one")
     func newServer() async throws {
         let peers = try Peers()
         let database = try peers.database()
@@ -125,7 +125,7 @@ import Testing
         #expect(try Contents(try peers.remote) == Contents(database))
     }
 
-    @Test("a document that is refused is reported, and keeps no other from coming across") func refused() async throws {
+    @Test("A document that is refused is reported, and keeps no other from coming across") func refused() async throws {
         let peers = try Peers()
         let (one, two) = (try peers.database("one"), try peers.database("two"))
         try fill(one)
@@ -150,7 +150,7 @@ import Testing
         #expect((pull.failures.first?.error as? CofferError)?.status == 403)
     }
 
-    @Test("filters and lists of ids limit what goes either way") func filters() async throws {
+    @Test("Filters and lists of ids limit what goes either way") func filters() async throws {
         let peers = try Peers()
         let (one, two, three) = (try peers.database("one"), try peers.database("two"), try peers.database("three"))
         try fill(one)
@@ -179,7 +179,7 @@ import Testing
         #expect(error?.status == 400)
     }
 
-    @Test("what is pending is known without asking anybody") func pending() async throws {
+    @Test("A replication knows what is pending without asking anybody") func pending() async throws {
         let peers = try Peers()
         let database = try peers.database()
         try database.write("a", [:])
@@ -202,7 +202,9 @@ import Testing
         #expect(try !filtered.isDocumentPending("c"), "it is not to be pushed")
     }
 
-    @Test("a restart goes on from where it was, with another connection") func restart() async throws {
+    @Test("A replication goes on after a restart from where it was, with another connection") func restart()
+        async throws
+    {
         let peers = try Peers()
         let database = try peers.database()
         try database.write("a", [:])
@@ -218,7 +220,8 @@ import Testing
     }
 
     @Test(
-        "passwords are said by each request, or once for a cookie, and a wrong one stops it", arguments: [true, false])
+        "Each request says the password, or one does for a cookie, and a wrong one stops the replication",
+        arguments: [true, false])
     func credentials(isSession: Bool) async throws {
         let server = TestServer { $0.access = .passwords(["robin": "s3:cret&"]) }
         try server.database().write("a", [:])
@@ -247,7 +250,7 @@ import Testing
         #expect(throws: SyncError.self) { try peers.replication(.pull, database, url: "ftp://server/db") }
     }
 
-    @Test("a session that ended is begun anew") func sessionEnds() async throws {
+    @Test("A session that ended is begun anew") func sessionEnds() async throws {
         let server = TestServer { $0.access = .passwords(["robin": "secret"]) }
         try server.database().write("a", [:])
         let peers = try Peers()
@@ -263,7 +266,7 @@ import Testing
         #expect(try peers.database().documentIDs() == ["a"])
     }
 
-    @Test("options that don't go together are refused") func options() throws {
+    @Test("Options of a replication that don't go together are refused") func options() throws {
         let peers = try Peers()
         let database = try peers.database()
         for (direction, change) in [
@@ -298,7 +301,7 @@ import Testing
         }
     }
 
-    @Test("two databases of the same server have checkpoints of their own") func checkpoints() async throws {
+    @Test("Two databases of the same server have checkpoints of their own") func checkpoints() async throws {
         let peers = try Peers()
         _ = try peers.server.database("other")
         let database = try peers.database()
@@ -310,7 +313,7 @@ import Testing
         #expect(try peers.server.database("other").documentIDs() == ["a"])
     }
 
-    @Test("a change says which database a pull brought it from, and nothing of others") func source() async throws {
+    @Test("A change says which database a pull brought it from, and nothing of others") func source() async throws {
         let peers = try Peers()
         let database = try peers.database()
         try peers.remote.write("theirs", [:])

@@ -18,7 +18,7 @@ struct AttachmentRaceTests {
     private static let contents = (0..<6).map { AttachmentTests.bytes([10, 20_000, 40_000][$0 % 3], seed: UInt64($0)) }
 
     @Test(
-        "saved, read, deleted and compacted at the same time are whole or gone, never damaged",
+        "Attachments that are saved, read, deleted and compacted at the same time are whole or gone, never damaged",
         arguments: [true, false])
     func everything(isEncrypted: Bool) throws {
         let key = isEncrypted ? TestStores.key : nil
@@ -101,7 +101,7 @@ struct AttachmentRaceTests {
     }
 
     @Test(
-        "compacted away and saved again between a look at the row and one for the file are read",
+        "Attachments that are compacted away and saved again between a look at the row and one for the file are read",
         arguments: [true, false])
     func savedAnew(isEncrypted: Bool) throws {
         let content = Self.contents[1]
@@ -135,7 +135,8 @@ struct AttachmentRaceTests {
         try draft.save()
     }
 
-    @Test("being read stay readable to their end when the database is compacted, closed or deleted")
+    @Test(
+        "Attachments that are being read stay readable to their end when the database is compacted, closed or deleted")
     func closing() throws {
         let content = AttachmentTests.bytes(3_000_000)
         for end in ["compact", "close", "delete"] {

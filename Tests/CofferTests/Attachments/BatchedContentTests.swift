@@ -34,7 +34,7 @@ struct BatchedContentTests {
         try stores.open(key: kind == .unencrypted ? nil : TestStores.key) { $0.keyedNames = kind == .keyedNames }
     }
 
-    @Test("are read back at any time, and are there afterwards", arguments: Kind.allCases)
+    @Test("Batched attachments are read back at any time, and are there afterwards", arguments: Kind.allCases)
     func reading(kind: Kind) throws {
         let stores = TestStores(attachmentBatchCount: 8)
         let database = try open(stores, kind)
@@ -57,7 +57,7 @@ struct BatchedContentTests {
         try again.close()
     }
 
-    @Test("are written once where several documents have the same, or it was saved before")
+    @Test("Batched attachments are written once where several documents have the same, or it was saved before")
     func same() throws {
         let stores = TestStores(attachmentBatchCount: 4)
         let database = try open(stores)
@@ -79,7 +79,9 @@ struct BatchedContentTests {
         try database.close()
     }
 
-    @Test("leave nothing when it is rolled back, and their drafts can be saved again", arguments: Kind.allCases)
+    @Test(
+        "Batched attachments leave nothing when it is rolled back, and their drafts can be saved again",
+        arguments: Kind.allCases)
     func rollingBack(kind: Kind) throws {
         let stores = TestStores(attachmentBatchCount: 4)
         let database = try open(stores, kind)
@@ -101,7 +103,7 @@ struct BatchedContentTests {
         try database.close()
     }
 
-    @Test("of nested transactions stay only where those do", arguments: Kind.allCases)
+    @Test("Batched attachments of nested transactions stay only where those do", arguments: Kind.allCases)
     func nesting(kind: Kind) throws {
         let stores = TestStores(attachmentBatchCount: 4)
         let database = try open(stores, kind)
@@ -158,7 +160,7 @@ struct BatchedContentTests {
         return try #require(saved)
     }
 
-    @Test("that a nested transaction took back can be named by a body alone, as they are still on their way")
+    @Test("Batched attachments that a nested transaction took back can be named by a body alone: they are still staged")
     func namedAgain() throws {
         let stores = TestStores(attachmentBatchCount: 2)
         let database = try open(stores)
@@ -171,7 +173,7 @@ struct BatchedContentTests {
         try database.close()
     }
 
-    @Test("that two nested transactions took back, the second of which named them by a body alone, are gone")
+    @Test("Batched attachments that two nested transactions took back, one by a body alone, are gone")
     func takenBackTwice() throws {
         let stores = TestStores(attachmentBatchCount: 2)
         let database = try open(stores)
@@ -186,7 +188,7 @@ struct BatchedContentTests {
         try database.close()
     }
 
-    @Test("take bounded memory, however many there are")
+    @Test("Batched attachments take bounded memory, however many there are")
     func memory() throws {
         let stores = TestStores()
         let database = try open(stores)
@@ -210,7 +212,7 @@ struct BatchedContentTests {
         try database.close()
     }
 
-    @Test("that are there already or come to nothing take bounded memory, too")
+    @Test("Batched attachments that are there already or come to nothing take bounded memory, too")
     func memoryOfOthers() throws {
         let stores = TestStores()
         let database = try open(stores)
@@ -242,7 +244,8 @@ struct BatchedContentTests {
     }
 
     @Test(
-        "onto a disk that is full are a 507 at a later save or at the commit, and leave nothing", arguments: [4, 100])
+        "Batched attachments onto a disk that is full are a 507 at a later save or at the commit, and leave nothing",
+        arguments: [4, 100])
     func fullDisk(count: Int) throws {
         let stores = TestStores()
         try open(stores).close()
@@ -259,7 +262,7 @@ struct BatchedContentTests {
         try database.close()
     }
 
-    @Test("replace files that have no row, and links")
+    @Test("Batched attachments replace files that have no row, and links")
     func leftovers() throws {
         let stores = TestStores(attachmentBatchCount: 4)
         var database = try open(stores)

@@ -75,7 +75,7 @@ struct DamagedFileTests {
         }
     }
 
-    @Test("in any bit, byte by byte at every border, is damaged; other chunks can be read in part")
+    @Test("An attachment's file with any bit changed, at every border, is damaged; other chunks can be read in part")
     func bits() throws {
         let attachment = try attach(content, to: "invoice")
         let file = try file(of: attachment)
@@ -103,7 +103,7 @@ struct DamagedFileTests {
     }
 
     @Test(
-        "in its last bytes or its header is damaged for every reading, whatever its length",
+        "An attachment's file with changed last bytes or header is damaged for every reading, whatever its length",
         arguments: [0, 1, 16_383, 16_384, 16_385, 32_767, 32_768, 32_769, 262_144, 1_048_576])
     func ends(count: Int) throws {
         let content = AttachmentTests.bytes(count)
@@ -129,7 +129,7 @@ struct DamagedFileTests {
         #expect(try attachment.content == content)
     }
 
-    @Test("because chunks were cut off, dropped, swapped, doubled or appended is damaged")
+    @Test("An attachment's file is damaged because chunks were cut off, dropped, swapped, doubled or appended")
     func chunks() throws {
         let attachment = try attach(content, to: "invoice")
         let file = try file(of: attachment)
@@ -158,7 +158,7 @@ struct DamagedFileTests {
         #expect(try attachment.content == content)
     }
 
-    @Test("because another encryption is in its place is damaged, also one of the same content")
+    @Test("An attachment's file is damaged because another encryption is in its place, also one of the same content")
     func others() throws {
         let attachment = try attach(content, to: "invoice")
         let place = try file(of: attachment)
@@ -190,7 +190,7 @@ struct DamagedFileTests {
     }
 
     @Test(
-        "because it is missing, a directory, a link, a pipe or empty is damaged, and `contentAvailable` opens nothing")
+        "An attachment whose file is missing, a directory, a link, a pipe or empty is damaged, and not available")
     func kinds() throws {
         let attachment = try attach(content, to: "invoice")
         let file = try file(of: attachment)
@@ -216,7 +216,7 @@ struct DamagedFileTests {
         #expect(try attachment.content == content)
     }
 
-    @Test("is noticed without encryption, too, wherever all of it is read")
+    @Test("A changed attachment is noticed without encryption, too, wherever all of it is read")
     func unencrypted() throws {
         let plain = try stores.open("plain", key: nil)
         let attachment = try attach(content, to: "invoice", in: plain)

@@ -61,7 +61,7 @@ struct FullDiskAttachmentTests {
     }
 
     @Test(
-        "is a 507 that stores nothing half, gives the space back and leaves the database usable",
+        "An attachment that a full disk refuses is a 507 that stores nothing half, and the database stays usable",
         arguments: Source.allCases)
     func full(source: Source) async throws {
         let free = try freeByteCount()
@@ -96,7 +96,7 @@ struct FullDiskAttachmentTests {
         #expect(try disk.open().documentCount == 3)
     }
 
-    @Test("in the middle of a transaction takes all of it back, files and rows")
+    @Test("A full disk in the middle of a transaction takes all of it back, files and rows")
     func transaction() throws {
         let files = try names(in: "attachments")
         let error = thrown {
@@ -148,7 +148,7 @@ struct FailingStreamTests {
     }
 
     @Test(
-        "midway or at once is a 400 with its error as the cause, attaches nothing and leaves nothing",
+        "A stream that fails midway or at once is a 400 with its error as the cause, and attaches nothing",
         arguments: [0, 1, 16_384, 1_000_000])
     func failing(count: Int) throws {
         let stores = TestStores()

@@ -44,7 +44,7 @@ struct HostileAttachmentTests {
         return try database.save(json: Data(text.utf8), withID: "x")
     }
 
-    @Test("said in JSON are a 400 that saves nothing", arguments: strangeStubs)
+    @Test("Attachments that are said in JSON are a 400 that saves nothing", arguments: strangeStubs)
     func stubs(text: String) throws {
         let error = thrown { try save(text) }
         #expect(error?.status == 400)
@@ -52,7 +52,7 @@ struct HostileAttachmentTests {
         #expect(try database.document(withID: "x").currentRevisionID == nil)
     }
 
-    @Test("with another length or digest than a content that is here are refused, and the right ones taken")
+    @Test("Attachments with another length or digest than a content that is here are refused, and the right ones taken")
     func references() throws {
         for length in ["0", "26", "28", "4503599627370496", "9223372036854775807"] {
             let error = thrown { try save(#"{"a":{"digest":"D","length":\#(length),"revpos":1,"stub":true}}"#) }
@@ -89,7 +89,7 @@ struct HostileAttachmentTests {
         "caf\u{E9}", "cafe\u{301}", " ", "\n", "\u{FEFF}", "\"quoted\"\\", "_attachments", "_id", "%2e%2e%2f",
     ]
 
-    @Test("by names of every kind are kept apart byte by byte, before and after the store is opened again")
+    @Test("Names of attachments of every kind are kept apart byte by byte, before and after the store is opened again")
     func strangeNames() throws {
         let types = [nil, "", "image/png", "\0", "💾", String(repeating: "t", count: 100_000), "a\r\nb: c"]
         let draft = try database.document(withID: "names").newRevision()
@@ -113,7 +113,7 @@ struct HostileAttachmentTests {
         #expect(try revision.attachment(named: "no such name") == nil)
     }
 
-    @Test("without a name are a 400 when they are saved, and nothing is left")
+    @Test("Attachments without a name are a 400 when they are saved, and nothing is left")
     func noName() throws {
         let draft = try database.document(withID: "x").newRevision()
         draft.setAttachment(named: "", contentType: nil, content: content)
@@ -127,7 +127,7 @@ struct HostileAttachmentTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: incoming.path) == [])
     }
 
-    @Test("give no bytes from beyond their ends, saved or not, whatever they were made from")
+    @Test("Attachments give no bytes from beyond their ends, saved or not, whatever they were made from")
     func ranges() throws {
         let file = stores.directory.appending(path: "file")
         try content.write(to: file)

@@ -24,7 +24,7 @@ struct NamedContentTests {
         }
     }
 
-    @Test("each is asked for once, and only while it is not there")
+    @Test("JSON that names contents which are elsewhere asks for each once, and only while it is not there")
     func saved() throws {
         var asked: [ContentReference] = []
         try database.save(json: json) { reference in
@@ -43,7 +43,7 @@ struct NamedContentTests {
         #expect(try other.attachment(named: "a")?.content == Data("first".utf8))
     }
 
-    @Test("in a transaction, those that it saved before are there")
+    @Test("JSON in a transaction finds the contents that it saved before")
     func transaction() throws {
         try database.inTransaction {
             var count = 0
@@ -58,7 +58,7 @@ struct NamedContentTests {
         #expect(try database["e"]?.currentRevision?.attachment(named: "a")?.content == Data("first".utf8))
     }
 
-    @Test("one that is missing, is another or has another length is refused, and nothing stays")
+    @Test("JSON that names a content that is missing, is another or has another length is refused, and nothing stays")
     func refused() throws {
         #expect(thrown { try database.save(json: json) { _ in nil } }?.code == .attachmentNotFound)
         for wrong in [Data("First".utf8), Data("first ".utf8), Data()] {
@@ -79,7 +79,7 @@ struct NamedContentTests {
         #expect(try contentFiles == [])
     }
 
-    @Test("the form for tasks does the same")
+    @Test("JSON in a task names contents that are elsewhere as any does")
     func task() async throws {
         let contents = contents
         let saved = try await database.save(json: json) { reference in

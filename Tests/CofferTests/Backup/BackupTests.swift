@@ -10,7 +10,7 @@ struct BackupTests {
     let stores = TestStores()
 
     @Test(
-        "holds everything under a key of its own, and nothing else opens it",
+        "A backup holds everything under a key of its own, and nothing else opens it",
         arguments: [
             (Protection.bytes, Protection.otherBytes), (.bytes, .none), (.none, .password), (.password, .bytes),
         ])
@@ -47,7 +47,7 @@ struct BackupTests {
         }
     }
 
-    @Test("has no UUID until it is opened for writing, and that one stays")
+    @Test("A backup has no UUID until it is opened for writing, and that one stays")
     func identity() throws {
         let database = try stores.open()
         let uuid = try #require(try database.uuid)
@@ -62,7 +62,7 @@ struct BackupTests {
         #expect(try stores.existing("copy", key: nil).uuid == first)
     }
 
-    @Test("where something is, in a transaction or of a closed database, is refused and makes nothing")
+    @Test("A backup to a taken place, in a transaction or of a closed database is refused and makes nothing")
     func refused() throws {
         let database = try stores.open()
         try database.saveDocument(MutableDocument(id: "a", ["n": 1]))
@@ -88,7 +88,7 @@ struct BackupTests {
         #expect(thrown { try database.backup(to: stores.url("new"), encryptionKey: nil) }?.code == .closed)
     }
 
-    @Test("of a damaged content stops with its name, and leaves nothing")
+    @Test("A backup of a damaged content stops with its name, and leaves nothing")
     func damaged() throws {
         let database = try stores.open()
         try KeyChangeContent.fill(database)
@@ -102,7 +102,7 @@ struct BackupTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: stores.directory.path) == ["db.coffer"])
     }
 
-    @Test("is of one moment, whoever writes meanwhile")
+    @Test("A backup is of one moment, whoever writes meanwhile")
     func snapshot() throws {
         let database = try stores.open { $0.durability = .relaxed }
         let isDone = Atomic(false)
@@ -178,7 +178,8 @@ struct ReplacementTests {
     }
 
     @Test(
-        "puts a copy where none was and in the place of another, with a UUID of its own", arguments: [nil, testKey(5)])
+        "Installing a store puts a copy where none was and in the place of another, with a UUID of its own",
+        arguments: [nil, testKey(5)])
     func installs(key: SymmetricKey?) throws {
         let url = try bundle("bundled", key: key)
         // As a bundle has it: read only, and without empty directories.
@@ -217,7 +218,7 @@ struct ReplacementTests {
         #expect(try original.uuid != copy.uuid)
     }
 
-    @Test("that can't be opened, or is damaged anywhere, leaves the old one untouched")
+    @Test("Installing a store that can't be opened, or is damaged anywhere, leaves the old one untouched")
     func refused() throws {
         let url = try bundle("bundled", key: testKey(5))
         let old = try stores.open(key: testKey(1))
@@ -256,7 +257,7 @@ struct ReplacementTests {
         #expect(try stores.existing(key: testKey(1))["old"]?["n"] == 1)
     }
 
-    @Test("over something that is no store is a 404, and leaves it alone")
+    @Test("Installing a store over something that is no store is a 404, and leaves it alone")
     func notAStore() throws {
         let url = try bundle("bundled", key: nil)
         try FileManager.default.createDirectory(at: stores.url(), withIntermediateDirectories: false)
@@ -267,7 +268,7 @@ struct ReplacementTests {
         #expect(try stores.snapshot() == before)
     }
 
-    @Test("takes over what a killed process left in the log")
+    @Test("Installing a store takes over what a killed process left in the log")
     func withLog() throws {
         let source = try stores.open("source", key: nil)
         try source.saveDocument(MutableDocument(id: "text", ["text": "logged"]))

@@ -46,7 +46,7 @@ struct EveryBitTests {
         print("every bit: \(what), \(byteCount) bytes, \(flips) flips: \(counts)")
     }
 
-    @Test("of its database, flipped, leaves what is read right, or is damage", .timeLimit(.minutes(120)))
+    @Test("Every bit of a database, flipped, leaves what is read right, or is damage", .timeLimit(.minutes(120)))
     func database() throws {
         let original = try SmallStore()
         let count = try Data(contentsOf: original.databaseFile).count
@@ -70,7 +70,7 @@ struct EveryBitTests {
         for copy in copies { #expect(copy.outcome(readOnly: true) == "right") }
     }
 
-    @Test("of a content in three chunks, flipped, is damage, and the other chunks can be read")
+    @Test("Every bit of a content in three chunks, flipped, is damage, and the other chunks can be read")
     func content() throws {
         let original = try SmallStore()
         let count = try Data(contentsOf: original.contentFile()).count
@@ -102,7 +102,7 @@ struct EveryBitTests {
         for attachment in attachments { #expect(try attachment.content == SmallStore.photo) }
     }
 
-    @Test("of its database, cut at or beside any page's end, is damage, or what is read is right")
+    @Test("A database that is cut at or beside any page's end is damage, or what is read is right")
     func databaseLength() throws {
         let store = try SmallStore()
         let whole = try Data(contentsOf: store.databaseFile)
@@ -117,7 +117,7 @@ struct EveryBitTests {
         report("cuts of the database", whole.count, outcomes)
     }
 
-    @Test("of a content's file, cut at or beside any chunk's or tag's end, is damage for every reading")
+    @Test("A content's file that is cut at or beside any chunk's or tag's end is damage for every reading")
     func contentLength() throws {
         let store = try SmallStore()
         let database = try store.open(readOnly: true)

@@ -32,7 +32,7 @@ struct HostileRowTests {
         try connection.close()
     }
 
-    @Test("a content without a use whose digest has another length ends its compaction, and removes no file")
+    @Test("A content without a use whose digest has another length ends its compaction, and removes no file")
     func digest() throws {
         try make("UPDATE attachments SET digest = x'00'")
         let database = try stores.open(key: nil)
@@ -42,7 +42,7 @@ struct HostileRowTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path).count == 1)
     }
 
-    @Test("a content of a length that none has ends its compaction", arguments: [Int64.max, 1 << 52, -1])
+    @Test("A content of a length that none has ends its compaction", arguments: [Int64.max, 1 << 52, -1])
     func length(_ length: Int64) throws {
         try make(
             length == -1
@@ -54,7 +54,7 @@ struct HostileRowTests {
     }
 
     @Test(
-        "a sequence after which none can come is damage at opening, and a salvage does not go on from it",
+        "A sequence after which none can come is damage at opening, and a salvage does not go on from it",
         .timeLimit(.minutes(30)))
     func sequence() throws {
         for statement in [
@@ -73,7 +73,7 @@ struct HostileRowTests {
         }
     }
 
-    @Test("sequences with a gap that takes for ever to go through are compacted at once", .timeLimit(.minutes(30)))
+    @Test("Sequences with a gap that takes for ever to go through are compacted at once", .timeLimit(.minutes(30)))
     func gap() throws {
         try make("UPDATE revisions SET sequence = 1 << 52 WHERE parent IS NOT NULL")
         let database = try stores.open(key: nil)
@@ -83,7 +83,7 @@ struct HostileRowTests {
     }
 
     @Test(
-        "what a compaction noted counts only where it can be",
+        "A compaction's notes count only where they can be",
         arguments: ["(-9223372036854775807 - 1)", "9223372036854775807", "'text'"])
     func notes(_ value: String) throws {
         try make()
@@ -107,7 +107,7 @@ struct HostileRowTests {
         #expect(try database.compact().revisionCount == 2)
     }
 
-    @Test("how far histories go back is at least the current revision")
+    @Test("The history of a row that nobody wrote goes back at least to the current revision")
     func depth() throws {
         try make("INSERT OR REPLACE INTO info (key, value) VALUES ('depth', -9223372036854775807 - 1)")
         let database = try stores.open(key: nil)
@@ -118,7 +118,7 @@ struct HostileRowTests {
         #expect(try database.document(withID: "a").revisionHistory.count == 3)
     }
 
-    @Test("a local document that was saved more often than can be is damaged, and can be removed")
+    @Test("A local document that was saved more often than can be is damaged, and can be removed")
     func localDocument() throws {
         try make("UPDATE local_documents SET generation = 9223372036854775807")
         let database = try stores.open(key: nil)
@@ -129,7 +129,7 @@ struct HostileRowTests {
         #expect(try database.localDocument(withID: "local") == ["n": 2])
     }
 
-    @Test("an attachment of a length that none has is none, whoever says so")
+    @Test("An attachment of a length that none has is none, whoever says so")
     func statedLength() throws {
         let database = try stores.open()
         let history = ["1-a"].compactMap { RevisionID($0) }
@@ -149,7 +149,7 @@ struct HostileRowTests {
 
     // MARK: What background work, listings and indexes make of them
 
-    @Test("a content's length is a guess of what a compaction gives back, and stops no deletion")
+    @Test("A content's length is a guess of what a compaction gives back, and stops no deletion")
     func guess() throws {
         let database = try stores.open(key: nil)
         for id in ["a", "b"] {
@@ -168,7 +168,7 @@ struct HostileRowTests {
     }
 
     @Test(
-        "a time that is no number keeps nothing else from expiring",
+        "A time that is no number keeps nothing else from expiring",
         arguments: ["'soon'", "x'2D39323233333732303336383534373735383038'", "CAST('-9223372036854775808x' AS TEXT)"])
     func expiration(_ time: String) throws {
         try make()
@@ -188,14 +188,14 @@ struct HostileRowTests {
         #expect(try again["a"] != nil)
     }
 
-    @Test("a row with the number before the last is verified to its end")
+    @Test("A row with the number before the last is verified to its end")
     func lastNumber() throws {
         try make("UPDATE local_documents SET number = 9223372036854774784")
         let database = try stores.open(key: nil)
         #expect(try database.verify().isSound)
     }
 
-    @Test("a listing from the last sequence on, or to the first, is empty")
+    @Test("A listing from the last sequence on, or to the first, is empty")
     func bounds() throws {
         try make()
         let database = try stores.open(key: nil)
@@ -212,7 +212,7 @@ struct HostileRowTests {
     }
 
     @Test(
-        "an index that says what it is over in other words, or is not found by its name, is damaged",
+        "An index that says what it is over in other words, or is not found by its name, is damaged",
         .timeLimit(.minutes(30)), arguments: [false, true])
     func definition(hasOtherName: Bool) throws {
         let again = try reopened(
@@ -223,7 +223,7 @@ struct HostileRowTests {
     }
 
     @Test(
-        "a document's debt to an index that can't be paid is damaged, and not paid for ever",
+        "A document's debt to an index that can't be paid is damaged, and not paid for ever",
         .timeLimit(.minutes(30)))
     func debt() throws {
         let again = try reopened(after: "INSERT INTO index_debts SELECT number, x'31', 'a' FROM indexes")
@@ -243,7 +243,7 @@ struct HostileRowTests {
         return try stores.open(key: nil)
     }
 
-    @Test("a view whose name leads to another view's row gives none of that one's entries")
+    @Test("A view whose name leads to another view's row gives none of that one's entries")
     func otherView() throws {
         func view(_ name: String, _ key: JSONValue, in database: Database) throws -> DatabaseView {
             let view = database.view(named: name)
@@ -273,7 +273,7 @@ struct HostileRowTests {
         #expect(try view("view-2", "two", in: again).rows().all.map(\.key) == ["two"])
     }
 
-    @Test("a view or a trigger in the file is refused before it can run", .timeLimit(.minutes(30)))
+    @Test("A view or a trigger in the file is refused before it can run", .timeLimit(.minutes(30)))
     func code() throws {
         for statements in [
             ["CREATE VIEW v AS SELECT 1"],
@@ -292,7 +292,7 @@ struct HostileRowTests {
         }
     }
 
-    @Test("a parent that is the revision itself ends what is forgotten")
+    @Test("A revision that is its own parent ends what is pruned")
     func parent() throws {
         func history(_ suffix: String, from generation: Int) -> [RevisionID] {
             ["4-\(suffix)", "3-\(suffix)", "2-p", "1-o"].compactMap { RevisionID($0) }.suffix(generation)

@@ -9,7 +9,9 @@ import Testing
 /// writes. (Within what that writes it is killed at random, in ``CrashTests``.)
 @Suite("A process killed at any step of a change", .serialized, .timeLimit(.minutes(30)))
 struct KilledChangeTests {
-    @Test("leaves what was acknowledged, whole, and nothing of anything else", arguments: NamedChange.all)
+    @Test(
+        "A process killed at any step of a change leaves what was acknowledged, whole, and nothing of anything else",
+        arguments: NamedChange.all)
     func killed(named: NamedChange) async throws {
         let rehearsed = try RehearsedChange(named)
         var states: [Int?] = []
@@ -59,7 +61,9 @@ struct FailingChangeTests {
         return (failure, verdict.state)
     }
 
-    @Test("is an error or has no consequence, and leaves what was acknowledged, whole", arguments: NamedChange.all)
+    @Test(
+        "A step of a change that fails is an error or has no consequence, and leaves what was acknowledged, whole",
+        arguments: NamedChange.all)
     func failing(named: NamedChange) throws {
         let rehearsed = try RehearsedChange(named)
         var errorCount = 0
@@ -76,7 +80,9 @@ struct FailingChangeTests {
         print("\(named): each of \(rehearsed.steps.count) steps failed, with EIO and ENOSPC; \(errorCount) were errors")
     }
 
-    @Test("with every step after it leaves what was acknowledged, whole", arguments: NamedChange.all)
+    @Test(
+        "A step of a change that fails, and every step after it, leave what was acknowledged, whole",
+        arguments: NamedChange.all)
     func stopping(named: NamedChange) throws {
         let rehearsed = try RehearsedChange(named)
         for number in 1...rehearsed.steps.count {

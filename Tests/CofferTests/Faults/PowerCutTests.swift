@@ -7,7 +7,9 @@ import Testing
 
 @Suite("A power cut at any time of a change", .timeLimit(.minutes(30)))
 struct PowerCutTests {
-    @Test("leaves what was acknowledged, whole, whatever had not been synced", arguments: NamedChange.all)
+    @Test(
+        "A power cut at any time of a change leaves what was acknowledged, whole, whatever had not been synced",
+        arguments: NamedChange.all)
     func cut(named: NamedChange) throws {
         let rehearsed = try RehearsedChange(named)
         var replay = PowerCutReplay(rehearsed)
@@ -69,7 +71,7 @@ struct PowerCutTests {
         ],
     ]
 
-    @Test("would not, were any one of the syncs left out", arguments: NamedChange.all)
+    @Test("A power cut would lose something, were any one of the syncs left out", arguments: NamedChange.all)
     func omitted(named: NamedChange) throws {
         let rehearsed = try RehearsedChange(named)
         let synchronizations = PowerCutReplay(rehearsed).synchronizations

@@ -40,7 +40,7 @@ struct KeyChangeDamageTests {
     }
 
     @Test(
-        "stops at an attachment with any change to its file, says its name and leaves the store alone",
+        "A key change stops at an attachment with any change to its file, says its name and leaves the store alone",
         arguments: [0, 30, 56, 16_456, 100_000, -1])
     func attachment(offset: Int) throws {
         try fill()
@@ -66,7 +66,7 @@ struct KeyChangeDamageTests {
                 == KeyChangeContent.bytes(200_000))
     }
 
-    @Test("stops at changed plain content, which only its digest tells")
+    @Test("A key change stops at changed plain content, which only its digest tells")
     func plain() throws {
         let database = try stores.open(key: nil)
         try KeyChangeContent.fill(database)
@@ -84,7 +84,7 @@ struct KeyChangeDamageTests {
         #expect(try stores.generations().count == 1)
     }
 
-    @Test("with any byte of the database changed carries over what was written, or stops and leaves the store alone")
+    @Test("A key change with any byte of the database changed carries over what was written, or leaves the store alone")
     func anyByte() throws {
         try fill()
         let reference = try stores.open()
@@ -127,7 +127,8 @@ struct KeyChangeDamageTests {
         #expect(stopped * 10 > tried * 8)
     }
 
-    @Test("needs room for a second copy, and says so before it writes", .enabled(if: SmallDisk.isAvailable))
+    @Test(
+        "A key change needs room for a second copy, and says so before it writes", .enabled(if: SmallDisk.isAvailable))
     func space() throws {
         let disk = try SmallDisk(megabytes: 8)
         let database = try disk.open()
@@ -144,7 +145,9 @@ struct KeyChangeDamageTests {
         #expect(try database["later"]?["n"] == 5)
     }
 
-    @Test("that the disk refuses in the middle of a file leaves the store alone", arguments: [0, 8, 40, 100, 140])
+    @Test(
+        "A key change that the disk refuses in the middle of a file leaves the store alone",
+        arguments: [0, 8, 40, 100, 140])
     func refusedWrites(kilobytes: Int) async throws {
         try fill()
         let before = try stores.snapshot()

@@ -12,7 +12,7 @@ import Testing
 struct KeyChangeTests {
     let stores = TestStores()
 
-    @Test("puts everything under the new one, and the old one is a 401", arguments: Protection.transitions)
+    @Test("A key change puts everything under the new one, and the old one is a 401", arguments: Protection.transitions)
     func transitions(from: Protection, to: Protection) throws {
         let database = try stores.open(key: from.key)
         try KeyChangeContent.fill(database)
@@ -52,7 +52,7 @@ struct KeyChangeTests {
         #expect(try KeyChangeContent.describe(again) == before)
     }
 
-    @Test("again and again, each time in a generation of its own")
+    @Test("A store changes its key again and again, each time in a generation of its own")
     func repeated() throws {
         let database = try stores.open(key: nil)
         try KeyChangeContent.fill(database)
@@ -66,7 +66,7 @@ struct KeyChangeTests {
         #expect(try stores.generations().count == 1)
     }
 
-    @Test("keeps other keys where they are given, and refuses to end them unless that is asked for")
+    @Test("A key change keeps other keys where they are given, and refuses to end them unless that is asked for")
     func otherKeys() throws {
         let database = try stores.open(key: testKey(1))
         try KeyChangeContent.fill(database)
@@ -100,7 +100,7 @@ struct KeyChangeTests {
         _ = try stores.existing(key: testKey(3))
     }
 
-    @Test("lets keys that stay keep their labels, and forgets those of others")
+    @Test("A key change lets keys that stay keep their labels, and forgets those of others")
     func labels() throws {
         let database = try stores.open(key: testKey(1))
         try database.addKey(testKey(2), label: "recovery")
@@ -121,7 +121,7 @@ struct KeyChangeTests {
         #expect(try stores.files(containing: "recovery") == [])
     }
 
-    @Test("is refused where it makes no sense, and changes no byte then")
+    @Test("A key change is refused where it makes no sense, and changes no byte then")
     func refused() throws {
         let database = try stores.open()
         try KeyChangeContent.fill(database)
@@ -145,7 +145,7 @@ struct KeyChangeTests {
         #expect(thrown { try closed.changeEncryptionKey(to: testKey(8)) }?.code == .closed)
     }
 
-    @Test("changes how files are named only where that is asked for")
+    @Test("A key change changes how files are named only where that is asked for")
     func names() throws {
         let database = try stores.open(key: nil)
         try KeyChangeContent.fill(database)
@@ -170,7 +170,7 @@ struct KeyChangeTests {
         #expect(try KeyChangeContent.describe(database) == before)
     }
 
-    @Test("to encryption leaves nothing readable, and away from it a file that SQLite reads")
+    @Test("A key change to encryption leaves nothing readable, and away from it a file that SQLite reads")
     func canary() throws {
         let database = try stores.open(key: nil)
         try KeyChangeContent.fill(database)
@@ -193,7 +193,7 @@ struct KeyChangeTests {
 struct KeyChangeConcurrencyTests {
     let stores = TestStores()
 
-    @Test("leaves drafts, staged contents, streams and attachments usable that are from before")
+    @Test("A key change leaves drafts, staged contents, streams and attachments usable that are from before")
     func goingOn() throws {
         let database = try stores.open()
         try KeyChangeContent.fill(database)
@@ -242,7 +242,7 @@ struct KeyChangeConcurrencyTests {
         #expect(try again["draft"]?.currentRevision?.attachment(named: "file")?.content == content)
     }
 
-    @Test("lets a reader in the old generation end, which goes after it")
+    @Test("A key change lets a reader in the old generation end, which goes after it")
     func reader() throws {
         let database = try stores.open()
         try KeyChangeContent.fill(database)
@@ -263,7 +263,7 @@ struct KeyChangeConcurrencyTests {
         try waitUntil("the old generation is gone") { try stores.generations().count == 1 }
     }
 
-    @Test("loses no write and shows no reader an older state")
+    @Test("A key change loses no write and shows no reader an older state")
     func readersAndWriters() throws {
         let database = try stores.open()
         try KeyChangeContent.fill(database)
@@ -314,7 +314,7 @@ struct KeyChangeConcurrencyTests {
         print("\(ids.count) documents saved beside six key changes")
     }
 
-    @Test("reports how far it is, at most ten times a second, where the closure is isolated")
+    @Test("A key change reports how far it is, at most ten times a second, where the closure is isolated")
     @MainActor
     func progress() async throws {
         let database = try stores.open()
@@ -342,7 +342,7 @@ struct KeyChangeConcurrencyTests {
         var reports: [CopyProgress] = []
     }
 
-    @Test("takes no file away from who asks where it is")
+    @Test("A key change takes no file away from who asks where it is")
     func contentURLs() throws {
         let database = try stores.open(key: nil)
         try KeyChangeContent.fill(database)
@@ -365,7 +365,7 @@ struct KeyChangeConcurrencyTests {
         }
     }
 
-    @Test("ends with its task, and leaves everything as it was")
+    @Test("A key change ends with its task, and leaves everything as it was")
     func cancelled() async throws {
         let database = try stores.open()
         try KeyChangeContent.fill(database)
@@ -400,7 +400,7 @@ func waitUntil(_ what: String, _ condition: () throws -> Bool) throws {
 
 @Suite("What a key change checks of its copy")
 struct KeyChangeSchemaTests {
-    @Test("is every table there is, and every body that may overflow its page")
+    @Test("A key change checks every table there is, and every body that may overflow its page")
     func tables() throws {
         let stores = TestStores()
         let database = try stores.open(key: nil)

@@ -50,7 +50,7 @@ struct OldGenerationsTests {
         return left
     }
 
-    @Test("One that was readable is said to be, and the next opening for writing says which folder and what to do")
+    @Test("An old generation that was readable is said to be, and the next opening for writing says what to do")
     func readable() throws {
         let stores = TestStores(fileSystem: RecordingFileSystem(.failEach("unlink stays", EPERM)))
         let left = try change(stores, from: nil, to: testKey(9))
@@ -83,7 +83,7 @@ struct OldGenerationsTests {
     }
 
     @Test(
-        "One that was encrypted keeps nobody from writing, and goes when it can be removed",
+        "An old generation that was encrypted keeps nobody from writing, and goes when it can be removed",
         arguments: [testKey(9), nil])
     func encrypted(new: SymmetricKey?) throws {
         let stores = TestStores(fileSystem: RecordingFileSystem(.failEach("unlink stays", EPERM)))
@@ -101,7 +101,7 @@ struct OldGenerationsTests {
         #expect(try stores.generations().count == 1)
     }
 
-    @Test("One in which somebody still reads is left for a while, and nothing has failed")
+    @Test("An old generation in which somebody still reads is left for a while, and nothing has failed")
     func inUse() throws {
         let stores = TestStores()
         let database = try stores.open(key: nil)

@@ -10,7 +10,7 @@ struct DataKeyAgeTests {
 
     private var created: Date? { get throws { try stores.manager.storeInfo(named: "db").dataKeyCreated } }
 
-    @Test("is known without a key, and stays when the keys that open the store change, until all is encrypted anew")
+    @Test("The age of a data key is known without a key, and stays when other keys change, until all is encrypted anew")
     func stays() async throws {
         let start = Date()
         let database = try await stores.manager.database(named: "db", encryptionKey: key)
@@ -26,7 +26,7 @@ struct DataKeyAgeTests {
         #expect(try #require(try created) > first)
     }
 
-    @Test("is none where nothing is encrypted")
+    @Test("The age of a data key is nil where nothing is encrypted")
     func plain() throws {
         _ = try stores.manager.database(named: "db")
         #expect(try created == nil)

@@ -49,7 +49,7 @@ struct KeyBackupTests {
         return error
     }
 
-    @Test("bring back a MANIFEST that was lost or damaged", arguments: [true, false])
+    @Test("Backups of keys bring back a MANIFEST that was lost or damaged", arguments: [true, false])
     func lost(isEncrypted: Bool) throws {
         let key = isEncrypted ? key : nil
         try make(key: key)
@@ -73,7 +73,7 @@ struct KeyBackupTests {
         #expect(attributes[.posixPermissions] as? Int == 0o600)
     }
 
-    @Test("have a sequence above the store's and the database's, whichever is higher")
+    @Test("Backups of keys have a sequence above the store's and the database's, whichever is higher")
     func sequences() throws {
         try make()
         let backup = try backup()
@@ -94,7 +94,7 @@ struct KeyBackupTests {
         #expect(try manager.storeInfo(named: "db").sequence == before + 2)
     }
 
-    @Test("bring back keys that were replaced or removed, and end those that came since")
+    @Test("Backups of keys bring back keys that were replaced or removed, and end those that came since")
     func formerKeys() throws {
         try make()
         var database = try stores.open()
@@ -119,7 +119,9 @@ struct KeyBackupTests {
         try database.close()
     }
 
-    @Test("of another store or of an earlier generation are a 409, and change nothing", arguments: [false, true])
+    @Test(
+        "Backups of keys of another store or of an earlier generation are a 409, and change nothing",
+        arguments: [false, true])
     func another(isLost: Bool) throws {
         try make()
         try make("second")
@@ -142,7 +144,7 @@ struct KeyBackupTests {
         }
     }
 
-    @Test("have to be what was written, to the last bit")
+    @Test("Backups of keys have to be what was written, to the last bit")
     func damagedBackup() throws {
         try make()
         let backup = try backup()
@@ -158,7 +160,7 @@ struct KeyBackupTests {
         try expectWhole()
     }
 
-    @Test("are proven by the database, where a MANIFEST is lost", arguments: [true, false])
+    @Test("Backups of keys are proven by the database, where a MANIFEST is lost", arguments: [true, false])
     func otherDatabase(isEncrypted: Bool) throws {
         let key = isEncrypted ? key : nil
         try make(key: key)
@@ -173,7 +175,7 @@ struct KeyBackupTests {
         #expect(try refusal(backup, key)?.code == .damaged)
     }
 
-    @Test("are refused where there is no store, or it is open, here or elsewhere")
+    @Test("Backups of keys are refused where there is no store, or it is open, here or elsewhere")
     func unavailable() throws {
         try make()
         let backup = try backup()
@@ -193,7 +195,7 @@ struct KeyBackupTests {
         try restore(backup)
     }
 
-    @Test("are proven by a key that is given, and are of what can be read")
+    @Test("Backups of keys are proven by a key that is given, and are of what can be read")
     func made() throws {
         try make()
         #expect(try manager.keyBackup(ofDatabaseNamed: "db", encryptionKey: key).count == 1024)
@@ -203,7 +205,7 @@ struct KeyBackupTests {
         #expect(thrown { try manager.keyBackup(ofDatabaseNamed: "db") }?.code == .damaged)
     }
 
-    @Test("the form for tasks does the same")
+    @Test("Backups of keys in a task do the same")
     func task() async throws {
         try make()
         let backup = try backup()

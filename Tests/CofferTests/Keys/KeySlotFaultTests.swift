@@ -11,7 +11,7 @@ struct KeySlotFaultTests {
     let password = SymmetricKey(password: "password123456")
     let recovery = SymmetricKey(password: "correct horse")
 
-    @Test("change while others read and write: nobody waits for the derivation, and nothing is lost")
+    @Test("Keys change while others read and write: nobody waits for the derivation, and nothing is lost")
     func concurrency() throws {
         let database = try stores.open(key: password)
         try database.save(json: json(0), withID: "shared")
@@ -58,7 +58,7 @@ struct KeySlotFaultTests {
         #expect(try again.documentCount == 1 + isDone["saves"])
     }
 
-    @Test("are derived while others write, and other changes wait for their turn")
+    @Test("Keys are derived while others write, and other changes wait for their turn")
     func derivedOutsideOfTheLock() throws {
         let database = try stores.open(key: password) { $0.busyTimeout = .milliseconds(200) }
         let tally = Tally()
@@ -82,7 +82,7 @@ struct KeySlotFaultTests {
         #expect(try database.keys.count == 2)
     }
 
-    @Test("whose label has no key any more, or not yet, lose it at the next opening for writing and the next change")
+    @Test("Labels of keys that are gone, or not yet there, go at the next opening for writing and the next change")
     func orphans() throws {
         func leaveLabel(_ database: Database) throws {
             try database.storage.write { (writer) throws(CofferError) in
@@ -109,7 +109,7 @@ struct KeySlotFaultTests {
         #expect(try stores.manager.storeInfo(named: "db").sequence == sequence)
     }
 
-    @Test("can be rewritten as a whole within a transaction")
+    @Test("Keys can be rewritten as a whole within a transaction")
     func replacingLabels() throws {
         let database = try stores.open()
         let keys = [try database.keys[0], try database.addKey(testKey(8), label: "b")]
@@ -122,7 +122,7 @@ struct KeySlotFaultTests {
         }
     }
 
-    @Test("change durably even in a database whose commits are not, which goes on as it was")
+    @Test("Keys change durably even in a database whose commits are not, which goes on as it was")
     func relaxed() throws {
         let database = try stores.open { $0.durability = .relaxed }
         func synchronous() throws -> Int64? {
@@ -138,7 +138,7 @@ struct KeySlotFaultTests {
         #expect(try synchronous() == 1)
     }
 
-    @Test("changed by tasks do the same, and a task that is cancelled has changed nothing")
+    @Test("Keys of a database are changed by tasks, too, and a task that is cancelled has changed nothing")
     func tasks() async throws {
         let database = try stores.open(key: password)
         let added = try await database.addKey(testKey(8), label: "a")
@@ -167,7 +167,7 @@ struct KeySlotFaultTests {
         #expect(try database.keys.count == 8)
     }
 
-    @Test("have labels that stand readable in no file, while it is open and after")
+    @Test("Keys have labels that stand readable in no file, while it is open and after")
     func canary() throws {
         let canary = "canary-81c2-is-the-label"
         let database = try stores.open(key: password)
@@ -192,7 +192,7 @@ struct KeySlotFaultTests {
     }
 
     @Test(
-        "that changed when the disk was too full to note it are the new ones, and it must be opened anew",
+        "Keys that changed when the disk was too full to note it are the new ones, and it must be opened anew",
         .enabled(if: SmallDisk.isAvailable, "a disk of a few megabytes can be mounted"))
     func fullDisk() throws {
         let disk = try SmallDisk(megabytes: 4)
@@ -217,7 +217,7 @@ struct KeySlotFaultTests {
     }
 
     @Test(
-        "on a disk that is too full for their label, or for MANIFEST, stay the old ones, and the database goes on",
+        "Keys on a disk that is too full for their label, or for MANIFEST, stay the old ones, and the database goes on",
         .enabled(if: SmallDisk.isAvailable, "a disk of a few megabytes can be mounted"))
     func fullDiskBefore() throws {
         let disk = try SmallDisk(megabytes: 4)
@@ -239,7 +239,7 @@ struct KeySlotFaultTests {
         }
     }
 
-    @Test("that a failing disk keeps from changing are the old ones; once they have changed, it must be opened anew")
+    @Test("Keys that a failing disk keeps from changing are the old ones; after the change, it must be opened anew")
     func failingDisk() async {
         await #expect(processExitsWith: .success) {
             let stores = TestStores()

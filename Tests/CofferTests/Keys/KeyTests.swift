@@ -16,7 +16,7 @@ struct KeyTests {
         thrown { try stores.open(name, key: key) { $0.create = false } }
     }
 
-    @Test("are listed with their kind, label and time, and which of them opened it")
+    @Test("Keys are listed with their kind, label and time, and which of them opened it")
     func listed() throws {
         let database = try stores.open(key: password)
         let first = try #require(try database.keys.first)
@@ -49,7 +49,7 @@ struct KeyTests {
         #expect(try stores.open("open", key: nil).keys == [])
     }
 
-    @Test("each open everything, and what each of them saves; all others are a 401")
+    @Test("Keys of a database each open everything, and what each of them saves; all others are a 401")
     func eachOpens() throws {
         var database = try stores.open(key: password)
         try database.save(json: json(0), withID: "d0")
@@ -67,7 +67,7 @@ struct KeyTests {
         }
     }
 
-    @Test("open a database that is open already as soon as they are added, and no more once they are removed")
+    @Test("Keys open a database that is open already as soon as they are added, and no more once they are removed")
     func whileOpen() throws {
         let database = try stores.open(key: password)
         #expect(error(opening: bytes)?.code == .wrongKey)
@@ -78,7 +78,7 @@ struct KeyTests {
         #expect(try stores.open(key: password) === database)
     }
 
-    @Test("that are removed are a 401, in every way of opening, and change no byte")
+    @Test("Keys that are removed are a 401, in every way of opening, and change no byte")
     func removed() throws {
         let database = try stores.open(key: password)
         try database.addKey(bytes, label: "stays")
@@ -103,7 +103,7 @@ struct KeyTests {
         #expect(try stores.open(key: bytes).documentIDs() == ["a", "b"])
     }
 
-    @Test("that take another's place open it, under the same label unless another is given")
+    @Test("Keys that take another's place open it, under the same label unless another is given")
     func replaced() throws {
         var database = try stores.open(key: password)
         let first = try #require(try database.keys.first)
@@ -133,7 +133,7 @@ struct KeyTests {
         #expect(error(opening: testKey(11)) == nil)
     }
 
-    @Test("are original where everything was encrypted with them there, and not where they came later")
+    @Test("Keys are original where everything was encrypted with them there, and not where they came later")
     func original() throws {
         let database = try stores.open(key: testKey(1))
         #expect(try database.keys.map(\.isOriginal) == [true])
@@ -159,7 +159,7 @@ struct KeyTests {
         #expect(try again.keys.map(\.isOriginal) == [true])
     }
 
-    @Test("that open it already are a 409, in any composition of their characters")
+    @Test("Keys that open it already are a 409, in any composition of their characters")
     func already() throws {
         let accented = SymmetricKey(password: "Caf\u{e9}")
         let database = try stores.open(key: accented)
@@ -181,7 +181,7 @@ struct KeyTests {
         }
     }
 
-    @Test("are eight at most: the ninth is a 409 before it costs a derivation, and leaves no label")
+    @Test("Keys are eight at most: the ninth is a 409 before it costs a derivation, and leaves no label")
     func eight() throws {
         let database = try stores.open(key: password)
         for number: UInt8 in 1...7 { try database.addKey(testKey(number), label: "key \(number)") }
@@ -200,7 +200,7 @@ struct KeyTests {
         #expect(try stores.labels(database).count == 7)
     }
 
-    @Test("never go all: the last is a 409, and stays")
+    @Test("Keys never go all: the last is a 409, and stays")
     func last() throws {
         let database = try stores.open(key: password)
         let key = try #require(try database.keys.first)
@@ -210,7 +210,7 @@ struct KeyTests {
         #expect(error(opening: password) == nil)
     }
 
-    @Test("are refused where they can't be, and nothing is changed")
+    @Test("Keys are refused where they can't be, and nothing is changed")
     func refused() throws {
         let database = try stores.open(key: password)
         let id = try #require(try database.keys.first).id
@@ -253,7 +253,7 @@ struct KeyTests {
         #expect(thrown { try unencrypted.removeKey(id) }?.status == 401)
     }
 
-    @Test("that were used to open it and removed have to be named to be replaced")
+    @Test("Keys that were used to open it and removed have to be named to be replaced")
     func replacingWhatIsGone() throws {
         let database = try stores.open(key: password)
         let other = try database.addKey(bytes)
@@ -265,7 +265,7 @@ struct KeyTests {
         #expect(error(opening: bytes)?.status == 401)
     }
 
-    @Test("have labels of any characters, up to 200 bytes")
+    @Test("Keys have labels of any characters, up to 200 bytes")
     func labels() throws {
         let database = try stores.open(key: password)
         let labels = [
@@ -278,7 +278,7 @@ struct KeyTests {
         #expect(found.map { $0.map { Array($0.utf8) } } == labels.map { Array($0.utf8) })
     }
 
-    @Test("cost a derivation when they are passwords and none when they are not, and nothing is encrypted again")
+    @Test("Keys cost a derivation when they are passwords and none when they are not, and nothing is encrypted again")
     func cost() throws {
         let database = try stores.open(key: password)
         let draft = try database.document(withID: "a").newRevision()

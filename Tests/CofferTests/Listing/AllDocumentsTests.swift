@@ -39,7 +39,8 @@ struct AllDocumentsTests {
 
     /// More than a batch, and less; batches that end with the last document, too.
     @Test(
-        "come in the order of their ids, deleted ones only where asked for", arguments: [0, 1, 255, 256, 257, 384, 900])
+        "All documents come in the order of their ids, deleted ones only where asked for",
+        arguments: [0, 1, 255, 256, 257, 384, 900])
     func order(count: Int) throws {
         let database = try stores.open { $0.durability = .relaxed }
         try fill(database, count)
@@ -57,7 +58,7 @@ struct AllDocumentsTests {
         #expect(bySequence == Array(0..<count))
     }
 
-    @Test("are limited to a prefix of their ids, to conflicts, and by a filter")
+    @Test("All documents are limited to a prefix of their ids, to conflicts, and by a filter")
     func limits() throws {
         let database = try stores.open { $0.durability = .relaxed }
         let ids = ["a", "ab", "aba", "ab\u{10FFFF}", "ac", "b", "ä"]
@@ -91,7 +92,7 @@ struct AllDocumentsTests {
         #expect(thrown { try found { $0.filter = { _ in throw Failure() } } }?.code == .rejected)
     }
 
-    @Test("end at their bounds, which are included or not", arguments: [false, true], [false, true])
+    @Test("All documents end at their bounds, which are included or not", arguments: [false, true], [false, true])
     func bounds(includesStart: Bool, includesEnd: Bool) throws {
         let database = try stores.open { $0.durability = .relaxed }
         try fill(database, 600)
@@ -130,7 +131,8 @@ struct AllDocumentsTests {
         }
     }
 
-    @Test("are passed over and limited", arguments: [0, 1, 255, 256, 300, 10_000], [0, 1, 256, 257, 10_000])
+    @Test(
+        "All documents are passed over and limited", arguments: [0, 1, 255, 256, 300, 10_000], [0, 1, 256, 257, 10_000])
     func limits(skip: Int, limit: Int) throws {
         let database = try stores.open { $0.durability = .relaxed }
         try fill(database, 700)
@@ -151,7 +153,7 @@ struct AllDocumentsTests {
         #expect(try database.documentIDs(limit: 0) == [])
     }
 
-    @Test("of a query, a view or a feed are counted from zero: less is a 400")
+    @Test("Documents of a query, a view or a feed are counted from zero: less is a 400")
     func negativeCounts() throws {
         let database = try stores.open()
         try fill(database, 3)
@@ -174,7 +176,7 @@ struct AllDocumentsTests {
         #expect(thrown { try view.failedDocumentIDs(limit: -1) }?.code == .invalidArgument)
     }
 
-    @Test("of given ids come in that order; those that are not there are left out")
+    @Test("Documents of given ids come in that order; those that are not there are left out")
     func keys() throws {
         let database = try stores.open()
         try fill(database, 10)
@@ -186,7 +188,7 @@ struct AllDocumentsTests {
         #expect(thrown { try numbers(database) { $0.ids = ["d001", ""] } }?.code == .invalidDocumentID)
     }
 
-    @Test("may be changed while they are taken, and a database closed, without waiting")
+    @Test("All documents may be changed while they are taken, and a database closed, without waiting")
     func changing() async throws {
         let database = try stores.open { $0.durability = .relaxed }
         try fill(database, 600)
@@ -215,7 +217,7 @@ struct AllDocumentsTests {
         #expect(thrown { try other.allDocuments().all }?.code == .closed)
     }
 
-    @Test("inside a transaction are those that it sees")
+    @Test("All documents inside a transaction are those that it sees")
     func transaction() throws {
         let database = try stores.open()
         try fill(database, 3)
@@ -228,14 +230,14 @@ struct AllDocumentsTests {
         #expect(try numbers(database) == [0, 1])
     }
 
-    @Test("with much in each come in more batches, and none is lost")
+    @Test("All documents with much in each come in more batches, and none is lost")
     func large() throws {
         let database = try stores.open { $0.durability = .relaxed }
         try fill(database, 40, byteCount: 100_000)
         #expect(try numbers(database) == (0..<40).filter { $0 % 3 != 2 })
     }
 
-    @Test("compare ids as bytes")
+    @Test("All documents compare ids as bytes")
     func bytes() throws {
         let database = try stores.open()
         let ids = ["\u{E9}", "e\u{301}", "z", "\u{FFFF}", "\u{10000}", "A"]
@@ -249,7 +251,7 @@ struct AllDocumentsTests {
     }
 
     /// A row of `revisions` that names no document, and a document without its winner: either must show.
-    @Test("that are damaged are noticed in either order, and not left out")
+    @Test("All documents that are damaged are noticed in either order, and not left out")
     func damage() throws {
         let database = try stores.open(key: nil)
         for id in ["a", "b", "c"] { try database.save(json: json(1), withID: id) }
@@ -266,7 +268,7 @@ struct AllDocumentsTests {
         #expect(thrown { try database.changes(since: 0).all }?.code == .damaged)
     }
 
-    @Test("stop when their task is cancelled")
+    @Test("All documents stop when their task is cancelled")
     func cancelled() async throws {
         let database = try stores.open()
         try fill(database, 10)

@@ -17,7 +17,7 @@ struct FeedTests {
         }
     }
 
-    @Test("has each document once, where it was changed last")
+    @Test("The feed of changes has each document once, where it was changed last")
     func order() throws {
         let database = try stores.open()
         #expect(try feed(database) == [])
@@ -39,7 +39,9 @@ struct FeedTests {
         #expect(try feed(database) == ["3 c", "6 b"])
     }
 
-    @Test("goes through many in batches, however many have been replaced", arguments: [256, 257, 6_000])
+    @Test(
+        "The feed of changes goes through many in batches, however many have been replaced",
+        arguments: [256, 257, 6_000])
     func many(count: Int) throws {
         let database = try stores.open { $0.durability = .relaxed }
         try database.inTransaction {
@@ -58,7 +60,7 @@ struct FeedTests {
     }
 
     /// The losing branch is changed last: the document must be there, and say which revision counts.
-    @Test("has a document whose losing branch was changed, with its leaves where asked for")
+    @Test("The feed of changes has a document whose losing branch was changed, with its leaves where asked for")
     func branches() throws {
         let database = try stores.open()
         let first = try database.save(json: json(1), withID: "a")
@@ -83,7 +85,7 @@ struct FeedTests {
         #expect(try feed(database) == ["2 b", "6 a"])
     }
 
-    @Test("is filtered by a function with parameters, deletions too, and goes on behind what does not pass")
+    @Test("The feed of changes is filtered by a function with parameters, deletions too, and goes on behind the others")
     func filters() throws {
         let database = try stores.open { $0.durability = .relaxed }
         database.setFilter(named: "by type") { revision, parameters in
@@ -126,7 +128,7 @@ struct FeedTests {
         #expect(reader.position == 300)
     }
 
-    @Test("with a filter that is not known is a 400; one that throws ends it, and one that is removed is not known")
+    @Test("The feed of changes with an unknown or removed filter is a 400, and one that throws ends it")
     func badFilters() throws {
         struct Failure: Error {}
         let database = try stores.open()
@@ -144,7 +146,7 @@ struct FeedTests {
         #expect(thrown { try feed(database) { $0.filter = "f" } }?.code == .invalidArgument)
     }
 
-    @Test("catches up with what a slow watcher missed")
+    @Test("The feed of changes catches up with what a slow watcher missed")
     func catchingUp() async throws {
         let database = try stores.open { $0.durability = .relaxed }
         var iterator = database.changes.makeAsyncIterator()

@@ -18,7 +18,7 @@ struct ChangeQueueTests {
         return counts
     }
 
-    @Test("are at most 1,024", arguments: [1_023, 1_024, 1_025, 3_000])
+    @Test("Commits that wait to be told are at most 1,024", arguments: [1_023, 1_024, 1_025, 3_000])
     func commits(count: Int) {
         var queue = ChangeQueue()
         for number in 0..<count { queue.append(commit(1, before: Int64(number) + 7)) }
@@ -26,7 +26,7 @@ struct ChangeQueueTests {
         #expect(queue.isEmpty)
     }
 
-    @Test("have at most 100,000 changes", arguments: [99_999, 100_000, 100_001])
+    @Test("Commits that wait to be told have at most 100,000 changes", arguments: [99_999, 100_000, 100_001])
     func changes(count: Int) {
         var queue = ChangeQueue()
         queue.append(commit(count - 3, before: 5))
@@ -36,7 +36,7 @@ struct ChangeQueueTests {
         #expect(counts(&queue) == (count > 100_000 ? [-9] : [count]))
     }
 
-    @Test("take their place again as others are taken, for ever")
+    @Test("Commits that wait to be told take their place again as others are taken, for ever")
     func turnover() {
         var queue = ChangeQueue()
         for number in 0..<1_024 { queue.append(commit(90, before: Int64(number))) }
@@ -47,7 +47,7 @@ struct ChangeQueueTests {
         #expect(counts(&queue).count == 1_024)
     }
 
-    @Test("are dropped with one that nobody noted, from the first that waits")
+    @Test("Commits that wait to be told are dropped with one that nobody noted, from the first that waits")
     func incomplete() {
         var queue = ChangeQueue()
         queue.append(commit(1, before: 3))
@@ -58,7 +58,9 @@ struct ChangeQueueTests {
         #expect(counts(&queue) == [2])
     }
 
-    @Test("of one transaction are noted up to 100,000, and taken back with what is rolled back", arguments: [1, 2])
+    @Test(
+        "Commits that wait note up to 100,000 changes of one transaction, and take back what is rolled back",
+        arguments: [1, 2])
     func pending(extra: Int) {
         var pending = PendingChanges()
         pending.isRecording = true

@@ -45,7 +45,7 @@ struct ChangeTests {
         return all
     }
 
-    @Test("are told once a commit, in the order of commits and of what was saved in them")
+    @Test("Changes of a database are told once a commit, in the order of commits and of what was saved in them")
     func order() async throws {
         let database = try stores.open()
         let changes = database.changes
@@ -62,7 +62,7 @@ struct ChangeTests {
         #expect(await all(changes).map(\.ids) == [["a"], ["b", "-a", "c"], ["a"]])
     }
 
-    @Test("say which revision, and whether it deletes, counts and is in conflict")
+    @Test("Changes of a database say which revision, and whether it deletes, counts and is in conflict")
     func content() async throws {
         let database = try stores.open()
         let changes = database.changes
@@ -88,7 +88,7 @@ struct ChangeTests {
         #expect(told.allSatisfy { $0.documentID == "a" && !$0.isFromPeer && !$0.isPurge })
     }
 
-    @Test("are not told of what was rolled back; an inner transaction takes only its own back")
+    @Test("Changes of a database are not told of what was rolled back; an inner transaction takes only its own back")
     func rollback() async throws {
         let database = try stores.open()
         let changes = database.changes
@@ -122,7 +122,7 @@ struct ChangeTests {
         }
     }
 
-    @Test("are not told before their commit: what is told can be read, by any thread")
+    @Test("Changes of a database are not told before their commit: what is told can be read, by any thread")
     func durable() throws {
         let database = try stores.open()
         let told = Told()
@@ -146,7 +146,9 @@ struct ChangeTests {
         #expect(sequences == Array(1...100))
     }
 
-    @Test("that are more than 1,024 commits old are dropped, and the consumer is told so once", arguments: [0, 3])
+    @Test(
+        "Changes of a database that are more than 1,024 commits old are dropped, and the consumer is told so once",
+        arguments: [0, 3])
     func lag(taken: Int) async throws {
         let database = try stores.open { $0.durability = .relaxed }
         let changes = database.changes
@@ -169,7 +171,7 @@ struct ChangeTests {
         #expect(await iterator.next() == nil)
     }
 
-    @Test("are told of in full after a transaction that was under way as somebody began to watch")
+    @Test("Changes of a database are told of in full after a transaction that was under way as somebody began to watch")
     func lateWatcher() async throws {
         let database = try stores.open()
         try await database.save(json: json(1), withID: "a")
@@ -190,7 +192,7 @@ struct ChangeTests {
         #expect(told.ids == [["1"], ["d"]])
     }
 
-    @Test("of one document are told without the others', and its id is compared by bytes")
+    @Test("Changes of a database of one document are told without the others', and its id is compared by bytes")
     func oneDocument() async throws {
         let database = try stores.open()
         let told = Told()
@@ -212,7 +214,7 @@ struct ChangeTests {
         #expect(both.allSatisfy { $0.changes.allSatisfy { $0.documentID.utf8.count == 2 } })
     }
 
-    @Test("end with the database, after the last that was committed; a sequence does not keep it open")
+    @Test("Changes of a database end with it, after the last that was committed; a sequence does not keep it open")
     func end() async throws {
         var database: Database? = try stores.open()
         let changes = try #require(database?.changes)
@@ -227,7 +229,7 @@ struct ChangeTests {
         #expect(told.commits == [])
     }
 
-    @Test("stop being awaited when the task is cancelled, and a second consumer goes on")
+    @Test("Changes of a database stop being awaited when the task is cancelled, and a second consumer goes on")
     func cancellation() async throws {
         let database = try stores.open()
         let changes = database.changes
@@ -241,7 +243,7 @@ struct ChangeTests {
         try await database.close()
     }
 
-    @Test("reach many who wait at once, each commit all of them")
+    @Test("Changes of a database reach many who wait at once, each commit all of them")
     func many() async throws {
         let database = try stores.open()
         try await withThrowingTaskGroup(of: [[String]].self) { group in
@@ -255,7 +257,7 @@ struct ChangeTests {
         }
     }
 
-    @Test("of an open for reading never come, and end with it")
+    @Test("Changes of a database of an open for reading never come, and end with it")
     func readOnly() async throws {
         try await stores.open().close()
         let database = try stores.open { $0.readOnly = true }
@@ -265,7 +267,7 @@ struct ChangeTests {
     }
 
     @Test(
-        "of a commit that failed are not told",
+        "Changes of a database of a commit that failed are not told",
         .enabled(if: SmallDisk.isAvailable, "no small disk can be mounted here"))
     func failedCommit() async throws {
         let disk = try SmallDisk(megabytes: 8)

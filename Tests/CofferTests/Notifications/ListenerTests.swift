@@ -9,7 +9,7 @@ import Testing
 struct ListenerTests {
     let stores = TestStores()
 
-    @Test("are called on the queue they ask for, one call after another, even where the queue runs many at once")
+    @Test("Listeners are called on the queue they ask for, one call after another, even where it runs many at once")
     func queue() throws {
         let database = try stores.open { $0.durability = .relaxed }
         let told = Told()
@@ -34,7 +34,7 @@ struct ListenerTests {
         #expect(tally["another queue"] == 0 && tally["beside each other"] == 0)
     }
 
-    @Test("may read and write the database, and are told of what they write")
+    @Test("Listeners may read and write the database, and are told of what they write")
     func writing() throws {
         let database = try stores.open()
         let told = Told()
@@ -49,7 +49,7 @@ struct ListenerTests {
         #expect(try database.documentCount == 5)
     }
 
-    @Test("can't close or delete their database: that is a 400, and it goes on")
+    @Test("Listeners can't close or delete their database: that is a 400, and it goes on")
     func closingInside() throws {
         let database = try stores.open()
         let told = Told()
@@ -93,7 +93,8 @@ struct ListenerTests {
         #expect(tally.all == ["closed": 1])
     }
 
-    @Test("that are under way are waited for by a close, which does not wait for its own transaction's commits")
+    @Test(
+        "Listeners that are under way are waited for by a close, which does not wait for its own transaction's commits")
     func closing() throws {
         let database = try stores.open()
         let (isCalled, mayEnd) = (Gate(), Gate())
@@ -121,7 +122,7 @@ struct ListenerTests {
         #expect(tally["read 1"] == 1 && tally["saved true"] == 1)
     }
 
-    @Test("that take longer than a close may wait make it a 503, and the database goes on")
+    @Test("Listeners that take longer than a close may wait make it a 503, and the database goes on")
     func busy() throws {
         let database = try stores.open { $0.busyTimeout = .milliseconds(50) }
         let (isCalled, mayEnd) = (Gate(), Gate())
@@ -151,7 +152,7 @@ struct ListenerTests {
         }
     }
 
-    @Test("are told after a close what was committed before, and find the database closed")
+    @Test("Listeners are told after a close what was committed before, and find the database closed")
     func afterClose() throws {
         let database = try stores.open()
         let told = Told()
@@ -170,7 +171,7 @@ struct ListenerTests {
         #expect(tally.all == ["closed": 3])
     }
 
-    @Test("stay until they are removed, whether their token is kept or not, and may remove themselves")
+    @Test("Listeners stay until they are removed, whether their token is kept or not, and may remove themselves")
     func removal() throws {
         let database = try stores.open()
         let (kept, dropped, own) = (Told(), Told(), Told())
@@ -198,7 +199,7 @@ struct ListenerTests {
         #expect(dropped.ids == [["a"], ["b"], ["c"]])
     }
 
-    @Test("end what their closure holds when they are removed, or with the database")
+    @Test("Listeners end what their closure holds when they are removed, or with the database")
     func release() throws {
         final class Canary {}
         weak var removed: Canary?
@@ -216,7 +217,7 @@ struct ListenerTests {
         #expect(left == nil)
     }
 
-    @Test("that lag are told once that they missed something, and go on from there")
+    @Test("Listeners that lag are told once that they missed something, and go on from there")
     func lag() throws {
         let database = try stores.open { $0.durability = .relaxed }
         let told = Told()

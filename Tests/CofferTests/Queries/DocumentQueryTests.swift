@@ -110,7 +110,7 @@ struct DocumentQueryTests {
     }
 
     /// Each query with every set of indexes, while documents come and go: the same as by hand, whatever way they are found.
-    @Test("find what they ask for, with any index and without", arguments: 0..<12)
+    @Test("Queries for documents find what they ask for, with any index and without", arguments: 0..<12)
     func random(seed: UInt64) throws {
         var random = SeededNumbers(seed: seed)
         let database = try stores.open { $0.durability = .relaxed }
@@ -177,7 +177,7 @@ struct DocumentQueryTests {
         #expect(listed > 0, "an index over elements serves nothing")
     }
 
-    @Test("are planned by what an index narrows, and by what it sorts")
+    @Test("Queries for documents are planned by what an index narrows, and by what it sorts")
     func plans() throws {
         let database = try stores.open { $0.durability = .relaxed }
         func plan(_ expression: String?, _ order: DocumentQuery.Order...) throws -> String {
@@ -228,7 +228,7 @@ struct DocumentQueryTests {
     }
 
     /// It equals the path of an index over elements, whose entries stood for the property then.
-    @Test("find nothing at a path with [], whether there is an index of that path or not")
+    @Test("Queries for documents find nothing at a path with [], whether there is an index of that path or not")
     func bracketsElsewhere() throws {
         let database = try stores.open { $0.durability = .relaxed }
         try database.save(json: Data(#"{"t":["a",[1]]}"#.utf8), withID: "list")
@@ -248,7 +248,7 @@ struct DocumentQueryTests {
         #expect(try found() == withoutIndex)
     }
 
-    @Test("are served by an index over a list's elements, which has one entry for each")
+    @Test("Queries for documents are served by an index over a list's elements, which has one entry for each")
     func elements() throws {
         let database = try stores.open { $0.durability = .relaxed }
         func plan(_ expression: String, _ order: DocumentQuery.Order...) throws -> String {
@@ -295,7 +295,7 @@ struct DocumentQueryTests {
         #expect(try again.documents(some).all.map(\.documentID) == ["b"])
     }
 
-    @Test("are a 400 where a literal or a pattern is none")
+    @Test("Queries for documents are a 400 where a literal or a pattern is none")
     func literals() throws {
         let database = try stores.open()
         try database.save(["age": 4, "name": "Zoë"] as JSONObject, withID: "a")
@@ -310,7 +310,7 @@ struct DocumentQueryTests {
         #expect(try database.documents(zoe).all.count == 1)
     }
 
-    @Test("with bad input are a 400, and nothing is made")
+    @Test("Queries for documents with bad input are a 400, and nothing is made")
     func badInput() throws {
         let database = try stores.open { $0.durability = .relaxed }
         #expect(thrown { try database.createIndex(named: "", on: "a") }?.status == 400)
@@ -325,7 +325,7 @@ struct DocumentQueryTests {
         #expect(throws: CofferError.self) { try DocumentPredicate("a =") }
     }
 
-    @Test("of a database that is open for reading only use what is up to date, and read all documents otherwise")
+    @Test("Queries of a read-only database use indexes that are up to date, and read all documents otherwise")
     func readOnly() throws {
         var database: Database? = try stores.open { $0.durability = .relaxed }
         try database?.save(json: Data(#"{"city":"x"}"#.utf8), withID: "a")
@@ -345,7 +345,7 @@ struct DocumentQueryTests {
         #expect(thrown { try reading.deleteIndex(named: "place") }?.code == .readOnly)
     }
 
-    @Test("are written in Swift as in an expression")
+    @Test("Queries for documents are written in Swift as in an expression")
     func swift() {
         let person: JSONObject = [
             "name": "Robin", "age": 31, "address": ["city": "Berlin"], "a.b": true, "gone": nil,
@@ -370,7 +370,7 @@ struct DocumentQueryTests {
     }
 
     /// Blobs in documents are compared and indexed as what their JSON says.
-    @Test("find documents by what is in them of blobs, and by long values")
+    @Test("Queries for documents find documents by what is in them of blobs, and by long values")
     func blobsAndLongValues() throws {
         let database = try stores.open { $0.durability = .relaxed }
         let document = MutableDocument(id: "blob", ["type": "image"])

@@ -23,7 +23,7 @@ struct LiveQueryTests {
         return view
     }
 
-    @Test("give the first result at once, and another after each commit that touches their rows, and no other")
+    @Test("Live queries give the first result at once, and another after each commit that touches their rows alone")
     func rows() async throws {
         let database = try stores.open { $0.durability = .relaxed }
         try save(database, "a", "Berlin")
@@ -58,7 +58,7 @@ struct LiveQueryTests {
         #expect(await live.hasNothing)
     }
 
-    @Test("make one of what is committed while nobody waits, and see what others brought up to date")
+    @Test("Live queries make one of what is committed while nobody waits, and see what others brought up to date")
     func coalescing() async throws {
         let database = try stores.open { $0.durability = .relaxed }
         let view = try view(database)
@@ -82,7 +82,7 @@ struct LiveQueryTests {
         #expect(try await live.next()?.rows.all.count == 51)
     }
 
-    @Test("of documents follow their predicate, with an index and without")
+    @Test("Live queries of documents follow their predicate, with an index and without")
     func documents() async throws {
         let database = try stores.open { $0.durability = .relaxed }
         let query = DocumentQuery(where: Property("city") == "Bern")
@@ -97,7 +97,7 @@ struct LiveQueryTests {
         }
     }
 
-    @Test("end when the database is closed, and with their task, and throw what the query throws")
+    @Test("Live queries end when the database is closed, and with their task, and throw what the query throws")
     func endings() async throws {
         let database = try stores.open { $0.durability = .relaxed }
         let live = Results(try view(database).liveRows()) { $0.documentID }
@@ -110,7 +110,7 @@ struct LiveQueryTests {
         await #expect(throws: CofferError.self) { try await unknown.next() }
     }
 
-    @Test("end with their task, by a 499")
+    @Test("Live queries end with their task, by a 499")
     func cancelling() async throws {
         let database = try stores.open { $0.durability = .relaxed }
         let live = Results(try view(database).liveRows()) { $0.documentID }
@@ -121,7 +121,7 @@ struct LiveQueryTests {
     }
 
     /// Any number of them, whatever happens: none misses the last state.
-    @Test("never miss the last state, whoever writes")
+    @Test("Live queries never miss the last state, whoever writes")
     func lastState() async throws {
         let database = try stores.open { $0.durability = .relaxed }
         let view = try view(database)

@@ -25,7 +25,8 @@ struct PropertyRowTests {
         }
     }
 
-    @Test("have what was asked for of each document, in the query's order", arguments: [false, true])
+    @Test(
+        "Rows of properties have what was asked for of each document, in the query's order", arguments: [false, true])
     func rows(isIndexed: Bool) throws {
         if isIndexed { try database.createIndex(named: "city", on: "city", "age") }
         var query = DocumentQuery(where: Property("city").exists)
@@ -38,7 +39,7 @@ struct PropertyRowTests {
         #expect(try database.rows(["_id"]).all.map { $0["_id"] } == ["a", "b", "c", "d", "e", "f"])
     }
 
-    @Test("come each once where only different ones are asked for, and are counted then")
+    @Test("Rows of properties come each once where only different ones are asked for, and are counted then")
     func distinct() throws {
         var query = DocumentQuery()
         query.order = [.ascending("city")]
@@ -53,7 +54,7 @@ struct PropertyRowTests {
         #expect(thrown { try database.groups(by: ["city"], of: query, .count).all }?.code == .invalidArgument)
     }
 
-    @Test("say what comes of a group's documents", arguments: [false, true])
+    @Test("Rows of properties say what comes of a group's documents", arguments: [false, true])
     func groups(isIndexed: Bool) throws {
         if isIndexed { try database.createIndex(named: "city", on: "city", "age") }
         let report = database.groups(
@@ -73,7 +74,7 @@ struct PropertyRowTests {
         #expect(try texts(database.groups(by: ["city"], of: query, .count)) == [#""Berlin" 2"#])
     }
 
-    @Test("sum integers exactly, and are of one moment inside a transaction")
+    @Test("Rows of properties sum integers exactly, and are of one moment inside a transaction")
     func exact() throws {
         let key = try stores.open("big")
         for (id, n) in [("a", Int64.max - 1), ("b", 1)] {
@@ -89,7 +90,7 @@ struct PropertyRowTests {
         }
     }
 
-    @Test("come in a task as well") func task() async throws {
+    @Test("Rows of properties come in a task as well") func task() async throws {
         try await database.createIndex(named: "city", on: "city")
         var names: [JSONValue?] = []
         for try await row in database.rows(["name"], of: DocumentQuery(where: Property("city") == "Rome")) {

@@ -16,7 +16,7 @@ struct AwaitedContentTests {
         ["_attachments": ["x": ["stub": true, "digest": digest, "length": .number(JSONNumber(length))]]]
     }
 
-    @Test("that is not here is nil, until anybody brings it")
+    @Test("Awaited content that is not here is nil, until anybody brings it")
     func awaited() throws {
         let result = try database.putExistingRevision(stub(digest), withID: "a", history: ids("1-a"))
         let attachment = try #require(try result.revision.attachment(named: "x"))
@@ -44,7 +44,7 @@ struct AwaitedContentTests {
         #expect(try edited.content == hello)
     }
 
-    @Test("that comes with it is checked, and kept under its own digest")
+    @Test("Content that comes with a foreign revision is checked, and kept under its own digest")
     func brought() throws {
         let properties: JSONObject = [
             "_attachments": [
@@ -87,7 +87,7 @@ struct AwaitedContentTests {
         #expect(try database["w"] == nil)
     }
 
-    @Test("that is here already need not come again, and has one length")
+    @Test("Content of a foreign revision that is here already need not come again, and has one length")
     func here() throws {
         let draft = try database.document(withID: "b").newRevision()
         draft.setAttachment(named: "y", contentType: nil, content: hello)
@@ -98,7 +98,7 @@ struct AwaitedContentTests {
         #expect(error?.code == .invalidAttachment)
     }
 
-    @Test("in blobs may be away, too")
+    @Test("Awaited content in blobs may be away, too")
     func blobs() throws {
         let properties: JSONObject = ["face": ["@type": "blob", "digest": digest, "length": 5]]
         let result = try database.putExistingRevision(properties, withID: "a", history: ids("1-a"))
@@ -116,7 +116,7 @@ struct AwaitedContentTests {
         #expect(try blob.content == hello)
     }
 
-    @Test("that is away survives a change of the key, and is forgotten with its last revision")
+    @Test("Awaited content survives a change of the key, and is forgotten with its last revision")
     func keyChange() throws {
         _ = try database.putExistingRevision(stub(digest), withID: "a", history: ids("1-a"))
         _ = try database.putExistingRevision(stub("md5-abc"), withID: "b", history: ids("1-a"))
@@ -133,7 +133,7 @@ struct AwaitedContentTests {
         #expect(count == 1)
     }
 
-    @Test("that it does not bring is not taken for its own: a save of what is unknown is still a 404")
+    @Test("Awaited content is not taken for a save's own: a save of what is unknown is still a 404")
     func saves() throws {
         let json = #"{"_attachments":{"x":{"digest":"md5-no","length":5,"revpos":1,"stub":true}}}"#
         #expect(thrown { try database.save(json: Data(json.utf8), withID: "a") }?.code == .attachmentNotFound)

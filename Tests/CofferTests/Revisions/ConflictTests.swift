@@ -26,7 +26,7 @@ struct ConflictTests {
         }
     }
 
-    @Test("are the live leaves, the winner first, and end when all but one are deleted")
+    @Test("Conflicts are the live leaves, the winner first, and end when all but one are deleted")
     func leaves() throws {
         #expect(try document.leafRevisions == [])
         #expect(try document.conflictingRevisions == [])
@@ -54,7 +54,7 @@ struct ConflictTests {
         #expect(try database.contradictions() == [])
     }
 
-    @Test("come of a save only where it is allowed, and of the same save twice never")
+    @Test("Conflicts come of a save only where it is allowed, and of the same save twice never")
     func saving() throws {
         let saved = try branch("a", "b")
         let root = try #require(try saved[0].parentRevision)
@@ -77,7 +77,7 @@ struct ConflictTests {
         #expect(try database.contradictions() == [])
     }
 
-    @Test("come of two first revisions, where that is allowed")
+    @Test("Conflicts come of two first revisions, where that is allowed")
     func twoFirst() throws {
         let mine = try document.newRevision()
         let yours = try document.newRevision()
@@ -94,7 +94,7 @@ struct ConflictTests {
         #expect(try database.contradictions() == [])
     }
 
-    @Test("can't be made from a revision that isn't there any more: a 404")
+    @Test("Conflicts can't be made from a revision that isn't there any more: a 404")
     func missingParent() throws {
         let root = try document.newRevision().save()
         let draft = try root.createRevision()
@@ -108,7 +108,7 @@ struct ConflictTests {
         #expect(thrown { try draft.saveAllowingConflict() }?.code == .documentNotFound)
     }
 
-    @Test("are resolved in one transaction by what follows the winner, attachments and all")
+    @Test("Conflicts are resolved in one transaction by what follows the winner, attachments and all")
     func resolve() throws {
         let saved = try branch("a", "b", "c").sorted { $0.revisionID > $1.revisionID }
         let withPhoto = try saved[0].createRevision()
@@ -132,7 +132,7 @@ struct ConflictTests {
         #expect(try database.contradictions() == [])
     }
 
-    @Test("are resolved without a new revision where the winner stays as it is")
+    @Test("Conflicts are resolved without a new revision where the winner stays as it is")
     func keepWinner() async throws {
         let saved = try branch("a", "b").sorted { $0.revisionID > $1.revisionID }
         let resolved = try await document.resolveConflicts { _, _ in }
@@ -141,7 +141,7 @@ struct ConflictTests {
         #expect(try document.conflictingRevisions == [saved[0]])
     }
 
-    @Test("stay as they are where resolving them fails")
+    @Test("Conflicts stay as they are where resolving them fails")
     func failedResolution() throws {
         let saved = try branch("a", "b").sorted { $0.revisionID > $1.revisionID }
         struct Undecided: Error {}
@@ -153,7 +153,7 @@ struct ConflictTests {
         #expect(try database.contradictions() == [])
     }
 
-    @Test("that two databases resolve in the same way end without a new one")
+    @Test("Conflicts that two databases resolve in the same way end without a new one")
     func sameResolution() throws {
         let other = try stores.open("other")
         try branch("a", "b")
@@ -169,7 +169,7 @@ struct ConflictTests {
         #expect(try document.conflictingRevisions.count == 1)
     }
 
-    @Test("keep the bodies of all their leaves when the database is compacted, and nothing else does")
+    @Test("Conflicts keep the bodies of all their leaves when the database is compacted, and nothing else does")
     func compact() throws {
         let saved = try branch("a", "b", "c").sorted { $0.revisionID > $1.revisionID }
         let next = try saved[1].createRevision()
@@ -195,7 +195,7 @@ struct ConflictTests {
         #expect(try database.compact().revisionCount == 0)
     }
 
-    @Test("of a document with an older page in it are damage, not other revisions")
+    @Test("Conflicts of a document with an older page in it are damage, not other revisions")
     func damagedLeaf() throws {
         try branch("a", "b")
         try database.storage.write { (writer) throws(CofferError) in

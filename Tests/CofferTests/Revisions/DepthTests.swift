@@ -27,7 +27,7 @@ struct DepthTests {
 
     private var generations: [Int] { get throws { try document.revisionHistory.map(\.revisionID.generation) } }
 
-    @Test("is 20, and can be set, and stays set")
+    @Test("The depth of revision trees is 20, and can be set, and stays set")
     func setting() throws {
         #expect(try database.maxRevTreeDepth == 20)
         try database.setMaxRevTreeDepth(7)
@@ -54,7 +54,7 @@ struct DepthTests {
         #expect(thrown { try reading.setMaxRevTreeDepth(5) }?.code == .readOnly)
     }
 
-    @Test("is how many revisions stay as others are added", arguments: [1, 2, 5, 20])
+    @Test("The depth of revision trees is how many revisions stay as others are added", arguments: [1, 2, 5, 20])
     func adding(depth: Int) throws {
         try database.setMaxRevTreeDepth(depth)
         for count in 1...25 {
@@ -71,7 +71,7 @@ struct DepthTests {
         #expect(rows == depth, "the first revision, whose number is the document's, goes, too")
     }
 
-    @Test("forgets what a revision used, too: its attachments go when the database is compacted")
+    @Test("The depth of trees prunes what a revision used, too: its attachments go when the database is compacted")
     func uses() throws {
         try database.setMaxRevTreeDepth(2)
         let draft = try document.newRevision()
@@ -88,7 +88,7 @@ struct DepthTests {
         #expect(try database.compact().attachmentCount == 2)
     }
 
-    @Test("when it is lowered, forgets at once, in all documents; when it is raised, nothing comes back")
+    @Test("The depth that is lowered prunes at once, in all documents; when it is raised, nothing comes back")
     func lowering() throws {
         try save(15)
         try save(3, "short")
@@ -116,7 +116,7 @@ struct DepthTests {
         #expect(try generations == [12, 13, 14, 15, 16])
     }
 
-    @Test("keeps what any branch is near to, and no more", arguments: [2, 3, 5])
+    @Test("The depth of revision trees keeps what any branch is near to, and no more", arguments: [2, 3, 5])
     func branches(depth: Int) throws {
         try database.setMaxRevTreeDepth(depth)
         // One branch stands still while the other goes on.
@@ -146,7 +146,7 @@ struct DepthTests {
         #expect(count == depth + min(depth, 4))
     }
 
-    @Test("has a history that reaches further back than it kept in no more than that")
+    @Test("A history that reaches further back than the depth is kept in no more than that")
     func longHistory() throws {
         let history = try ids((1...50).reversed().map { "\($0)-x" })
         _ = try database.putExistingRevision([:], withID: "doc", history: history)
@@ -177,7 +177,7 @@ struct DepthTests {
         #expect(try database.contradictions() == [])
     }
 
-    @Test("of 1 makes a conflict of what is only newer, which a larger one does not")
+    @Test("The depth of 1 makes a conflict of what is only newer, which a larger one does not")
     func spuriousConflicts() throws {
         for (depth, leafCount) in [(1, 2), (5, 1)] {
             let there = try stores.open("there\(depth)")
@@ -195,7 +195,7 @@ struct DepthTests {
         }
     }
 
-    @Test("with very many leaves near by keeps a revision longer, until the database is compacted")
+    @Test("The depth keeps a revision with very many leaves near by longer, until the database is compacted")
     func manyLeaves() throws {
         try database.setMaxRevTreeDepth(3)
         // Two lines; at the second's end more leaves than are looked at, none of which needs the first line's ancestors.

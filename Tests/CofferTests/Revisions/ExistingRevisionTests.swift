@@ -17,7 +17,7 @@ struct ExistingRevisionTests {
             properties, withID: "doc", history: ids(history), isDeletion: isDeletion)
     }
 
-    @Test("keeps its id, joins its nearest ancestor, and brings those in between as ids alone")
+    @Test("A foreign revision keeps its id, joins its nearest ancestor, and brings those in between as ids alone")
     func joins() throws {
         let document = database.document(withID: "doc")
         let first = try put("3-ccc", "2-bbb", "1-aaa", properties: ["n": 3])
@@ -50,7 +50,7 @@ struct ExistingRevisionTests {
         #expect(try database.contradictions() == [])
     }
 
-    @Test("changes nothing when it is known, as a leaf or as an ancestor, and gets no sequence")
+    @Test("A foreign revision changes nothing when it is known, as a leaf or as an ancestor, and gets no sequence")
     func known() throws {
         let first = try put("3-ccc", "2-bbb", "1-aaa", properties: ["n": 3])
         let last = try database.lastSequenceNumber
@@ -66,7 +66,7 @@ struct ExistingRevisionTests {
         #expect(try database.document(withID: "doc").leafTexts == ["3-ccc"])
     }
 
-    @Test("that a save made is the same here, whichever came first")
+    @Test("A foreign revision that a save made is the same here, whichever came first")
     func sameAsSave() throws {
         let draft = try database.document(withID: "doc").newRevision()
         draft["n"] = 1
@@ -100,7 +100,7 @@ struct ExistingRevisionTests {
         #expect(try fresh.document(withID: "doc").leafTexts == [third.revisionID.description])
     }
 
-    @Test("may be a deletion, with properties or without, and any branch can be deleted")
+    @Test("A foreign revision may be a deletion, with properties or without, and any branch can be deleted")
     func deletions() throws {
         let document = database.document(withID: "doc")
         #expect(try put("2-b", "1-a", isDeletion: true).isCurrent)
@@ -128,7 +128,7 @@ struct ExistingRevisionTests {
         #expect(try database.contradictions() == [])
     }
 
-    @Test("is read as CouchDB writes it")
+    @Test("A foreign revision is read as CouchDB writes it")
     func wire() throws {
         let json = """
             {"_id":"conf","_rev":"3-cccc","_revisions":{"start":3,"ids":["cccc","bbbb","aaaa"]},"w":"c",
@@ -157,7 +157,7 @@ struct ExistingRevisionTests {
     }
 
     @Test(
-        "is refused when it contradicts itself or what is said of it, and changes nothing",
+        "A foreign revision is refused when it contradicts itself or what is said of it, and changes nothing",
         arguments: [
             (#"{"_rev":"1-a"}"#, CofferError.Code.invalidArgument),
             (#"{"_id":"a"}"#, .invalidArgument), (#"{"_id":"_x","_rev":"1-a"}"#, .invalidDocumentID),
@@ -215,7 +215,7 @@ struct ExistingRevisionTests {
         #expect(try database.documentCount == 0)
     }
 
-    @Test("is refused with a digest longer than an index holds, and taken with one as long")
+    @Test("A foreign revision is refused with a digest longer than an index holds, and taken with one as long")
     func digestLength() throws {
         func put(_ count: Int) throws -> ExistingRevisionResult {
             let stub: JSONObject = [
@@ -229,7 +229,7 @@ struct ExistingRevisionTests {
         #expect(thrown { try put(0) }?.code == .invalidAttachment)
     }
 
-    @Test("with parameters that contradict its properties is refused")
+    @Test("A foreign revision with parameters that contradict its properties is refused")
     func parameters() throws {
         func code(_ properties: JSONObject, _ id: String, _ history: [String]?) throws -> CofferError.Code? {
             let history = try history.map { try ids($0) }
@@ -270,7 +270,7 @@ struct ExistingRevisionTests {
         #expect(try result.revision.properties == ["n": 1])
     }
 
-    @Test("brings contents beside an MD5 that is theirs, or that is one of their packed form")
+    @Test("A foreign revision brings contents beside an MD5 that is theirs, or that is one of their packed form")
     func md5() throws {
         let content = Blob(data: Data("hello".utf8))
         for (id, entry) in [
@@ -285,7 +285,7 @@ struct ExistingRevisionTests {
         }
     }
 
-    @Test("of the last generation there is can be taken, and not be changed")
+    @Test("A foreign revision of the last generation there is can be taken, and not be changed")
     func lastGeneration() throws {
         let last = try put("9223372036854775807-z", "9223372036854775806-y", properties: ["n": 1])
         #expect(last.isCurrent)
@@ -297,7 +297,7 @@ struct ExistingRevisionTests {
         #expect(try database.document(withID: "doc").leafTexts == ["9223372036854775807-z", "1-a"])
     }
 
-    @Test("is told of as from a peer, once, and not when it was known")
+    @Test("A foreign revision is told of as from a peer, once, and not when it was known")
     func notification() async throws {
         var changes = database.changes.makeAsyncIterator()
         for history in [["2-b", "1-a"], ["2-b", "1-a"], ["2-c", "1-a"]] {
@@ -311,7 +311,7 @@ struct ExistingRevisionTests {
         #expect(second[0].isInConflict && second[0].isCurrentRevision)
     }
 
-    @Test("that a validation refuses is a 403")
+    @Test("A foreign revision that a validation refuses is a 403")
     func validation() throws {
         database.setValidation(named: "none of 3-c") { revision in
             if revision.isFromPeer, try revision["bad"] == true { try revision.reject("bad") }
@@ -321,7 +321,7 @@ struct ExistingRevisionTests {
         _ = try put("1-a", properties: ["bad": false])
     }
 
-    @Test("can be put by a task, in a transaction, and be rolled back with it")
+    @Test("A foreign revision can be put by a task, in a transaction, and be rolled back with it")
     func transactions() async throws {
         let result = try await database.putExistingRevision(["n": 1], withID: "doc", history: ids("1-a"))
         #expect(result.isCurrent)

@@ -96,7 +96,9 @@ struct GrowthTests {
         }
     }
 
-    @Test("is the same after 2,000 generations as after 30, forgotten or not", arguments: [20, 1_000_000])
+    @Test(
+        "The cost of a revision is the same after 2,000 generations as after 30, pruned or not",
+        arguments: [20, 1_000_000])
     func generations(depth: Int) throws {
         try database.setMaxRevTreeDepth(depth)
         try database.inTransaction { for _ in 0..<30 { try save() } }
@@ -107,7 +109,8 @@ struct GrowthTests {
         #expect(try database.contradictions() == [])
     }
 
-    @Test("is the same with 10,000 leaves as with 100, old ancestors or none", arguments: [2, 40])
+    @Test(
+        "The cost of a revision is the same with 10,000 leaves as with 100, old ancestors or none", arguments: [2, 40])
     func leaves(trunk: Int) throws {
         // The trunk is older than what is kept, or not; each branch has its own parent.
         try database.inTransaction { for _ in 0..<trunk { try save() } }
@@ -134,7 +137,7 @@ struct GrowthTests {
         #expect(try document.conflictingRevisions.count == 10_000)
     }
 
-    @Test("is the same among 20,000 documents as among 10")
+    @Test("The cost of a revision is the same among 20,000 documents as among 10")
     func documents() throws {
         func add(_ numbers: Range<Int>) throws {
             try database.inTransaction {

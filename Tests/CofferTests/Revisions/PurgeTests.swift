@@ -19,7 +19,7 @@ struct PurgeTests {
 
     private func purge(_ texts: String...) throws -> [String] { try document.purge(ids(texts)).map(\.description) }
 
-    @Test("of a document removes all of it, without a trace")
+    @Test("Purging of a document removes all of it, without a trace")
     func whole() throws {
         let removed = try document.purge()
         #expect(Set(removed.map(\.description)) == ["4-d", "3-c", "3-x", "2-b", "2-z", "1-a"])
@@ -33,7 +33,7 @@ struct PurgeTests {
         #expect(first.revisionID.generation == 1, "it starts anew")
     }
 
-    @Test("of leaves removes the ancestors that only they have, and promotes the next leaf")
+    @Test("Purging of leaves removes the ancestors that only they have, and promotes the next leaf")
     func leaves() throws {
         #expect(try purge("2-b", "3-c", "7-no") == [], "others follow them")
         #expect(try purge("4-d") == ["4-d", "3-c"])
@@ -58,7 +58,7 @@ struct PurgeTests {
         #expect(try database.contradictions() == [])
     }
 
-    @Test("gives no number twice, even after the last revision is gone and the database was closed")
+    @Test("Purging gives no number twice, even after the last revision is gone and the database was closed")
     func sequences() throws {
         let last = try database.lastSequenceNumber
         try document.purge(ids("2-z"))
@@ -69,7 +69,7 @@ struct PurgeTests {
         #expect(try again.document(withID: "new").newRevision().save().sequence == last + 1)
     }
 
-    @Test("leaves contents to the next compaction, and those that others use to them")
+    @Test("Purging leaves contents to the next compaction, and those that others use to them")
     func contents() throws {
         for id in ["p", "q"] {
             let draft = try database.document(withID: id).newRevision()
@@ -83,7 +83,7 @@ struct PurgeTests {
         #expect(try database.contradictions() == [])
     }
 
-    @Test("is told of: a document that goes, and a revision that counts since others went")
+    @Test("Purging is told of: a document that goes, and a revision that counts since others went")
     func notifications() async throws {
         var changes = database.changes.makeAsyncIterator()
         try await document.purge(ids("4-d"))
@@ -95,7 +95,8 @@ struct PurgeTests {
         #expect(purged.count == 1 && purged[0].isPurge)
     }
 
-    @Test("leaves its revisions to who holds them, who find nothing more: a 404; rolled back it changes nothing")
+    @Test(
+        "Purging leaves its revisions to who holds them, who find nothing more: a 404; rolled back it changes nothing")
     func rollback() throws {
         let held = try #require(try document.currentRevision)
         let ancestor = try #require(try document.revision(withID: ids("3-c")[0]))
@@ -114,7 +115,7 @@ struct PurgeTests {
         #expect(thrown { try held.deleteDocument() }?.code == .documentNotFound)
     }
 
-    @Test("is refused in a database that is only read, and of ids that no document has")
+    @Test("Purging is refused in a database that is only read, and of ids that no document has")
     func refused() throws {
         try database.close()
         let reading = try stores.open { $0.readOnly = true }

@@ -72,7 +72,7 @@ struct TreePropertyTests {
         }
     }
 
-    @Test("are what a plain model says, and the same on two databases that exchange them", arguments: seeds)
+    @Test("Revisions are what a plain model says, and the same on two databases that exchange them", arguments: seeds)
     func model(seed: UInt64) throws {
         let stores = TestStores()
         var random = SeededNumbers(seed: seed)

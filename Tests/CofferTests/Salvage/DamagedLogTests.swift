@@ -27,7 +27,7 @@ struct DamagedLogTests {
         try fixture.stores.generation("crashed").appending(path: "db.sqlite3-wal")
     }
 
-    @Test("brings what is in the log though the file was cut far before it", arguments: [true, false])
+    @Test("A salvage brings what is in the WAL though the file was cut far before it", arguments: [true, false])
     func cutFile(isEncrypted: Bool) throws {
         var open: Database?
         let fixture = try SalvageFixture(key: isEncrypted ? TestStores.key : nil) { database in
@@ -55,7 +55,7 @@ struct DamagedLogTests {
         #expect(try fixture.stores.open("out", key: fixture.key)["zz-late"]?["n"] == 1)
     }
 
-    @Test("brings what is in the log", arguments: [true, false])
+    @Test("A salvage brings what is in the WAL", arguments: [true, false])
     func sound(isEncrypted: Bool) throws {
         let fixture = try crashed(isEncrypted ? TestStores.key : nil)
         #expect(try Data(contentsOf: log(fixture)).count > 20 * Self.frame)
@@ -66,7 +66,8 @@ struct DamagedLogTests {
     }
 
     @Test(
-        "of which one page is damaged brings all that is not on it, and what was saved later", arguments: [true, false])
+        "A salvage of a WAL of which one page is damaged brings all that is not on it, and what was saved later",
+        arguments: [true, false])
     func anyFrame(isEncrypted: Bool) throws {
         let fixture = try crashed(isEncrypted ? TestStores.key : nil)
         let log = try log(fixture)
@@ -118,7 +119,7 @@ struct DamagedLogTests {
     }
 
     @Test(
-        "that begins with a damaged header brings what codes vouch for all the same; that is missing, what the file has"
+        "A salvage of a WAL with a damaged header brings what MACs vouch for; without a WAL, what the file has"
     )
     func header() throws {
         let fixture = try crashed(TestStores.key)
@@ -154,7 +155,7 @@ struct DamagedLogTests {
         #expect(fixture.isAll(outcome.contents) == nil)
     }
 
-    @Test("takes a page from before where the log's version is damaged")
+    @Test("A salvage takes a page from before where the WAL's version is damaged")
     func older() throws {
         let fixture = try SalvageFixture { database in
             try database.inTransaction {

@@ -9,7 +9,7 @@ import Testing
 /// Pages that somebody made on purpose, or put back. Of a store that isn't encrypted anybody can make some.
 @Suite("Salvaging hostile pages", .timeLimit(.minutes(30)))
 struct HostilePageTests {
-    @Test("any bytes are read as pages and rows, or refused, and none outside of them")
+    @Test("Any bytes are salvaged as pages and rows, or refused, and none outside of them")
     func anyBytes() throws {
         var random = SeededNumbers(seed: 5)
         var cellCount = 0
@@ -39,7 +39,7 @@ struct HostilePageTests {
         #expect(cellCount > 1000)
     }
 
-    @Test("rows that go round in circles, or claim what others have, end, and take nothing from whole ones")
+    @Test("Rows that go round in circles, or claim what others have, end, and take nothing from whole ones")
     func circles() throws {
         let fixture = try SalvageFixture(key: nil, documentCount: 40)
         let source = try fixture.source()
@@ -95,7 +95,7 @@ struct HostilePageTests {
         #expect(outcome.result.losses.count == 1)
     }
 
-    @Test("rows that claim to be long and go round in circles leave the others their time")
+    @Test("Rows that claim to be long and go round in circles leave the others their time")
     func longCircles() throws {
         let fixture = try SalvageFixture(key: nil) { database in
             for number in 0..<5 {
@@ -139,7 +139,7 @@ struct HostilePageTests {
         #expect(outcome.intact.intersection(long).count == long.count - rows.count, "\(last.cell.rowID)")
     }
 
-    @Test("a revision that says another document than the table of documents is taken for neither")
+    @Test("A revision that says another document than the table of documents is salvaged for neither")
     func anotherID() throws {
         let fixture = try SalvageFixture(key: nil) { database in
             for number in 0..<9 {
@@ -159,7 +159,7 @@ struct HostilePageTests {
         #expect(outcome.intact.count == 8)
     }
 
-    @Test("a later revision that says another document than the first one is taken for neither")
+    @Test("A later revision that says another document than the first one is salvaged for neither")
     func anotherIDLater() throws {
         let fixture = try SalvageFixture(key: nil) { database in
             for number in 0..<9 {
@@ -188,7 +188,7 @@ struct HostilePageTests {
 
     /// Pages of before are right by their codes. What they say may contradict the others, and was true once.
     @Test(
-        "pages of another time bring no content under another document's name, nor one twice", arguments: [true, false])
+        "Pages of another time bring no content under another document's name, nor one twice", arguments: [true, false])
     func otherTimes(isEncrypted: Bool) throws {
         var older = Data()
         var bodies: Set<String> = []

@@ -9,7 +9,7 @@ import Testing
 @Suite("Salvaging a store with random damage", .timeLimit(.minutes(30)))
 struct RandomDamageTests {
     @Test(
-        "brings every document whose pages are untouched, byte for byte, and nothing that is wrong",
+        "A salvage after random damage brings every document whose pages are untouched, and nothing that is wrong",
         arguments: [true, false])
     func random(isEncrypted: Bool) throws {
         let fixture = try SalvageFixture(

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Salvaging a database")
 struct SalvageTests {
-    @Test("that is sound brings all of it, into a store of its own", arguments: [true, false])
+    @Test("A salvage of a sound database brings all of it, into a store of its own", arguments: [true, false])
     func sound(isEncrypted: Bool) throws {
         let fixture = try SalvageFixture(key: isEncrypted ? TestStores.key : nil)
         let outcome = try fixture.salvage()
@@ -25,7 +25,7 @@ struct SalvageTests {
         #expect(files.isEmpty == isEncrypted)
     }
 
-    @Test("brings the settings, the key's label, and no sequence twice; and works under another key")
+    @Test("A salvage brings the settings, the key's label, and no sequence twice; and works under another key")
     func settings() throws {
         let fixture = try SalvageFixture(documentCount: 3)
         let database = try fixture.stores.open()
@@ -51,7 +51,7 @@ struct SalvageTests {
     }
 
     @Test(
-        "with any one page damaged brings all that was not on it, and says which page and what is lost",
+        "A salvage with any one page damaged brings all that was not on it, and says which page and what is lost",
         arguments: [true, false])
     func anyPage(isEncrypted: Bool) throws {
         let fixture = try SalvageFixture(key: isEncrypted ? TestStores.key : nil, documentCount: 30)
@@ -78,7 +78,7 @@ struct SalvageTests {
         #expect(completeCount > 3)
     }
 
-    @Test("whose first pages are gone, salt and all, brings what its ids vouch for")
+    @Test("A salvage of a database whose first pages are gone, salt and all, brings what its ids vouch for")
     func noSalt() throws {
         let fixture = try SalvageFixture()
         try fixture.databaseFile.patch { $0.replaceSubrange(0..<4096, with: Data(repeating: 0, count: 4096)) }
@@ -99,7 +99,7 @@ struct SalvageTests {
     }
 
     @Test(
-        "without any page that leads to others, without indexes, and without the table of documents, brings all of it")
+        "A salvage without inner pages, without indexes, and without the table of documents, brings all")
     func leavesAlone() throws {
         let fixture = try SalvageFixture(documentCount: 400, hasForeignRevisions: true)
         let source = try fixture.source()
@@ -165,7 +165,7 @@ struct SalvageTests {
         return try source.use(of: number) == .root ? number : nil
     }
 
-    @Test("does not bring back what was deleted, though it stands on pages that nobody uses")
+    @Test("A salvage does not bring back what was deleted, though it stands on pages that nobody uses")
     func free() throws {
         var before = Data()
         let fixture = try SalvageFixture { database in
@@ -215,7 +215,7 @@ struct SalvageTests {
         #expect(try fixture.salvage().result.isComplete)
     }
 
-    @Test("brings what indexes and views there are, and their entries are made anew")
+    @Test("A salvage brings what indexes and views there are, and their entries are made anew")
     func indexes() throws {
         let fixture = try SalvageFixture { database in
             try database.inTransaction {
@@ -251,7 +251,7 @@ struct SalvageTests {
         }
     }
 
-    @Test("without a database file, or with an empty or a foreign one, says so")
+    @Test("A salvage without a database file, or with an empty or a foreign one, says so")
     func noFile() throws {
         let fixture = try SalvageFixture(documentCount: 4)
         let file = try fixture.databaseFile
@@ -280,7 +280,7 @@ struct SalvageTests {
         #expect(!FileManager.default.fileExists(atPath: plain.stores.url("out").path))
     }
 
-    @Test("needs its key and a whole MANIFEST, and a place where nothing is; nothing is made otherwise")
+    @Test("A salvage needs its key and a whole MANIFEST, and a place where nothing is; nothing is made otherwise")
     func refused() throws {
         let fixture = try SalvageFixture(documentCount: 2)
         let (stores, manager) = (fixture.stores, fixture.stores.manager)
@@ -310,7 +310,7 @@ struct SalvageTests {
         #expect(!FileManager.default.fileExists(atPath: out.path))
     }
 
-    @Test("ends with its task, and leaves nothing")
+    @Test("A salvage ends with its task, and leaves nothing")
     func cancelled() async throws {
         let fixture = try SalvageFixture(documentCount: 300)
         let (manager, out) = (fixture.stores.manager, fixture.stores.url("out"))

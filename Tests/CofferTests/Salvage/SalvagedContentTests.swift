@@ -41,7 +41,7 @@ struct SalvagedContentTests {
     }
 
     @Test(
-        "brings each that is whole, and names each that is changed, cut, long, swapped, linked or missing",
+        "A salvage brings each whole attachment, and names each that is changed, cut, long, swapped, linked or missing",
         arguments: Kind.allCases)
     func damaged(kind: Kind) throws {
         let fixture = try make(kind)
@@ -87,7 +87,7 @@ struct SalvagedContentTests {
         #expect(outcome.contents.rows["revisions"] == fixture.original.rows["revisions"])
     }
 
-    @Test("whose rows are lost brings them by what their files prove", arguments: Kind.allCases)
+    @Test("A salvage brings attachments whose rows are lost by what their files prove", arguments: Kind.allCases)
     func rowsLost(kind: Kind) throws {
         let fixture = try make(kind)
         let source = try fixture.source()
@@ -111,7 +111,7 @@ struct SalvagedContentTests {
         #expect(outcome.result.attachmentCount == Self.contentCount)
     }
 
-    @Test("whose documents are lost gives them to a document of their own", arguments: Kind.allCases)
+    @Test("A salvage gives attachments whose documents are lost to a document of their own", arguments: Kind.allCases)
     func foundlings(kind: Kind) throws {
         let fixture = try make(kind)
         let source = try fixture.source()

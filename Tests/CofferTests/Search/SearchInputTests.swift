@@ -21,7 +21,7 @@ struct SearchInputTests {
     }
 
     @Test(
-        "a text is found by itself, whatever scripts stand side by side in it",
+        "A text is found by itself, whatever scripts stand side by side in it",
         arguments: ["東京2020", "令和5年", "東京 tower", "한국어test", "สวัสดีworld", "x東", "東x京", "user_name", "👍🏽東京"])
     func mixedScripts(text: String) throws {
         let database = try database(["a": text, "b": "before \(text) after", "c": "other"])
@@ -32,7 +32,7 @@ struct SearchInputTests {
         try database.close()
     }
 
-    @Test("a distance of any size is a distance")
+    @Test("A distance between words of any size is a distance")
     func distances() throws {
         let database = try database(["a": "x y z"])
         for distance in [2, Int(UInt32.max), .max - 1, .max] {
@@ -44,7 +44,7 @@ struct SearchInputTests {
         try database.close()
     }
 
-    @Test("a snippet of a list in which nothing was found is the beginning of one of its strings")
+    @Test("A snippet of a list in which nothing was found is the beginning of one of its strings")
     func snippetOfList() throws {
         let database = try database([:])
         for first in ["a", String(repeating: "a", count: 40)] {
@@ -56,7 +56,7 @@ struct SearchInputTests {
         try database.close()
     }
 
-    @Test("matches are whole characters, and each place is one match however many words ask for it")
+    @Test("Matches of a search are whole characters, and each place is one match however many words ask for it")
     func matches() throws {
         let text = "แม่น้ำ " + String(repeating: "word ", count: 2_000)
         let database = try database(["a": text])
@@ -74,7 +74,8 @@ struct SearchInputTests {
         try database.close()
     }
 
-    @Test("a weight that is not a sensible number is a 400", arguments: [1e39, 1e-46, -1, .nan, .infinity])
+    @Test(
+        "A weight of a property that is not a sensible number is a 400", arguments: [1e39, 1e-46, -1, .nan, .infinity])
     func weights(weight: Double) throws {
         let database = try database(["a": "x"])
         let error = try #require(throws: CofferError.self) {
@@ -85,7 +86,7 @@ struct SearchInputTests {
     }
 
     @Test(
-        "rows that nobody wrote so are damage or are made again: nothing ends the process, and no hit is missing",
+        "Rows of a text index that nobody wrote are damage or are rebuilt: nothing crashes, and no hit is missing",
         arguments: [
             "UPDATE text_postings SET last = 4294967295",
             "UPDATE text_postings SET last = 0",
@@ -139,7 +140,7 @@ struct SearchInputTests {
         }
     }
 
-    @Test("a compaction that meets an index being declared otherwise removes nothing that is alive")
+    @Test("A compaction that meets an index being declared otherwise removes nothing that is alive")
     func compactionMeetsRedefinition() throws {
         let database = try stores.open { $0.durability = .relaxed }
         try database.createTextIndex(named: "t", on: ["t"])

@@ -45,7 +45,7 @@ struct SearchLifeTests {
         }
     }
 
-    @Test("a key change, a backup and the end of encryption keep it, and nothing is indexed again")
+    @Test("A key change, a backup and the end of encryption keep a text index, and nothing is indexed again")
     func copies() throws {
         let database = try filled(300)
         let before = try found(database)
@@ -64,7 +64,7 @@ struct SearchLifeTests {
         try database.close()
     }
 
-    @Test("a transaction that is rolled back leaves nothing of itself, within it a search sees what it saved")
+    @Test("A transaction that is rolled back leaves nothing in a text index, and within it a search sees what it saved")
     func rollback() throws {
         let database = try filled(20)
         #expect(throws: Failure.self) {
@@ -83,7 +83,7 @@ struct SearchLifeTests {
         try database.close()
     }
 
-    @Test("compaction removes what changed documents had, and finds the same")
+    @Test("A compaction removes from a text index what changed documents had, and the same is found")
     func compaction() throws {
         let database = try filled(400)
         try database.inTransaction {
@@ -101,7 +101,7 @@ struct SearchLifeTests {
         try database.close()
     }
 
-    @Test("an index that has mostly dead numbers is rebuilt by a compaction")
+    @Test("A text index that has mostly dead numbers is rebuilt by a compaction")
     func rebuilding() throws {
         let database = try stores.open { $0.durability = .relaxed }
         try database.createTextIndex(named: "t", on: ["t"])
@@ -124,7 +124,7 @@ struct SearchLifeTests {
         try database.close()
     }
 
-    @Test("one of another version of the tables, or of texts, is rebuilt")
+    @Test("A text index of another version of the tables, or of texts, is rebuilt")
     func otherVersion() throws {
         let database = try filled(20)
         let before = try found(database)
@@ -139,7 +139,7 @@ struct SearchLifeTests {
     }
 
     @Test(
-        "a process that is killed while it indexes leaves it right or behind, and it goes on",
+        "A process that is killed while it indexes leaves a text index right or behind, and it goes on",
         arguments: [300, 5_000, 11_000])
     func killed(after: Int) async throws {
         let database = try stores.open { $0.durability = .relaxed }
@@ -165,7 +165,7 @@ struct SearchLifeTests {
         try await again.close()
     }
 
-    @Test("each page of it that is damaged is noticed or not needed: no hit is missing")
+    @Test("Each page of a text index that is damaged is noticed or not needed: no hit is missing")
     func damage() throws {
         let database = try filled(400)
         let before = try found(database)
@@ -193,7 +193,7 @@ struct SearchLifeTests {
         #expect(healedCount > 5)
     }
 
-    @Test("salvage brings the index, and its entries are made again")
+    @Test("A salvage brings a text index, and its entries are made again")
     func salvage() throws {
         let database = try filled(100)
         let before = try found(database)
@@ -206,7 +206,7 @@ struct SearchLifeTests {
         try out.close()
     }
 
-    @Test("a database that is open for reading only is searched if its index is up to date, and otherwise a 403")
+    @Test("A database that is open for reading only is searched if its index is up to date, and is otherwise a 403")
     func readOnly() throws {
         let database = try filled(20)
         let before = try found(database)
@@ -222,7 +222,7 @@ struct SearchLifeTests {
         try reading.close()
     }
 
-    @Test("threads that save, search and compact at once never miss what was committed before")
+    @Test("Threads that save, search and compact at once never miss what was committed before")
     func threads() throws {
         let database = try stores.open { $0.durability = .relaxed }
         try database.createTextIndex(named: "t", on: ["t"])

@@ -88,7 +88,7 @@ struct SearchPeerTests {
         }
     }
 
-    @Test("a scan of all texts finds the same, also phrases of three words and beginnings within them")
+    @Test("A scan of all texts finds the same, also phrases of three words and beginnings within them")
     func scan() throws {
         var random = SeededNumbers(seed: 29)
         let database = try stores.open()

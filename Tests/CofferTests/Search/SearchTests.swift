@@ -30,7 +30,7 @@ struct SearchTests {
         try database.search("notes", for: query, limit: nil).all.map(\.documentID).sorted()
     }
 
-    @Test("finds words, phrases, beginnings and what is near, in any property or in one")
+    @Test("A search finds words, phrases, beginnings and what is near, in any property or in one")
     func queries() throws {
         let database = try notes([
             ("1", "Crème brûlée", "A dessert of France, burnt on top"), ("2", "Noir", "Café noir and nothing else"),
@@ -53,7 +53,7 @@ struct SearchTests {
         try database.close()
     }
 
-    @Test("knows what was saved, changed, deleted and purged since, and conflicts by their winners")
+    @Test("A search knows what was saved, changed, deleted and purged since, and conflicts by their winners")
     func changes() throws {
         let database = try notes([("a", "", "first words"), ("b", "", "second words")])
         #expect(try found(database, "words") == ["a", "b"])
@@ -76,7 +76,7 @@ struct SearchTests {
         try database.close()
     }
 
-    @Test("puts the best first: rare words, often, in short texts, and where they weigh most")
+    @Test("A search puts the best first: rare words, often, in short texts, and where they weigh most")
     func ranking() throws {
         let database = try notes([
             ("long", "", "robin " + String(repeating: "filler ", count: 200)),
@@ -98,7 +98,7 @@ struct SearchTests {
         try database.close()
     }
 
-    @Test("finds only documents that a predicate lets through")
+    @Test("A search finds only documents that a predicate lets through")
     func predicates() throws {
         let database = try notes((0..<30).map { ("\($0)", $0.isMultiple(of: 2) ? "even" : "odd", "word") })
         let query = Property("title") == "even"
@@ -110,7 +110,7 @@ struct SearchTests {
         try database.close()
     }
 
-    @Test("says where matches are, and shows a snippet with them, on whole characters")
+    @Test("A search says where matches are, and shows a snippet with them, on whole characters")
     func hits() throws {
         let database = try notes([
             ("a", "Crème", "One two three four five six CRÈME brûlée eight nine ten eleven twelve thirteen fourteen")
@@ -127,7 +127,7 @@ struct SearchTests {
         try database.close()
     }
 
-    @Test("pairs of characters that overlap are one match")
+    @Test("Pairs of characters that overlap are one match")
     func unspacedMatches() throws {
         let database = try notes([("a", "", "私は東京都に住んでいる")])
         let hit = try #require(try database.search("notes", for: "東京都").first)
@@ -136,7 +136,7 @@ struct SearchTests {
         try database.close()
     }
 
-    @Test("finds strings in lists, and no phrase from one into the next")
+    @Test("A search finds strings in lists, and no phrase from one into the next")
     func lists() throws {
         let database = try stores.open()
         try database.createTextIndex(named: "tags", on: ["tags", "items[].name"])
@@ -155,7 +155,7 @@ struct SearchTests {
         try database.close()
     }
 
-    @Test("finds forms of English words where the index is told the language, and accents where they count")
+    @Test("A search finds forms of English words where the index is told the language, and accents where they count")
     func definitions() throws {
         let database = try stores.open()
         #expect(try database.createTextIndex(named: "en", on: ["t"], ignoresAccents: false, language: "en"))
@@ -183,7 +183,7 @@ struct SearchTests {
         try database.close()
     }
 
-    @Test("an index has stems of the app's own function, and without it can't be searched")
+    @Test("A text index has stems of the app's own function, and without it can't be searched")
     func stemmer() throws {
         var database = try stores.open()
         let unknown = #expect(throws: CofferError.self) {
@@ -214,7 +214,7 @@ struct SearchTests {
         try database.close()
     }
 
-    @Test("is bounded: words of a query, brackets, a word that is everywhere, texts without words")
+    @Test("A search is bounded: words of a query, brackets, a word that is everywhere, texts without words")
     func bounds() throws {
         let database = try notes([
             ("a", String(repeating: "!", count: 10_000), "x\u{0}y \u{301}\u{301}"), ("b", "", "x"),
@@ -232,7 +232,7 @@ struct SearchTests {
         try database.close()
     }
 
-    @Test("a word in more places than a row holds, and in more documents, is found in all of them")
+    @Test("A word in more places than a row holds, and in more documents, is found in all of them")
     func manyRows() throws {
         let database = try notes()
         try save(database, "long", String(repeating: "word and then other ", count: 5_000))
@@ -243,7 +243,7 @@ struct SearchTests {
         try database.close()
     }
 
-    @Test("goes on where it stopped after it was opened again, and in a store with another key")
+    @Test("A search goes on where it stopped after it was opened again, and in a store with another key")
     func reopening() throws {
         var database = try notes([("a", "", "words")])
         #expect(try found(database, "words") == ["a"])
@@ -256,7 +256,7 @@ struct SearchTests {
         try database.close()
     }
 
-    @Test("leaves no word readable on the disk, and a search of an unencrypted store finds them")
+    @Test("A search leaves no word readable on the disk, and a search of an unencrypted store finds them")
     func canary() throws {
         for (name, key, isReadable) in [("e", TestStores.key, false), ("p", nil, true)]
             as [(String, SymmetricKey?, Bool)]
@@ -271,7 +271,7 @@ struct SearchTests {
         }
     }
 
-    @Test("live results come again when a document comes that is found")
+    @Test("Live results of a search come again when a document comes that is found")
     func live() async throws {
         let database = try notes([("a", "", "words")])
         var results = database.liveSearch("notes", for: "words").makeAsyncIterator()

@@ -37,7 +37,7 @@ struct DescriptionTests {
         }
     }
 
-    @Test("the search finds what it looks for")
+    @Test("The search of printed texts finds what it looks for")
     func control() throws {
         #expect(Self.leaks(["text": Self.canary]).count == 5)
         #expect(Self.leaks(Self.keyBytes).count == 5)
@@ -48,7 +48,7 @@ struct DescriptionTests {
     }
 
     @Test(
-        "of keys, options, databases, documents, revisions, drafts, attachments and blobs holds no content and no key")
+        "Printed options, databases, documents, revisions, attachments and blobs show no content and no key")
     func everything() throws {
         let key = try SymmetricKey(data: Self.keyBytes), password = SymmetricKey(password: Self.password)
         var options = DatabaseOptions()
@@ -96,7 +96,7 @@ struct DescriptionTests {
         #expect(proposals.count > 0)
     }
 
-    @Test("of errors holds no content and no key, whatever they are about")
+    @Test("Printed errors show no content and no key, whatever they are about")
     func errors() throws {
         struct Other: Codable { var text: Int }
         let canary = Self.canary

@@ -14,7 +14,7 @@ import Testing
     "Keys of a database in memory", .enabled(if: access("/proc/self/mem", R_OK) == 0, "no /proc/self/mem to look at"))
 struct KeysInMemoryTests {
     @Test(
-        "of a database are there while it is open, and nowhere once it is closed, through changes of keys and backups")
+        "Keys of a database are in memory while it is open, and nowhere once it is closed, whatever became of them")
     func closed() async {
         await #expect(processExitsWith: .success) {
             let stores = TestStores()
@@ -26,7 +26,7 @@ struct KeysInMemoryTests {
         }
     }
 
-    @Test("of a database that is not closed are found: the search works")
+    @Test("Keys of a database that is not closed are found in memory: the search works")
     func control() async {
         await #expect(processExitsWith: .success) {
             let stores = TestStores()

@@ -168,7 +168,8 @@ struct HealingMeetingTests {
         try replaced.close()
     }
 
-    @Test("Who opens a store that is being healed gets the same database, and reads", arguments: Place.allCases)
+    @Test(
+        "Another opening of a store that is being healed gets the same database, and reads", arguments: Place.allCases)
     func opening(place: Place) throws {
         let (database, view) = try openDamaged()
         let halt = Halt()

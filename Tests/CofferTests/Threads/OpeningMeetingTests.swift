@@ -34,7 +34,7 @@ struct OpeningMeetingTests {
     enum End: String, CaseIterable, Sendable { case close, letGo }
 
     @Test(
-        "Who opens or replaces a store whose close is under way waits until nothing of it is open",
+        "Opening or replacing a store whose close is under way waits until nothing of it is open",
         arguments: End.allCases)
     func whileItEnds(end: End) throws {
         let stop = Hold(isArmed: false)

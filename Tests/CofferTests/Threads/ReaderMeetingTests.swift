@@ -180,7 +180,7 @@ struct ReaderMeetingTests {
     }
 
     @Test(
-        "Who writes takes the cache back from readers at work, whatever happens to the store", arguments: Moment.others)
+        "A writer takes the cache back from readers at work, whatever happens to the store", arguments: Moment.others)
     func budgetTakenBack(moment: Moment) throws {
         let database = try stores.open { $0.cacheByteCount = 16 << 20 }
         try database.save(json: json(1), withID: "a")

@@ -129,7 +129,7 @@ struct StagingMeetingTests {
         return try FileManager.default.contentsOfDirectory(atPath: directory.appending(path: "incoming").path)
     }
 
-    @Test("Who finds the generation retired tries again in the next")
+    @Test("A staging that finds the generation retired tries again in the next")
     func retired() throws {
         let stores = TestStores()
         let database = try stores.open()

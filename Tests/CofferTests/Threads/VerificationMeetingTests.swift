@@ -31,7 +31,7 @@ struct VerificationMeetingTests {
     }
 
     @Test(
-        "Who changes the store as a whole waits for a verification; who writes doesn't, and it finds nothing",
+        "A change of the whole store waits for a verification; a write doesn't, and nothing is found",
         arguments: [VerificationLevel.pages, .documents, .everything], Moment.allCases)
     func verification(level: VerificationLevel, moment: Moment) throws {
         let stores = TestStores()
@@ -98,7 +98,7 @@ struct VerificationMeetingTests {
     // MARK: Copies
 
     @Test(
-        "Who changes the store as a whole waits for a backup; who writes and checkpoints doesn't, and it is of one moment",
+        "A change of the whole store waits for a backup; writes and checkpoints don't, and it is of one moment",
         arguments: [CopyProgress.Phase.database, .attachments], Moment.allCases)
     func backup(phase: CopyProgress.Phase, moment: Moment) throws {
         let stores = TestStores()

@@ -52,7 +52,7 @@ struct TwoFamiliesTests {
         }
     }
 
-    @Test("each process has the family that it was started with")
+    @Test("Each process has the family of SQLCipher that it was started with")
     func both() async {
         for family in Family.allCases {
             await family.use {
@@ -61,7 +61,9 @@ struct TwoFamiliesTests {
         }
     }
 
-    @Test("what one writes the other reads to the byte, changes, and gives back", arguments: Family.allCases)
+    @Test(
+        "One family of SQLCipher reads what the other writes to the byte, changes it, and gives it back",
+        arguments: Family.allCases)
     func backAndForth(first: Family) async {
         await run(.make, on: first)
         for step in [FamilyStep.check, .edit] { await run(step, on: first.opposite) }
@@ -70,7 +72,7 @@ struct TwoFamiliesTests {
     }
 
     @Test(
-        "one compacts and changes the key of what the other wrote: the old key is a 401 on both",
+        "One family of SQLCipher compacts and changes the key of what the other wrote: the old key is a 401 on both",
         arguments: Family.allCases)
     func keyChange(first: Family) async {
         await run(.make, on: first)
@@ -81,7 +83,9 @@ struct TwoFamiliesTests {
         await run(.checkUnencrypted, on: first.opposite)
     }
 
-    @Test("a log that one left when it was killed is read, and recovered, by the other", arguments: Family.allCases)
+    @Test(
+        "A WAL that one family of SQLCipher left when it was killed is read, and recovered, by the other",
+        arguments: Family.allCases)
     func log(first: Family) async throws {
         await run(.make, on: first)
         await run(.saveAndDie, on: first, ends: .signal(SIGKILL))
@@ -93,7 +97,7 @@ struct TwoFamiliesTests {
         await run(.check, on: first)
     }
 
-    @Test("a key that is wrong is a 401 on both, and changes no byte", arguments: Family.allCases)
+    @Test("A wrong key is a 401 on both families of SQLCipher, and changes no byte", arguments: Family.allCases)
     func wrongKey(first: Family) async throws {
         await run(.make, on: first)
         let before = try stores.snapshot()

@@ -59,7 +59,7 @@ struct ReaderTests {
     }
 
     @Test(
-        "says the same of each store as the library, by each of its keys, with SQLCipher and without",
+        "A reader by FORMAT.md alone says of each store what the library says, by each key, with or without SQLCipher",
         arguments: StoreRecipe.all.map(\.name), Reading.allCases)
     func says(name: String, with: Reading) throws {
         let recipe = try #require(StoreRecipe.all.first { $0.name == name })
@@ -75,7 +75,8 @@ struct ReaderTests {
     }
 
     @Test(
-        "extracts attachments and blobs byte for byte, and lists documents", arguments: [nil, StoreRecipe.Key.bytes(7)])
+        "A reader by FORMAT.md alone extracts attachments and blobs byte for byte, and lists documents",
+        arguments: [nil, StoreRecipe.Key.bytes(7)])
     func extracts(key: StoreRecipe.Key?) throws {
         let database = try stores.open(key: key?.symmetricKey) { $0.keyedNames = key != nil }
         try StoreContent.fillWithAttachments(database)
@@ -99,7 +100,7 @@ struct ReaderTests {
         #expect(try read(["blob", store, digest], key: key).output == StoreContent.bytes(16_385))
     }
 
-    @Test("refuses what the library refuses, with the same code and status")
+    @Test("A reader by FORMAT.md alone refuses what the library refuses, with the same code and status")
     func refuses() throws {
         let key = StoreRecipe.Key.bytes(7)
         let database = try stores.open(key: key.symmetricKey)

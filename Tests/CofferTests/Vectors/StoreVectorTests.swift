@@ -16,14 +16,14 @@ struct StoreVectorTests {
         return try stores.manager.openDatabase(named: name, options: options)
     }
 
-    @Test("are all there: each that was made on purpose, and each that must be refused")
+    @Test("Stores in Vectors/stores are all there: each that was made on purpose, and each that must be refused")
     func count() {
         #expect(StoreVector.names(in: "valid") == StoreRecipe.all.map(\.name).sorted())
         #expect(StoreVector.names(in: "invalid").count == 72)
     }
 
     @Test(
-        "open by each of their keys and hold what they say, to read and to write",
+        "Stores in Vectors/stores open by each of their keys and hold what they say, to read and to write",
         arguments: StoreVector.names(in: "valid"), [true, false])
     func valid(name: String, readOnly: Bool) throws {
         let vector = try StoreVector(valid: name)
@@ -40,7 +40,8 @@ struct StoreVectorTests {
     }
 
     @Test(
-        "that are valid are a 401 for any other key, and stay as they were", arguments: StoreVector.names(in: "valid"))
+        "Stores in Vectors/stores that are valid are a 401 for any other key, and stay as they were",
+        arguments: StoreVector.names(in: "valid"))
     func wrongKeys(name: String) throws {
         let vector = try StoreVector(valid: name)
         try StoreVector.unpack(name, into: stores.directory)
@@ -56,7 +57,8 @@ struct StoreVectorTests {
     }
 
     @Test(
-        "that are invalid are refused as they say, and stay as they were", arguments: StoreVector.names(in: "invalid"))
+        "Stores in Vectors/stores that are invalid are refused as they say, and stay as they were",
+        arguments: StoreVector.names(in: "invalid"))
     func invalid(name: String) throws {
         let vector = try StoreVector(invalid: name)
         try vector.make(in: stores.directory)
@@ -97,7 +99,7 @@ struct StoreVectorTests {
 
     /// Vectors that are there are never changed. `COFFER_WRITE_VECTORS=1` writes those that are missing.
     @Test(
-        "are written where one is missing",
+        "Stores in Vectors/stores are written where one is missing",
         .enabled(if: ProcessInfo.processInfo.environment["COFFER_WRITE_VECTORS"] == "1", "asked for, and seldom"))
     func write() throws {
         for recipe in StoreRecipe.all where !StoreVector.names(in: "valid").contains(recipe.name) {

@@ -32,7 +32,7 @@ struct SoundOrNotTests {
         try connection.close()
     }
 
-    @Test("takes a change of keys that was cut short for none: the binding row is behind MANIFEST")
+    @Test("A verification takes a change of keys that was cut short for no damage: the binding row is behind MANIFEST")
     func slotChange() throws {
         let database = try stores.open()
         try save(database, 3)
@@ -47,7 +47,7 @@ struct SoundOrNotTests {
         #expect(try stores.manager.verifyDatabase(named: "before", encryptionKey: testKey(9)).documentCount == 3)
     }
 
-    @Test("takes a database whose own key was removed for sound, and one without MANIFEST not")
+    @Test("A verification takes a database whose own key was removed for sound, and one without MANIFEST not")
     func removedKey() throws {
         let database = try stores.open()
         let own = try #require(try database.keys.first { $0.isCurrent })
@@ -65,7 +65,7 @@ struct SoundOrNotTests {
         #expect(try database.verify(.keys).findings == [])
     }
 
-    @Test("takes pages that a copying has torn for sound as long as the log has them")
+    @Test("A verification takes pages that a copying has torn for sound as long as the WAL has them")
     func tornPages() throws {
         let database = try stores.open { $0.compactsInBackground = false }
         try save(database, 40)
@@ -92,7 +92,7 @@ struct SoundOrNotTests {
         #expect(try !findings("crashed", .pages).isEmpty)
     }
 
-    @Test("notices a byte that is changed in the log of an open database")
+    @Test("A verification notices a byte that is changed in the WAL of an open database")
     func liveLog() throws {
         let database = try stores.open { $0.compactsInBackground = false }
         try save(database, 40)
@@ -112,7 +112,7 @@ struct SoundOrNotTests {
     }
 
     @Test(
-        "of a killed store whose log can't be read, since nothing may be written, is a 503 and no damage",
+        "A verification of a killed store whose WAL can't be read on a read-only disk is a 503 and no damage",
         .enabled(if: getuid() != 0, "root writes everywhere"))
     func unreadableLog() throws {
         let database = try stores.open()
@@ -126,7 +126,7 @@ struct SoundOrNotTests {
         #expect(try findings("crashed", .pages) == [])
     }
 
-    @Test("of tables with hostile numbers ends, and says what is wrong")
+    @Test("A verification of tables with hostile numbers ends, and says what is wrong")
     func hostileRows() throws {
         let database = try stores.open(key: nil)
         try save(database, 3)
@@ -163,7 +163,7 @@ struct SoundOrNotTests {
         #expect((thrown { try open.compact() }?.code ?? .damaged) == .damaged)
     }
 
-    @Test("of a database with a long history names a document whose entry can't be read")
+    @Test("A verification of a database with a long history names a document whose entry can't be read")
     func longHistory() throws {
         let database = try stores.open { $0.compactsInBackground = false }
         try database.inTransaction {
@@ -191,7 +191,7 @@ struct SoundOrNotTests {
         #expect(isNamed)
     }
 
-    @Test("of a document with thousands of leaves takes no longer than their number asks for")
+    @Test("A verification of a document with thousands of leaves takes no longer than their number asks for")
     func leaves() throws {
         let database = try stores.open { $0.compactsInBackground = false }
         let first = try database.save(json: Data("{}".utf8), withID: "a")
@@ -205,7 +205,8 @@ struct SoundOrNotTests {
         #expect(try database.verify().findings == [])
     }
 
-    @Test("goes on behind a page that leads to thousands of others, even once halving stretches has taken too long")
+    @Test(
+        "A verification goes on behind a page that leads to thousands, even once halving stretches has taken too long")
     func gap() throws {
         let count = 8_000
         let database = try stores.open(key: nil)

@@ -76,7 +76,7 @@ struct SparseFileTests {
     }
 
     @Test(
-        "Of a file with terabytes of holes only the data are read, and the holes are one finding",
+        "Of a sparse database file with terabytes of holes only the data are read, and the holes are one finding",
         .enabled(if: isSparseTold, "needs holes"), arguments: [TestStores.key, nil])
     func terabytes(key: SymmetricKey?) throws {
         let whole = try make(key: key)
@@ -99,7 +99,7 @@ struct SparseFileTests {
         }
     }
 
-    @Test("What is neither a file nor a folder in a store is said to be skipped, and is no damage")
+    @Test("An entry of a store that is neither a file nor a folder is said to be skipped, and is no damage")
     func skipped() throws {
         _ = try make(key: TestStores.key)
         let store = stores.url().path

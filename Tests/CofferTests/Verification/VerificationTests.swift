@@ -47,7 +47,7 @@ struct VerificationTests {
     }
 
     @Test(
-        "of a sound one finds nothing at any level, open or closed, encrypted or not, and changes no byte",
+        "A verification of a sound database finds nothing at any level, open or closed, and changes no byte",
         arguments: [true, false])
     func sound(isEncrypted: Bool) throws {
         let key = isEncrypted ? TestStores.key : nil
@@ -83,7 +83,7 @@ struct VerificationTests {
         #expect(try stores.snapshot(ignoring: ["db.sqlite3-shm"]) == before)
     }
 
-    @Test("of one with any page damaged names that page, and no other")
+    @Test("A verification of a database with any page damaged names that page, and no other")
     func pages() throws {
         try fill().close()
         let file = try stores.databaseFile()
@@ -112,7 +112,7 @@ struct VerificationTests {
                 .map(\.kind) == [.structure])
     }
 
-    @Test("of one with any page damaged finds every document that can't be read, and names none that can")
+    @Test("A verification of a database with any page damaged finds all documents that can't be read, and no others")
     func documents() throws {
         try fill().close()
         let file = try stores.databaseFile()
@@ -147,7 +147,8 @@ struct VerificationTests {
         #expect(namedCount < 10 * Self.documentCount)
     }
 
-    @Test("of one whose overflowing row ends in zeros names the document, though every page's code is right")
+    @Test(
+        "A verification of an overflowing row that ends in zeros names the document, though every page's MAC is right")
     func overflow() throws {
         try fill().close()
         let file = try stores.databaseFile()
@@ -167,7 +168,7 @@ struct VerificationTests {
         #expect(alone.isSuperset(of: ["document-7", "document-57", "document-257"]))
     }
 
-    @Test("of attachments that are changed, cut, swapped or missing names each, with its document")
+    @Test("A verification of attachments that are changed, cut, swapped or missing names each, with its document")
     func attachments() throws {
         try fill().close()
         let folder = try stores.generation().appending(path: "attachments")
@@ -193,7 +194,7 @@ struct VerificationTests {
         #expect(try stores.snapshot() == before)
     }
 
-    @Test("of a page in the log that was changed with its checksums made right names the page")
+    @Test("A verification of a page in the WAL that was changed with its checksums made right names the page")
     func log() throws {
         let database = try fill()
         try FileManager.default.copyItem(at: stores.url(), to: stores.url("crashed"))
@@ -240,7 +241,7 @@ struct VerificationTests {
         log = Data(bytes)
     }
 
-    @Test("of tables that contradict each other names the documents")
+    @Test("A verification of tables that contradict each other names the documents")
     func contradictions() throws {
         let database = try fill(key: nil)
         try database.close()
@@ -270,7 +271,7 @@ struct VerificationTests {
         #expect(try stores.manager.verifyDatabase(named: "db").isSound)
     }
 
-    @Test("of entries of a view that are not what was written says that some can't be read")
+    @Test("A verification of entries of a view that are not what was written says that some can't be read")
     func entries() throws {
         let database = try stores.open(key: nil)
         try database.save(json: Data(#"{"n":1}"#.utf8), withID: "a")
@@ -291,7 +292,7 @@ struct VerificationTests {
         try connection.close()
     }
 
-    @Test("of a store whose MANIFEST is damaged says so; a wrong key is a 401, and another's store is in use a 503")
+    @Test("A verification says that MANIFEST is damaged; a wrong key is a 401, and another's store in use a 503")
     func manifests() throws {
         let database = try fill()
         #expect(thrown { try stores.manager.verifyDatabase(named: "db", encryptionKey: testKey(9)) }?.status == 401)
@@ -314,7 +315,7 @@ struct VerificationTests {
         #expect(try open.verify().isSound)
     }
 
-    @Test("of one with a database file that is missing or empty says so")
+    @Test("A verification of a database with a file that is missing or empty says so")
     func missing() throws {
         try fill().close()
         let file = try stores.databaseFile()
@@ -326,7 +327,7 @@ struct VerificationTests {
         #expect(missing.findings.map(\.kind) == [.structure])
     }
 
-    @Test("beside others that write and copy the log finds nothing, and ends with its task")
+    @Test("A verification beside others that write and copy the WAL finds nothing, and ends with its task")
     func besideOthers() async throws {
         let database = try fill()
         let stop = Shared(false)

@@ -34,7 +34,7 @@ struct IndexLifeTests {
 
     /// With keys and values that stay in the row, and with such that overflow it.
     @Test(
-        "outlive a change of the key, a backup, and the end of encryption, and nothing is made anew",
+        "Entries of views and indexes outlive a key change, a backup, and the end of encryption, unchanged",
         arguments: [0, 3_000])
     func copies(padding: Int) throws {
         let calls = Tally()
@@ -62,7 +62,7 @@ struct IndexLifeTests {
         #expect(try copy.verify().isSound)
     }
 
-    @Test("are ciphertext, whatever they hold")
+    @Test("Entries of views and indexes are ciphertext, whatever they hold")
     func ciphertext() throws {
         for key in [nil, TestStores.key] {
             let database = try stores.open(key == nil ? "plain" : "secret", key: key) { $0.durability = .relaxed }
@@ -81,7 +81,7 @@ struct IndexLifeTests {
         }
     }
 
-    @Test("that were made by another version of the tables are made anew")
+    @Test("Entries of views and indexes that were made by another version of the tables are made anew")
     func otherVersion() throws {
         let database = try stores.open { $0.durability = .relaxed }
         try fill(database, 20)
@@ -105,7 +105,9 @@ struct IndexLifeTests {
     }
 
     /// In the middle of a transaction, right after the first of two, and between.
-    @Test("of a process that was killed while it made them are made on from there", arguments: [300, 20_300, 24_999])
+    @Test(
+        "Entries of views and indexes of a process that was killed while it made them are made on from there",
+        arguments: [300, 20_300, 24_999])
     func killed(after: Int) async throws {
         try makeMany()
         await #expect(processExitsWith: .signal(SIGKILL)) {
@@ -137,7 +139,9 @@ struct IndexLifeTests {
     }
 
     /// Each page of the entries and of the indexes over them, one after another.
-    @Test("that are damaged are noticed, and made anew, and nothing else is touched", arguments: [true, false])
+    @Test(
+        "Entries of views and indexes that are damaged are noticed, and made anew, and nothing else is touched",
+        arguments: [true, false])
     func damage(isOpen: Bool) throws {
         let database = try stores.open { $0.durability = .relaxed }
         try fill(database, 400)

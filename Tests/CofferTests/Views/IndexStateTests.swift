@@ -24,7 +24,7 @@ struct IndexStateTests {
 
     private func save(_ database: Database, _ id: String) throws { try database.save(json: json(1), withID: id) }
 
-    @Test("do not skip documents that get the sequences of what was rolled back")
+    @Test("Entries of an index do not skip documents that get the sequences of what was rolled back")
     func rolledBack() throws {
         var database: Database? = try stores.open { $0.durability = .relaxed }
         let open = try #require(database)
@@ -61,7 +61,7 @@ struct IndexStateTests {
         #expect(try ids(view(again)) == ["a", "b", "c", "d", "e", "f"])
     }
 
-    @Test("have no row twice, whatever is purged before they come to it", arguments: [0, 1, 2])
+    @Test("Entries of an index have no row twice, whatever is purged before they come to it", arguments: [0, 1, 2])
     func purgedBefore(updatesBefore: Int) throws {
         let database = try stores.open { $0.durability = .relaxed }
         try save(database, "first")
@@ -84,7 +84,9 @@ struct IndexStateTests {
     }
 
     /// A purge changes an index without a new sequence; somebody else brings it up to date.
-    @Test("tell a live query what a purge changed, and what another update did", .timeLimit(.minutes(30)))
+    @Test(
+        "Entries of an index tell a live query what a purge changed, and what another update did",
+        .timeLimit(.minutes(30)))
     func live() async throws {
         let database = try stores.open { $0.durability = .relaxed }
         let view = database.view(named: "v")
@@ -119,7 +121,7 @@ struct IndexStateTests {
     }
 
     @Test(
-        "are found again after they were dropped, by whoever needs them, and stay deleted where somebody deleted them")
+        "Indexes that were dropped are found again by whoever needs them, and deleted ones stay deleted")
     func dropped() throws {
         let database = try stores.open { $0.durability = .relaxed }
         for number in 0..<300 { try save(database, "d\(number)") }
@@ -159,7 +161,7 @@ struct IndexStateTests {
         Issue.record("no page is one of entries")
     }
 
-    @Test("let documents be purged and expire though their entries are damaged")
+    @Test("Damaged entries of an index let documents be purged and expire")
     func purgeOfDamaged() throws {
         let database = try stores.open { $0.durability = .relaxed }
         for number in 0..<300 { try save(database, "d\(number)") }
@@ -178,7 +180,7 @@ struct IndexStateTests {
         #expect(try ids(view(again)).count == 11)
     }
 
-    @Test("that can't even say what they are go altogether, and documents stay")
+    @Test("Entries of an index that can't even say what they are go altogether, and documents stay")
     func definitions() throws {
         let database = try stores.open(key: nil) { $0.durability = .relaxed }
         for number in 0..<20 { try save(database, "d\(number)") }
@@ -198,7 +200,7 @@ struct IndexStateTests {
         #expect(try database.documentCount == 20)
     }
 
-    @Test("that are replaced while somebody reads them end the reading by an error, or go on right")
+    @Test("Indexes that are replaced while somebody reads them end the reading by an error, or go on right")
     func replaced() throws {
         let database = try stores.open { $0.durability = .relaxed }
         try database.inTransaction {
@@ -234,7 +236,7 @@ struct IndexStateTests {
     }
 
     @Test(
-        "end up as the function that was given last has them, whoever was under way with another",
+        "Entries of an index end up as the function that was given last has them, whoever was under way with another",
         .timeLimit(.minutes(30)))
     func twoVersions() async throws {
         let database = try stores.open { $0.durability = .relaxed }
@@ -251,7 +253,7 @@ struct IndexStateTests {
         #expect(try changed.rows().all.allSatisfy { $0.key[0] == "new" })
     }
 
-    @Test("can't be brought up to date within a function, which still can't write after it tried")
+    @Test("Entries of an index can't be brought up to date within a function, which still can't write after it tried")
     func nested() throws {
         let database = try stores.open { $0.durability = .relaxed }
         try save(database, "a")
@@ -270,7 +272,7 @@ struct IndexStateTests {
     }
 
     /// The view before the documents, so that the pages behind the first ones of its tables are its own.
-    @Test("that were made before everything else are made anew too, or say what helps")
+    @Test("Entries of an index that were made before everything else are made anew too, or say what helps")
     func damageBehindTheRoots() throws {
         let database = try stores.open { $0.durability = .relaxed }
         #expect(try ids(view(database)) == [])

@@ -29,7 +29,7 @@ struct ViewOptionTests {
         return try view.rows(options).all.map(\.documentID).joined()
     }
 
-    @Test("start and end where they are asked to, right there or not, forwards and backwards")
+    @Test("Rows of a view start and end where they are asked to, right there or not, forwards and backwards")
     func bounds() throws {
         let view = try view(try stores.open { $0.durability = .relaxed })
         // Every start, every end, with and without a document, both ways, against a filter by hand.
@@ -74,7 +74,7 @@ struct ViewOptionTests {
         return row.id == id ? isIncluded : (row.id < id) == (direction < 0)
     }
 
-    @Test("skip, end at a limit, and come by key lists, filters and orders of one's own")
+    @Test("Rows of a view skip, end at a limit, and come by key lists, filters and orders of one's own")
     func counts() throws {
         let view = try view(try stores.open { $0.durability = .relaxed })
         #expect(try ids(view) { $0.limit = 3 } == "abc")
@@ -101,7 +101,7 @@ struct ViewOptionTests {
         #expect(thrown { try ids(view) { $0.startKey = .number(JSONNumber(.nan)) } }?.code == .invalidJSON)
     }
 
-    @Test("match by prefix, at the level that is asked for")
+    @Test("Rows of a view match by prefix, at the level that is asked for")
     func prefixes() throws {
         let database = try stores.open { $0.durability = .relaxed }
         let view = database.view(named: "v")
@@ -125,7 +125,7 @@ struct ViewOptionTests {
                 == "fed")
     }
 
-    @Test("reduce, by groups and altogether")
+    @Test("Rows of a view reduce, by groups and altogether")
     func reductions() throws {
         let database = try stores.open { $0.durability = .relaxed }
         try database.inTransaction {
@@ -179,7 +179,7 @@ struct ViewOptionTests {
         #expect(thrown { try view(Reduction { _, _, _ in throw Failure() }).reduce() }?.code == .rejected)
     }
 
-    @Test("are summed exactly as long as they are integers, and what is no number counts nothing")
+    @Test("Rows of a view are summed exactly as long as they are integers, and what is no number counts nothing")
     func sums() throws {
         let database = try stores.open { $0.durability = .relaxed }
         let view = database.view(named: "v")
@@ -201,7 +201,7 @@ struct ViewOptionTests {
     }
 
     /// Keys longer than what stands in the index, with equal beginnings; ids too; keys that hardly fit anywhere.
-    @Test("sort and come back whole however long, deep and odd their keys and ids are")
+    @Test("Rows of a view sort and come back whole however long, deep and odd their keys and ids are")
     func hostileKeys() throws {
         let database = try stores.open { $0.durability = .relaxed }
         let long = String(repeating: "k", count: 440)

@@ -59,7 +59,7 @@ struct ViewTests {
     }
 
     /// More than a batch, and less.
-    @Test("have what their function makes of each document, in order", arguments: [0, 1, 255, 256, 257, 1_000])
+    @Test("Views have what their function makes of each document, in order", arguments: [0, 1, 255, 256, 257, 1_000])
     func rows(count: Int) throws {
         let database = try stores.open { $0.durability = .relaxed }
         try fill(database, count)
@@ -73,7 +73,7 @@ struct ViewTests {
         #expect(try database.viewNames == ["by city"])
     }
 
-    @Test("follow what is saved, changed, deleted, undeleted, purged and expires")
+    @Test("Views follow what is saved, changed, deleted, undeleted, purged and expires")
     func incremental() throws {
         let database = try stores.open { $0.durability = .relaxed }
         try fill(database, 300)
@@ -105,7 +105,7 @@ struct ViewTests {
         try expectRight(view)
     }
 
-    @Test("have the winning revision of a document in conflict, whatever makes it win")
+    @Test("Views have the winning revision of a document in conflict, whatever makes it win")
     func conflicts() throws {
         let database = try stores.open { $0.durability = .relaxed }
         try fill(database, 10)
@@ -138,7 +138,7 @@ struct ViewTests {
         try expectRight(view)
     }
 
-    @Test("are made anew by another version of their function, and by no other name")
+    @Test("Views are made anew by another version of their function, and by no other name")
     func versions() throws {
         let database = try stores.open { $0.durability = .relaxed }
         try fill(database, 50)
@@ -164,7 +164,7 @@ struct ViewTests {
         #expect(thrown { try view.rows().all }?.status == 400)
     }
 
-    @Test("without a function are a 400, but for what is asked of the rows that are there")
+    @Test("Views without a function are a 400, but for what is asked of the rows that are there")
     func withoutFunction() throws {
         var database: Database? = try stores.open { $0.durability = .relaxed }
         try fill(try #require(database), 20)
@@ -193,7 +193,7 @@ struct ViewTests {
 
     struct Failure: Error {}
 
-    @Test("leave out documents for which the function fails, and say which")
+    @Test("Views leave out documents for which the function fails, and say which")
     func failures() throws {
         let database = try stores.open { $0.durability = .relaxed }
         let view = database.view(named: "v")
@@ -227,7 +227,7 @@ struct ViewTests {
         #expect(try view.totalRows == 4)
     }
 
-    @Test("can't write in their function, and change nothing when they try")
+    @Test("Views can't write in their function, and change nothing when they try")
     func writing() throws {
         let database = try stores.open { $0.durability = .relaxed }
         try database.save(json: Data("{}".utf8), withID: "a")
@@ -258,7 +258,7 @@ struct ViewTests {
         func append(_ error: any Error) { state.withLock { $0.append(error) } }
     }
 
-    @Test("inside a transaction see what it saved, and are as before when it is rolled back")
+    @Test("Views inside a transaction see what it saved, and are as before when it is rolled back")
     func transactions() throws {
         let database = try stores.open { $0.durability = .relaxed }
         try fill(database, 20)
@@ -277,7 +277,7 @@ struct ViewTests {
         }
     }
 
-    @Test("are brought up to date once by two threads that ask at the same time")
+    @Test("Views are brought up to date once by two threads that ask at the same time")
     func twoThreads() async throws {
         let database = try stores.open { $0.durability = .relaxed }
         try fill(database, 3_000)
@@ -294,7 +294,7 @@ struct ViewTests {
         #expect(calls.withLock { $0 } == 3_000)
     }
 
-    @Test("update when they are asked to: before, never, after")
+    @Test("Views update when they are asked to: before, never, after")
     func updateModes() throws {
         let database = try stores.open { $0.durability = .relaxed }
         try fill(database, 20)
@@ -310,7 +310,7 @@ struct ViewTests {
         #expect(try view.rows(options).all.count == 16)
     }
 
-    @Test("in a database open for reading only are read as far as they are up to date")
+    @Test("Views in a database open for reading only are read as far as they are up to date")
     func readOnly() throws {
         var database: Database? = try stores.open { $0.durability = .relaxed }
         try fill(try #require(database), 20)
@@ -328,7 +328,7 @@ struct ViewTests {
         #expect(try reading.view(named: "by city").rows(options).all.count == 16)
     }
 
-    @Test("give rows with their documents, sequences and values of yours")
+    @Test("Views give rows with their documents, sequences and values of yours")
     func rowParts() throws {
         let database = try stores.open { $0.durability = .relaxed }
         try database.save(json: Data(#"{"a":{"x":1,"y":["z"]}}"#.utf8), withID: "one")

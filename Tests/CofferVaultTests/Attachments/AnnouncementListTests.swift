@@ -13,7 +13,7 @@ struct AnnouncementListTests {
         }
     }
 
-    @Test("has the bytes that the format says")
+    @Test("An announcement of attachments has the bytes that the format says")
     func bytes() throws {
         let name = "00112233445566778899aabbccddeeff00112233.blob"
         let bytes = try AnnouncementList.bytes(of: [name], in: .sha1)
@@ -25,7 +25,8 @@ struct AnnouncementListTests {
     }
 
     @Test(
-        "gives back its names, up to the most that it holds", arguments: [Manifest.AttachmentNames.sha1, .keyed],
+        "An announcement of attachments gives back its names, up to the most that it holds",
+        arguments: [Manifest.AttachmentNames.sha1, .keyed],
         [1, 2, 8, AnnouncementList.nameLimit])
     func roundTrip(kind: Manifest.AttachmentNames, count: Int) throws {
         let names = Self.spelled(count, kind)
@@ -35,7 +36,7 @@ struct AnnouncementListTests {
         #expect(try AnnouncementList.attachments(in: bytes, kind == .sha1 ? .keyed : .sha1) == nil)
     }
 
-    @Test("is none when it is cut short anywhere, goes on, or has one bit changed")
+    @Test("An announcement of attachments is refused when it is cut anywhere, goes on, or has one bit changed")
     func damaged() throws {
         let bytes = try AnnouncementList.bytes(of: Self.spelled(3), in: .sha1)
         for count in 0..<bytes.count {
@@ -61,7 +62,7 @@ struct AnnouncementListTests {
         return try bytes + Digest.sha256(of: bytes)
     }
 
-    @Test("is none with another head, although its checksum is right")
+    @Test("An announcement of attachments is refused with another head, although its checksum is right")
     func otherHead() throws {
         #expect(try AnnouncementList.attachments(in: Self.forged(count: 1), .sha1)?.count == 1)
         #expect(try AnnouncementList.attachments(in: Self.forged(magic: 0x88, count: 1), .sha1) == nil)
@@ -85,7 +86,7 @@ struct AnnouncementListTests {
     }
 
     @Test(
-        "lets recovery remove those that have no row and keep the others",
+        "An announcement of attachments lets recovery remove those that have no row and keep the others",
         arguments: [Manifest.AttachmentNames.sha1, .keyed])
     func recovers(kind: Manifest.AttachmentNames) throws {
         let (scratch, generation, files) = try interrupted(9, names: kind)
@@ -99,7 +100,7 @@ struct AnnouncementListTests {
         #expect(try isTidy(scratch.store))
     }
 
-    @Test("of more than it holds is as many as it takes")
+    @Test("An announcement of attachments of more than it holds is as many as it takes")
     func several() throws {
         let count = AnnouncementList.nameLimit + 1
         let (scratch, generation, files) = try interrupted(count)
@@ -114,7 +115,9 @@ struct AnnouncementListTests {
         case empty, half, changed, zeros, otherKind, link, danglingLink, directory, fifo, huge, otherName
     }
 
-    @Test("that isn't a whole file of its kind announces nothing, and goes", arguments: Fake.allCases)
+    @Test(
+        "An announcement of attachments that isn't a whole file of its kind announces nothing, and goes",
+        arguments: Fake.allCases)
     private func fake(kind: Fake) throws {
         let (scratch, generation, files) = try interrupted(9)
         let name = try #require(names(in: generation + "/incoming").first)
@@ -152,7 +155,7 @@ struct AnnouncementListTests {
         #expect(FileManager.default.fileExists(atPath: outside))
     }
 
-    @Test("that can't be read stops recovery, which removes nothing then")
+    @Test("An announcement of attachments that can't be read stops recovery, which removes nothing then")
     func unreadable() throws {
         let (scratch, generation, files) = try interrupted(9)
         let recording = RecordingFileSystem()

@@ -14,7 +14,9 @@ struct AttachmentCostTests {
         }
     }
 
-    @Test("no plaintext in any file at any time, unless the store is not encrypted", arguments: [true, false])
+    @Test(
+        "Attachments leave no plaintext in any file at any time, unless the store is not encrypted",
+        arguments: [true, false])
     func canary(isEncrypted: Bool) throws {
         let fixture = try AttachmentFixture(isEncrypted: isEncrypted)
         let canary = Array("THE-CANARY-SINGS-IN-THE-MINE".utf8)
@@ -36,7 +38,9 @@ struct AttachmentCostTests {
         #expect(seen.contains(true) == !isEncrypted)
     }
 
-    @Test("the chunks that a range is in, and when opened the header and the last one", arguments: [true, false])
+    @Test(
+        "Reading a range takes the chunks that it is in, and opening takes the header and the last one",
+        arguments: [true, false])
     func reads(isEncrypted: Bool) throws {
         let recording = RecordingFileSystem()
         let fixture = try AttachmentFixture(isEncrypted: isEncrypted, fileSystem: recording)
@@ -78,7 +82,7 @@ struct AttachmentCostTests {
     }
 
     #if os(Linux)
-    @Test("little memory, however long they are", arguments: [true, false])
+    @Test("Attachments take little memory, however long they are", arguments: [true, false])
     func memory(isEncrypted: Bool) async throws {
         await #expect(processExitsWith: .success) { [isEncrypted = isEncrypted as Bool] in
             func peakKiB() throws -> Int {
@@ -111,7 +115,7 @@ struct AttachmentCostTests {
     #endif
 
     @Test(
-        "to the owner of the store, when root saves them",
+        "Attachments belong to the owner of the store, when root saves them",
         .enabled(if: geteuid() == 0, "only root can act as another user"))
     func owner() throws {
         for isEncrypted in [true, false] {

@@ -8,7 +8,7 @@ import Testing
 @Suite("A process killed while it saves attachments", .serialized)
 struct AttachmentCrashTests {
     @Test(
-        "leaves them all or none, each with a row and a file or with neither",
+        "A process killed while it saves attachments leaves them all or none, each with row and file or with neither",
         arguments: [
             AttachmentTransaction(), AttachmentTransaction(isEncrypted: false), AttachmentTransaction(count: 2),
             AttachmentTransaction(ending: .rollBack), AttachmentTransaction(count: 8),
@@ -59,7 +59,7 @@ struct AttachmentFaultTests {
         return (code, saved)
     }
 
-    @Test("saves none of them, and leaves nothing", arguments: transactions)
+    @Test("A step of saving attachments that fails saves none of them, and leaves nothing", arguments: transactions)
     func failing(transaction: AttachmentTransaction) throws {
         let steps = try transaction.steps()
         let commit = try #require(AttachmentTransaction.commit(in: steps))
@@ -73,7 +73,9 @@ struct AttachmentFaultTests {
         }
     }
 
-    @Test("although it had its effect does so too", arguments: transactions)
+    @Test(
+        "A step of saving attachments that fails although it had its effect saves none of them, and leaves nothing",
+        arguments: transactions)
     func failingAfterwards(transaction: AttachmentTransaction) throws {
         let steps = try transaction.steps()
         let commit = try #require(AttachmentTransaction.commit(in: steps))
@@ -84,7 +86,9 @@ struct AttachmentFaultTests {
         }
     }
 
-    @Test("with every step there is after it is made up for by the next open", arguments: transactions)
+    @Test(
+        "A step of saving attachments that fails, with every step after it, is made up for by the next open",
+        arguments: transactions)
     func stopping(transaction: AttachmentTransaction) throws {
         let steps = try transaction.steps()
         let commit = try #require(AttachmentTransaction.commit(in: steps))
@@ -95,7 +99,8 @@ struct AttachmentFaultTests {
     }
 
     @Test(
-        "because the disk is full is a 507 that leaves nothing, at any step that takes space", arguments: transactions)
+        "A step of saving attachments that fails because the disk is full is a 507 that leaves nothing",
+        arguments: transactions)
     func fullDisk(transaction: AttachmentTransaction) throws {
         let steps = try transaction.steps()
         let lastTaking = try #require(steps.lastIndex { $0.hasPrefix("rename ") })
@@ -106,7 +111,7 @@ struct AttachmentFaultTests {
         }
     }
 
-    @Test("while it is rolled back is made up for by the next open")
+    @Test("A step that fails while attachments are rolled back is made up for by the next open")
     func rollingBack() throws {
         for count in [1, 8] {
             let transaction = AttachmentTransaction(count: count, ending: .rollBack)
@@ -122,7 +127,7 @@ struct AttachmentFaultTests {
         }
     }
 
-    @Test("ends the writing: the same error comes again, and the file is gone")
+    @Test("A failed step of writing ends the writing: the same error comes again, and the file is gone")
     func writing() throws {
         for number in 1...3 {
             let fixture = try AttachmentFixture(in: .inMemory)

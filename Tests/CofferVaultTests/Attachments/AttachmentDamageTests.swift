@@ -47,7 +47,9 @@ struct AttachmentDamageTests {
         try Data(bytes).write(to: URL(fileURLWithPath: path))
     }
 
-    @Test("because a bit of it is another: each bit of a short one", arguments: [true, false], [0, 1, 40])
+    @Test(
+        "An attachment is damaged because a bit of it is another: each bit of a short one", arguments: [true, false],
+        [0, 1, 40])
     func shortFlips(isEncrypted: Bool, size: Int) throws {
         let fixture = try AttachmentFixture(isEncrypted: isEncrypted, in: .inMemory)
         let bytes = content(size)
@@ -62,7 +64,8 @@ struct AttachmentDamageTests {
         #expect(try fixture.open(saved).wholeContent() == bytes)
     }
 
-    @Test("because a bit of it is another: in each part of a long one", arguments: [true, false])
+    @Test(
+        "An attachment is damaged because a bit of it is another: in each part of a long one", arguments: [true, false])
     func longFlips(isEncrypted: Bool) throws {
         let fixture = try AttachmentFixture(isEncrypted: isEncrypted, in: .inMemory)
         let bytes = content(2 * 16384 + 500)
@@ -82,7 +85,9 @@ struct AttachmentDamageTests {
         }
     }
 
-    @Test("because it was cut, anywhere, or something was added", arguments: [true, false], [0, 1, 40, 16384, 32768])
+    @Test(
+        "An attachment is damaged because it was cut, anywhere, or something was added", arguments: [true, false],
+        [0, 1, 40, 16384, 32768])
     func lengths(isEncrypted: Bool, size: Int) throws {
         let fixture = try AttachmentFixture(isEncrypted: isEncrypted, in: .inMemory)
         let bytes = content(size)
@@ -101,7 +106,7 @@ struct AttachmentDamageTests {
         }
     }
 
-    @Test("because its chunks were swapped, dropped or doubled")
+    @Test("An attachment is damaged because its chunks were swapped, dropped or doubled")
     func chunks() throws {
         let fixture = try AttachmentFixture(in: .inMemory)
         let bytes = content(3 * 16384 + 16383)
@@ -123,7 +128,7 @@ struct AttachmentDamageTests {
         }
     }
 
-    @Test("because another is in its place: of the same length, of another store, or older")
+    @Test("An attachment is damaged because another is in its place: of the same length, of another store, or older")
     func replaced() throws {
         let fixture = try AttachmentFixture()
         let size = 20000
@@ -164,7 +169,7 @@ struct AttachmentDamageTests {
         #expect(try fixture.open(saved).wholeContent() == bytes)
     }
 
-    @Test("where it is not encrypted, because content of the same length is in its place")
+    @Test("An attachment that is not encrypted is damaged because content of the same length is in its place")
     func replacedPlain() throws {
         let fixture = try AttachmentFixture(isEncrypted: false)
         let saved = try fixture.save(content(20000))
@@ -172,7 +177,7 @@ struct AttachmentDamageTests {
         check(fixture, saved, content(20000), "another content")
     }
 
-    @Test("because there is none, or something else", arguments: [true, false])
+    @Test("An attachment is damaged because there is no file, or something else", arguments: [true, false])
     func missing(isEncrypted: Bool) throws {
         let fixture = try AttachmentFixture(isEncrypted: isEncrypted)
         let bytes = content(100)
@@ -200,7 +205,7 @@ struct AttachmentDamageTests {
         #expect(try fixture.open(saved).wholeContent() == bytes)
     }
 
-    @Test("because its row is of another kind of store, or says what can't be")
+    @Test("An attachment is damaged because its row is of another kind of store, or says what can't be")
     func wrongRow() throws {
         for isEncrypted in [true, false] {
             let fixture = try AttachmentFixture(isEncrypted: isEncrypted)
@@ -225,7 +230,9 @@ struct AttachmentDamageTests {
         }
     }
 
-    @Test("is noticed before the last bytes are handed out, and what comes before is right", arguments: [true, false])
+    @Test(
+        "Damage of an attachment is noticed before the last bytes are handed out, and what comes before is right",
+        arguments: [true, false])
     func prefix(isEncrypted: Bool) throws {
         let fixture = try AttachmentFixture(isEncrypted: isEncrypted)
         let bytes = content(100_000)
@@ -254,7 +261,9 @@ struct AttachmentDamageTests {
         }
     }
 
-    @Test("since it was opened is damage too, and one that lost its name is read on", arguments: [true, false])
+    @Test(
+        "An attachment that is changed since it was opened is damaged too, and one that lost its name is read on",
+        arguments: [true, false])
     func whileOpen(isEncrypted: Bool) throws {
         let fixture = try AttachmentFixture(isEncrypted: isEncrypted)
         let bytes = content(100_000)
@@ -279,7 +288,7 @@ struct AttachmentDamageTests {
         #expect(try opened.bytes(in: 0..<16384) == Array(bytes[..<16384]))
     }
 
-    @Test("is not what a file that can't be read is: that is the system's error, named all the same")
+    @Test("A file that can't be read is not a damaged attachment: that is the system's error, named all the same")
     func unreadable() throws {
         let recording = RecordingFileSystem()
         let fixture = try AttachmentFixture(fileSystem: recording)

@@ -19,7 +19,7 @@ struct AttachmentInstallTests {
         }
     }
 
-    @Test("takes a few steps, each durable before the next relies on it")
+    @Test("Installing attachments takes a few steps, each durable before the next relies on it")
     func steps() throws {
         let recording = RecordingFileSystem()
         let fixture = try AttachmentFixture(fileSystem: recording)
@@ -46,7 +46,7 @@ struct AttachmentInstallTests {
         #expect(fixture.files.isEmpty)
     }
 
-    @Test("of many takes one sync for all of them, where that reports failures, else one for each")
+    @Test("Installing many attachments takes one sync for all, where that reports failures, else one for each")
     func many() throws {
         for reports in [true, false] {
             let recording = RecordingFileSystem(reportsFailedWrites: reports)
@@ -70,7 +70,7 @@ struct AttachmentInstallTests {
         }
     }
 
-    @Test("of nothing does nothing")
+    @Test("Installing attachments of nothing does nothing")
     func none() throws {
         let recording = RecordingFileSystem()
         let fixture = try AttachmentFixture(fileSystem: recording)
@@ -78,7 +78,7 @@ struct AttachmentInstallTests {
         #expect(try steps(recording) { try fixture.attachments.remove([]) }.isEmpty)
     }
 
-    @Test("keeps no more than a few files open, however many are staged")
+    @Test("Installing attachments keeps no more than a few files open, however many are staged")
     func openFiles() async throws {
         await #expect(processExitsWith: .success) {
             // What a process may have open on Linux, unless somebody raised it.
@@ -94,7 +94,7 @@ struct AttachmentInstallTests {
         }
     }
 
-    @Test("that is rolled back leaves nothing installed, and can be tried again", arguments: [true, false])
+    @Test("Installing that is rolled back leaves no attachments, and can be tried again", arguments: [true, false])
     func rollBack(isEncrypted: Bool) throws {
         let recording = RecordingFileSystem()
         let fixture = try AttachmentFixture(isEncrypted: isEncrypted, fileSystem: recording)
@@ -118,7 +118,7 @@ struct AttachmentInstallTests {
         #expect(fixture.files.count == 3 && fixture.incoming.isEmpty)
     }
 
-    @Test("takes back only what it put there")
+    @Test("Installing attachments takes back only what it put there")
     func rollBackOthers() throws {
         let fixture = try AttachmentFixture()
         let saved = try fixture.save(content(10, seed: 9))
@@ -129,7 +129,7 @@ struct AttachmentInstallTests {
         #expect(fixture.files.count == 1)
     }
 
-    @Test("replaces a file that has no row, whatever is in it")
+    @Test("Installing attachments replaces a file that has no row, whatever is in it")
     func replacing() throws {
         let fixture = try AttachmentFixture()
         for kind in ["file", "link"] {
@@ -149,7 +149,9 @@ struct AttachmentInstallTests {
         #expect(FileManager.default.fileExists(atPath: fixture.scratch.store + "/MANIFEST"))
     }
 
-    @Test("is not needed to read what is staged, which goes on being read afterwards", arguments: [true, false])
+    @Test(
+        "Installing attachments is not needed to read what is staged, which goes on being read afterwards",
+        arguments: [true, false])
     func reading(isEncrypted: Bool) throws {
         let fixture = try AttachmentFixture(isEncrypted: isEncrypted)
         let staged = try fixture.stage(content(20000))
@@ -166,7 +168,7 @@ struct AttachmentInstallTests {
         #expect(error?.subject == subject)
     }
 
-    @Test("has no use for a staged attachment that nobody holds: its file goes with it")
+    @Test("Staged attachments that nobody holds are not installed: their files go with them")
     func abandoned() throws {
         let fixture = try AttachmentFixture()
         do {
@@ -184,7 +186,7 @@ struct AttachmentInstallTests {
         #expect(fixture.incoming.count == 2 && fixture.files.count == 2)
     }
 
-    @Test("follows writing: what is cancelled, dropped or fails leaves no file")
+    @Test("Installing attachments follows writing: what is cancelled, dropped or fails leaves no file")
     func unfinished() throws {
         let fixture = try AttachmentFixture()
         let writer = try fixture.attachments.beginStaging()
@@ -207,7 +209,9 @@ struct AttachmentInstallTests {
         #expect(try staged.open().wholeContent() == [])
     }
 
-    @Test("after a sync that failed is refused, since nothing is certain any more", arguments: [1, 2, 10])
+    @Test(
+        "Installing attachments after a sync that failed is refused, since nothing is certain any more",
+        arguments: [1, 2, 10])
     func failedSync(count: Int) throws {
         let scratch = Scratch()
         try makeStore(at: scratch.store)
@@ -243,7 +247,7 @@ struct AttachmentInstallTests {
         }
     }
 
-    @Test("is refused, too, after a file couldn't be taken back")
+    @Test("Installing attachments is refused, too, after a file couldn't be taken back")
     func failedRollBack() throws {
         // Created and written, announced, that synced, in its place, synced, and its directory: then the way back.
         let recording = RecordingFileSystem(.stopBefore(8))
@@ -264,7 +268,7 @@ struct AttachmentInstallTests {
         #expect(try names(in: attachmentsPath(ofStoreAt: scratch.store)).isEmpty)
     }
 
-    @Test("of what couldn't be taken back on a full disk is refused, and of everything else is not")
+    @Test("Installing is refused for files that couldn't be taken back on a full disk, and for no others")
     func fullDisk() throws {
         let scratch = Scratch.inMemory
         try makeStore(at: scratch.store)
@@ -284,7 +288,9 @@ struct AttachmentInstallTests {
         #expect(try names(in: attachmentsPath(ofStoreAt: scratch.store)).count == 2)
     }
 
-    @Test("that fails at a file which has its place taken leaves the content what it is", arguments: [1, 8])
+    @Test(
+        "Installing attachments that fails at a file which has its place taken leaves the content what it is",
+        arguments: [1, 8])
     func failingAtTaken(count: Int) throws {
         let scratch = Scratch.inMemory
         try makeStore(at: scratch.store)
@@ -307,7 +313,8 @@ struct AttachmentInstallTests {
         }
     }
 
-    @Test("and rolling back lets more be read than have their file open", arguments: [true, false])
+    @Test(
+        "Installing and rolling back let more attachments be read than have their file open", arguments: [true, false])
     func manyReaders(isEncrypted: Bool) throws {
         let fixture = try AttachmentFixture(isEncrypted: isEncrypted, in: .inMemory)
         let staged = try stage(70, in: fixture)
@@ -325,7 +332,7 @@ struct AttachmentInstallTests {
         check("saved")
     }
 
-    @Test("by one thread lets others read what is staged, at every moment")
+    @Test("Installing by one thread lets others read what is staged, at every moment")
     func readingMeanwhile() throws {
         let fixture = try AttachmentFixture()
         for seed in 1...50 {
@@ -343,7 +350,7 @@ struct AttachmentInstallTests {
         }
     }
 
-    @Test("needs a store that is open for writing")
+    @Test("Installing attachments needs a store that is open for writing")
     func access() throws {
         let fixture = try AttachmentFixture()
         let saved = try fixture.save(content(10))
@@ -364,7 +371,7 @@ struct AttachmentInstallTests {
         #expect(try reader.wholeContent() == content(10))
     }
 
-    @Test("is possible in no directory that is a link, and reading isn't either")
+    @Test("Installing attachments is possible in no directory that is a link, and reading isn't either")
     func links() throws {
         for name in ["attachments", "incoming"] {
             let scratch = Scratch()
@@ -382,7 +389,7 @@ struct AttachmentInstallTests {
         }
     }
 
-    @Test("works on in directories that were open before, whatever their names mean by now")
+    @Test("Installing attachments works on in directories that were open before, whatever their names mean by now")
     func replacedDirectory() throws {
         let fixture = try AttachmentFixture()
         let outside = fixture.scratch.path + "/outside"
@@ -396,7 +403,8 @@ struct AttachmentInstallTests {
         #expect(fixture.scratch.names == ["outside-attachments", "outside-incoming", "people.coffer"])
     }
 
-    @Test("in a copy without empty directories is possible once it was recovered, and reading it says what is missing")
+    @Test(
+        "Installing in a copy without empty directories is possible after a recovery, and reading says what is missing")
     func withoutDirectories() throws {
         let scratch = Scratch()
         try makeStore(at: scratch.store)

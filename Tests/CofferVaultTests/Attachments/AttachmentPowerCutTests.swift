@@ -136,7 +136,9 @@ struct AttachmentPowerCutTests {
         return PowerCutCheck(log: log, commit: rows.isEmpty ? nil : try #require(sync) + 1, rows: Set(rows))
     }
 
-    @Test("leaves each with a row and its whole content or with neither", arguments: [true, false], [1, 2, 8])
+    @Test(
+        "A power cut while attachments are saved leaves each with a row and its whole content or with neither",
+        arguments: [true, false], [1, 2, 8])
     func committing(isEncrypted: Bool, count: Int) throws {
         for reports in [true, false] {
             let transaction = AttachmentTransaction(isEncrypted: isEncrypted, count: count)
@@ -147,7 +149,9 @@ struct AttachmentPowerCutTests {
         }
     }
 
-    @Test("or rolled back leaves none of them, also when a step failed before", arguments: [1, 2, 8])
+    @Test(
+        "A power cut while attachments are rolled back leaves none of them, also when a step failed before",
+        arguments: [1, 2, 8])
     func rollingBack(count: Int) throws {
         let transaction = AttachmentTransaction(count: count, ending: .rollBack)
         let check = try log(transaction)

@@ -19,7 +19,7 @@ struct AttachmentRecoveryTests {
     }
 
     @Test(
-        "removes the file that has no row and keeps the one that has",
+        "Recovery of attachments removes the file that has no row and keeps the one that has",
         arguments: [Manifest.AttachmentNames.sha1, .keyed])
     func removes(names: Manifest.AttachmentNames) throws {
         let (scratch, generation, saved, unsaved) = try interrupted(names: names)
@@ -33,7 +33,7 @@ struct AttachmentRecoveryTests {
         #expect(try isTidy(scratch.store))
     }
 
-    @Test("leaves a file that the system refuses to remove, and what announces it, to the next one")
+    @Test("Recovery leaves a file that the system refuses to remove, and what announces it, to the next one")
     func refused() throws {
         let (scratch, generation, _, immutable) = try interrupted()
         for _ in 0..<2 {
@@ -48,7 +48,7 @@ struct AttachmentRecoveryTests {
         #expect(try isTidy(scratch.store))
     }
 
-    @Test("asks about no file that isn't there, and only once about one")
+    @Test("Recovery of attachments asks about no file that isn't there, and only once about one")
     func asks() throws {
         let (scratch, generation, saved, unsaved) = try interrupted()
         try FileManager.default.removeItem(atPath: "\(generation)/attachments/\(unsaved)")
@@ -64,7 +64,7 @@ struct AttachmentRecoveryTests {
         #expect(names(in: generation + "/attachments") == [saved])
     }
 
-    @Test("keeps what nothing announces, with a row or without")
+    @Test("Recovery of attachments keeps what nothing announces, with a row or without")
     func unannounced() throws {
         let (scratch, generation, saved, unsaved) = try interrupted()
         for name in names(in: generation + "/incoming") {
@@ -78,7 +78,7 @@ struct AttachmentRecoveryTests {
         #expect(names(in: generation + "/attachments") == [saved, unsaved].sorted())
     }
 
-    @Test("removes whatever else is on its way, and takes no other name for an announcement")
+    @Test("Recovery of attachments removes whatever else is on its way, and takes no other name for an announcement")
     func otherNames() throws {
         let (scratch, generation, saved, unsaved) = try interrupted()
         let others = ["notes.txt", "x.blob", unsaved.uppercased(), String(unsaved.dropLast(5)), "a" + unsaved]
@@ -93,7 +93,9 @@ struct AttachmentRecoveryTests {
         #expect(try isTidy(scratch.store))
     }
 
-    @Test("leaves alone what is no file under an announced name", arguments: ["directory", "link"])
+    @Test(
+        "Recovery of attachments leaves alone what is no file under an announced name",
+        arguments: ["directory", "link"])
     func noFile(kind: String) throws {
         let (scratch, generation, saved, unsaved) = try interrupted()
         let path = "\(generation)/attachments/\(unsaved)"
@@ -108,7 +110,7 @@ struct AttachmentRecoveryTests {
         #expect(FileManager.default.fileExists(atPath: scratch.store + "/MANIFEST"))
     }
 
-    @Test("removes a file durably before what announces it, and everything after MANIFEST and the binding row")
+    @Test("Recovery removes a file durably before what announces it, and everything after MANIFEST and the binding row")
     func order() throws {
         let (scratch, _, saved, unsaved) = try interrupted()
         let recording = RecordingFileSystem()
@@ -123,7 +125,7 @@ struct AttachmentRecoveryTests {
         #expect(steps[5] == "fsync directory incoming")
     }
 
-    @Test("removes nothing when it can't be told which have a row")
+    @Test("Recovery of attachments removes nothing when it can't be told which have a row")
     func unknownRows() throws {
         let (scratch, generation, saved, unsaved) = try interrupted()
         let store = try LockedStore.open(path: scratch.store, access: .readWrite)
@@ -140,7 +142,7 @@ struct AttachmentRecoveryTests {
         #expect(names(in: generation + "/attachments") == [saved])
     }
 
-    @Test("cut short or failing at any step is finished by the next")
+    @Test("Recovery of attachments cut short or failing at any step is finished by the next")
     func cutShort() throws {
         let (whole, _, first, _) = try interrupted()
         let recording = RecordingFileSystem()

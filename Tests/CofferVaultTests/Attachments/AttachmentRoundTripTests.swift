@@ -10,7 +10,9 @@ private let sizes = [
 
 @Suite("An attachment's content")
 struct AttachmentRoundTripTests {
-    @Test("is read as it was written, whole, in pieces and by range", arguments: [true, false], sizes)
+    @Test(
+        "An attachment's content is read as it was written, whole, in pieces and by range", arguments: [true, false],
+        sizes)
     func roundTrip(isEncrypted: Bool, size: Int) throws {
         let fixture = try AttachmentFixture(isEncrypted: isEncrypted)
         let bytes = content(size)
@@ -36,7 +38,7 @@ struct AttachmentRoundTripTests {
         }
     }
 
-    @Test("may come in pieces of any size, and be read in such", arguments: [true, false])
+    @Test("An attachment's content may come in pieces of any size, and be read in such", arguments: [true, false])
     func pieces(isEncrypted: Bool) throws {
         let fixture = try AttachmentFixture(isEncrypted: isEncrypted)
         for size in [0, 1, 16384, 16385, 40000] {
@@ -49,7 +51,7 @@ struct AttachmentRoundTripTests {
         }
     }
 
-    @Test("may come from an array, a span or a buffer, in empty pieces too")
+    @Test("An attachment's content may come from an array, a span or a buffer, in empty pieces too")
     func overloads() throws {
         let fixture = try AttachmentFixture()
         let writer = try fixture.attachments.beginStaging()
@@ -62,7 +64,7 @@ struct AttachmentRoundTripTests {
         #expect(try writer.finish().open().wholeContent() == bytes)
     }
 
-    @Test("is read at every range around the ends of chunks", arguments: [true, false])
+    @Test("An attachment's content is read at every range around the ends of chunks", arguments: [true, false])
     func ranges(isEncrypted: Bool) throws {
         let fixture = try AttachmentFixture(isEncrypted: isEncrypted)
         let bytes = content(2 * 16384 + 100)
@@ -75,7 +77,7 @@ struct AttachmentRoundTripTests {
         }
     }
 
-    @Test("is read by many threads at once")
+    @Test("An attachment's content is read by many threads at once")
     func threads() throws {
         let fixture = try AttachmentFixture()
         let bytes = content(200_000)
@@ -87,7 +89,7 @@ struct AttachmentRoundTripTests {
         }
     }
 
-    @Test("of one SHA-1 and another is told apart by SHA-256 and length")
+    @Test("An attachment's content of one SHA-1 and another is told apart by SHA-256 and length")
     func collision() throws {
         // Nobody can make these on purpose with a hash as it is: 2^80 tries, or a published pair.
         let fixture = try AttachmentFixture(adjustDigest: { digest in
@@ -105,7 +107,7 @@ struct AttachmentRoundTripTests {
         #expect(throws: CofferError(.damaged)) { try fixture.open(second) }
     }
 
-    @Test("is in a file with the name of its SHA-1, which where names are keyed says nothing about it")
+    @Test("An attachment's content is in a file named by its SHA-1, which says nothing about it where names are keyed")
     func names() throws {
         let bytes = Array("This is the body of attach1".utf8)
         let plainName = "80e1d43819883280c2accb86c9a2d6cdfd614131.blob"
@@ -129,7 +131,7 @@ struct AttachmentRoundTripTests {
         #expect(keyed.attachments.isPresent(saved.digest.sha1))
     }
 
-    @Test("that is not encrypted has a path, to a file that can only be read")
+    @Test("An attachment's content that is not encrypted has a path, to a file that can only be read")
     func path() throws {
         let fixture = try AttachmentFixture(isEncrypted: false)
         let saved = try fixture.save(content(1000))
@@ -141,7 +143,7 @@ struct AttachmentRoundTripTests {
         #expect(try permissions(encrypted.path(of: encrypted.save(content(10)))) == 0o600)
     }
 
-    @Test("is present or not by its name alone")
+    @Test("An attachment's content is present or not by its name alone")
     func presence() throws {
         for names in [Manifest.AttachmentNames.sha1, .keyed] {
             let fixture = try AttachmentFixture(names: names)
@@ -161,7 +163,9 @@ struct AttachmentRoundTripTests {
         }
     }
 
-    @Test("is listed under well-formed names only", arguments: [Manifest.AttachmentNames.sha1, .keyed])
+    @Test(
+        "Attachments' contents are listed under well-formed names only",
+        arguments: [Manifest.AttachmentNames.sha1, .keyed])
     func listing(names: Manifest.AttachmentNames) throws {
         let fixture = try AttachmentFixture(names: names)
         let saved = try fixture.save(content(10))

@@ -40,13 +40,15 @@ struct AttachmentVector: Decodable, Sendable, CustomTestStringConvertible {
 
 @Suite("Attachment files made by another implementation")
 struct AttachmentVectorTests {
-    @Test("are all there")
+    @Test("Attachment files made by another implementation are all there")
     func count() {
         #expect(AttachmentVector.all.count == 14)
         #expect(AttachmentVector.all.filter { $0.result == "opens" }.count == 9)
     }
 
-    @Test("open, or are damaged, as the vector says", arguments: AttachmentVector.all)
+    @Test(
+        "Attachment files made by another implementation open, or are damaged, as the vector says",
+        arguments: AttachmentVector.all)
     func vector(vector: AttachmentVector) throws {
         let scratch = Scratch()
         let key = try vector.makeStore(at: scratch.store)

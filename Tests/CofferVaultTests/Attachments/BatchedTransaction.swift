@@ -89,7 +89,9 @@ struct BatchedTransactionTests {
             BatchedTransaction(ending: .rollBack), BatchedTransaction(isEncrypted: false, ending: .rollBack),
         ]
 
-    @Test("killed at any step leaves them all or none", arguments: [all[0], all[3]])
+    @Test(
+        "A transaction that saves contents in batches and is killed at any step leaves them all or none",
+        arguments: [all[0], all[3]])
     func killed(transaction: BatchedTransaction) async throws {
         let steps = try transaction.steps()
         let beforeCommit = try #require(AttachmentTransaction.commit(in: steps))
@@ -111,7 +113,9 @@ struct BatchedTransactionTests {
         print("\(transaction): killed \(saved.count) times at \(steps.count) steps, \(committed) had committed")
     }
 
-    @Test("of which a step fails saves all or throws and saves none, and leaves nothing", arguments: all)
+    @Test(
+        "A transaction in batches, of which a step fails, saves all or throws, saves none and leaves nothing",
+        arguments: all)
     func failing(transaction: BatchedTransaction) throws {
         let steps = try transaction.steps()
         var errorCount = 0
@@ -147,7 +151,7 @@ struct BatchedTransactionTests {
         print("\(transaction): each of \(steps.count) steps failed in five ways; \(errorCount) were errors")
     }
 
-    @Test("beside which a sync fails, however late, saves none", arguments: commits)
+    @Test("A transaction in batches, beside which a sync fails, however late, saves none", arguments: commits)
     func failingBeside(transaction: BatchedTransaction) throws {
         let scratch = Scratch.inMemory
         try transaction.prepare(scratch.store)
@@ -162,7 +166,9 @@ struct BatchedTransactionTests {
         #expect(try transaction.check(scratch.store, "failed beside it") == 0)
     }
 
-    @Test("and loses power leaves each with a row and its whole content or with neither", arguments: all)
+    @Test(
+        "A transaction in batches that loses power leaves each with a row and its whole content or with neither",
+        arguments: all)
     func powerCut(transaction: BatchedTransaction) throws {
         for reports in [true, false] {
             let scratch = Scratch.inMemory
@@ -180,7 +186,7 @@ struct BatchedTransactionTests {
         }
     }
 
-    @Test("and fails at a step, and loses power, leaves nothing of it")
+    @Test("A transaction in batches that fails at a step, and loses power, leaves nothing of it")
     func powerCutAfterFailure() throws {
         let transaction = BatchedTransaction(ending: .rollBack)
         for number in 1...(try transaction.steps().count) {

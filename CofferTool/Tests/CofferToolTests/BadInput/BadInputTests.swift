@@ -10,7 +10,7 @@ import Darwin
 /// Every command against everything that may be wrong, each with the status that scripts rely on.
 @Suite("Bad input", .timeLimit(.minutes(30)))
 struct BadInputTests {
-    @Test("every command there is is in the matrix")
+    @Test("Every command there is has its place in the matrix of bad input")
     func complete() throws {
         let work = try Workspace()
         let dump = try work.coffer("--experimental-dump-help")
@@ -63,7 +63,7 @@ struct BadInputTests {
 
     // MARK: Stores
 
-    @Test("each command works where nothing is bad, and shows no secret", arguments: MatrixCommand.all)
+    @Test("Each command works where nothing is bad, and shows no secret", arguments: MatrixCommand.all)
     func control(command: MatrixCommand) throws {
         for options in [[], ["--json"]] {
             let folder = try MatrixFolder()
@@ -73,7 +73,7 @@ struct BadInputTests {
         }
     }
 
-    @Test("no store, or what is none, is 10", arguments: MatrixCommand.ofStores)
+    @Test("A store that is missing, or that is none, is exit status 10", arguments: MatrixCommand.ofStores)
     func noStore(command: MatrixCommand) throws {
         let folder = try MatrixFolder()
         try FileManager.default.createDirectory(
@@ -89,7 +89,8 @@ struct BadInputTests {
         }
     }
 
-    @Test("a store that another process has open is 11, and left alone", arguments: MatrixCommand.ofStores)
+    @Test(
+        "A store that another process has open is exit status 11, and is left alone", arguments: MatrixCommand.ofStores)
     func busy(command: MatrixCommand) throws {
         let folder = try MatrixFolder()
         let stores = command.isOfManyStores ? ["stores/a.coffer", "stores/b.coffer"] : [command.subject ?? ""]
@@ -111,7 +112,7 @@ struct BadInputTests {
 
     // MARK: Keys
 
-    @Test("a wrong key is 12 and none is 12", arguments: MatrixCommand.ofStores)
+    @Test("A wrong key is exit status 12, and so is no key", arguments: MatrixCommand.ofStores)
     func wrongKey(command: MatrixCommand) throws {
         let folder = try MatrixFolder()
         let none = command.line(key: .some(nil), slot: folder.slot)
@@ -131,7 +132,7 @@ struct BadInputTests {
             secrets: [MatrixFolder.secret])
     }
 
-    @Test("a key that can't be had, or is none, is 13 and never 12", arguments: MatrixCommand.all)
+    @Test("A key that can't be had, or is none, is exit status 13 and never 12", arguments: MatrixCommand.all)
     func keyUnavailable(command: MatrixCommand) throws {
         let folder = try MatrixFolder()
         let sources = [
@@ -156,7 +157,7 @@ struct BadInputTests {
         #expect(outcome.status == 0, "\(outcome.errors)")
     }
 
-    @Test("a folder of stores with a foreign file in it is rotated, and the file left alone")
+    @Test("A folder of stores with a foreign file in it is rotated, and the file left alone")
     func foreignFile() throws {
         let folder = try MatrixFolder()
         let command = try #require(MatrixCommand.all.first { $0.name == "rotate" })

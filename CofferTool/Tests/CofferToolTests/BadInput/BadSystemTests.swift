@@ -64,7 +64,7 @@ struct BadSystemTests {
     // MARK: Disks
 
     @Test(
-        "a file system that can only be read stops who writes, with its name, and nobody else",
+        "A file system that can only be read stops every command that writes, with its name, and no other",
         .enabled(if: Disk.isAvailable, "only root mounts file systems, on Linux"), arguments: MatrixCommand.all)
     func readOnlyDisk(command: MatrixCommand) throws {
         let disk = try Disk(kilobytes: 16 << 10)
@@ -83,7 +83,7 @@ struct BadSystemTests {
     }
 
     @Test(
-        "a full disk is 28, and the store is as it was",
+        "A full disk is exit status 28, and the store stays as it was",
         .enabled(if: Disk.isAvailable, "only root mounts file systems, on Linux"), arguments: MatrixCommand.all)
     func fullDisk(command: MatrixCommand) throws {
         let disk = try Disk(kilobytes: 16 << 10)
@@ -133,7 +133,7 @@ struct BadSystemTests {
 
     // MARK: Pipes
 
-    @Test("an output that is closed, or that nobody reads, harms no store", arguments: MatrixCommand.all)
+    @Test("An output that is closed, or that nobody reads, harms no store", arguments: MatrixCommand.all)
     func closedOutput(command: MatrixCommand) throws {
         for redirection in [">&-", "<&- >&- 2>&-", "| true"] {
             let folder = try MatrixFolder()
@@ -146,7 +146,7 @@ struct BadSystemTests {
         }
     }
 
-    @Test("a result that can't be written is a failure, and no file is taken for a closed output")
+    @Test("A result that can't be written is a failure, and no file is taken for a closed output")
     func noOutput() throws {
         let folder = try MatrixFolder()
         #expect(try folder.work.shell("$coffer get people.coffer robin --key raw+file:key >&- 2>errors").status == 1)
@@ -164,7 +164,7 @@ struct BadSystemTests {
     // MARK: Signals
 
     @Test(
-        "a signal at any moment leaves each store whole, under exactly one of the keys",
+        "A signal at any moment leaves each store whole, under exactly one of the keys",
         arguments: MatrixCommand.writers)
     func signals(command: MatrixCommand) throws {
         var random = SeededNumbers(seed: UInt64(command.name.utf8.reduce(0) { $0 * 31 + Int($1) }))
@@ -185,7 +185,7 @@ struct BadSystemTests {
     private static let keyNames = ["key", "new-key", "another-key"]
 
     @Test(
-        "root in another user's folder does all there is with keys that only root can read, and all of it is theirs",
+        "Root in another user's folder does all there is with keys that only root can read, and all of it is theirs",
         .enabled(if: root, "only root can act as another user"),
         arguments: MatrixCommand.all.filter { $0.name != "key generate" })
     func owner(command: MatrixCommand) throws {

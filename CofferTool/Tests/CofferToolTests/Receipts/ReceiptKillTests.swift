@@ -16,7 +16,7 @@ struct ReceiptKillTests {
         interruptCount == 0 ? time : min(time, .seconds(1) + time * 6 / interruptCount)
     }
 
-    @Test("are neither false, nor lost, nor there twice")
+    @Test("Receipts of runs that are killed are neither false, nor lost, nor there twice")
     func compared() throws {
         let stores = try ReceiptWorkspace(storeCount: Int(Self.environment["COFFER_KILL_STORES"] ?? "") ?? 8)
         var numbers = SeededNumbers(seed: Self.seed)

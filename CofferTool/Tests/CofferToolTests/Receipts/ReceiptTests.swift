@@ -13,7 +13,7 @@ struct ReceiptTests {
         try stores.records.filter { $0["type"] as? String == type }.map { $0["outcome"] as? String ?? "" }
     }
 
-    @Test("say of each store that it is begun, and then what became of it, with time, place and both UUIDs")
+    @Test("Receipts say of each store that it is begun, and then what became of it, with time, place and both UUIDs")
     func lines() throws {
         let outcome = try stores.rotate("--json", "--label", "ticket 17", "--label", "quarterly")
         #expect(outcome.status == 0, "\(outcome.errors)")
@@ -38,7 +38,7 @@ struct ReceiptTests {
         #expect(try summary["last"] as? String == outcome.objects.last?["receipts"] as? String)
     }
 
-    @Test("are appended to by a resumed run, which asks only the stores that are not done")
+    @Test("Receipts are appended to by a resumed run, which asks only the stores that are not done")
     func resumed() throws {
         // A key that is not dropped keeps the third store from being rotated, and the run from going on.
         #expect(
@@ -59,7 +59,8 @@ struct ReceiptTests {
 
     /// A file without a line end was taken for receipts that a kill had cut off.
     @Test(
-        "are written to no file that is something else, such as a key's", arguments: ["my only password", "{\"a\":1}"])
+        "Receipts are written to no file that is something else, such as a key's",
+        arguments: ["my only password", "{\"a\":1}"])
     func otherFile(contents: String) throws {
         try stores.work.write(contents, to: "receipts")
         let outcome = try stores.rotate("--json")
@@ -68,7 +69,7 @@ struct ReceiptTests {
         for name in stores.names { #expect(try stores.generation(of: name) == 1) }
     }
 
-    @Test("leave out no store that was changed since")
+    @Test("Receipts leave out no store that was changed since")
     func changedSince() throws {
         #expect(try stores.rotate().status == 0)
         #expect(
@@ -81,7 +82,7 @@ struct ReceiptTests {
         #expect(try stores.opens("s1", 1))
     }
 
-    @Test("of a run that was killed after a change are completed by the next one, whatever its keys")
+    @Test("Receipts of a run that was killed after a change are completed by the next one, whatever its keys")
     func completed() throws {
         #expect(try stores.rotate().status == 0)
         // As the kill leaves it: the second store is changed, and nothing says so.
@@ -102,7 +103,7 @@ struct ReceiptTests {
         #expect(try stores.rotationCount(of: "s1") == 2)
     }
 
-    @Test("that were begun and came to nothing are no rotation")
+    @Test("Receipts that were begun and came to nothing are no rotation")
     func cameToNothing() throws {
         #expect(try stores.rotate().status == 0)
         let lines = try stores.lines
@@ -116,7 +117,7 @@ struct ReceiptTests {
     }
 
     @Test(
-        "are on the disk before the store that they are about is changed",
+        "Receipts are on the disk before the store that they are about is changed",
         .enabled(if: canWatch, "strace may not watch"))
     func order() throws {
         let outcome = try stores.work.shell(
@@ -136,7 +137,7 @@ struct ReceiptTests {
 
     // MARK: Bad input
 
-    @Test("that were changed, cut out or exchanged are damage, which no run appends to")
+    @Test("Receipts that were changed, cut out or exchanged are damage, which no run appends to")
     func changed() throws {
         #expect(try stores.rotate().status == 0)
         let lines = try stores.lines
@@ -163,7 +164,7 @@ struct ReceiptTests {
         #expect(try stores.verify().status == 0)
     }
 
-    @Test("that were cut off at the end show where the last line's SHA-256 was kept")
+    @Test("Receipts that were cut off at the end show where the last line's SHA-256 was kept")
     func cutOff() throws {
         let last = try #require(try stores.rotate("--json").objects.last?["receipts"] as? String)
         let proven = try stores.verify("--last", last)
@@ -188,7 +189,7 @@ struct ReceiptTests {
         #expect(try stores.verify("--last", "abc").status == 64)
     }
 
-    @Test("with a line that has no end are said to, and the next run removes it")
+    @Test("Receipts with a line that has no end are noticed, and the next run removes that line")
     func noEnd() throws {
         #expect(try stores.rotate().status == 0)
         let lines = try stores.lines
@@ -201,7 +202,7 @@ struct ReceiptTests {
         #expect(try Array(stores.lines[..<10]) == lines)
     }
 
-    @Test("are one run's at a time")
+    @Test("Receipts are one run's at a time")
     func busy() throws {
         try stores.replace([], end: "")
         let descriptor = open(stores.work.folder.appending(path: "receipts").path, O_RDWR)
@@ -213,7 +214,7 @@ struct ReceiptTests {
         #expect(try stores.generation(of: "s0") == 1)
     }
 
-    @Test("that can't be written keep every store as it is")
+    @Test("Receipts that can't be written keep every store as it is")
     func noRoom() throws {
         // No file grows beyond 128 KiB. A long label takes nearly all of that.
         let label = String(repeating: "x", count: 130_000)
@@ -227,7 +228,7 @@ struct ReceiptTests {
         #expect(try stores.verify().status == 0)
     }
 
-    @Test("are asked for in a way that makes sense, or it is a 64")
+    @Test("Receipts are asked for in a way that makes sense, or it is a 64")
     func usage() throws {
         let keys = ["--key", "raw+file:old", "--new-key", "raw+file:new"]
         for arguments in [

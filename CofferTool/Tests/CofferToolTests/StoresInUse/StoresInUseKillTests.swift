@@ -16,7 +16,9 @@ struct StoresInUseKillTests {
     private static let time = Duration.seconds(Int(environment["COFFER_KILL_SECONDS"] ?? "") ?? 10)
     private static let seed = UInt64(environment["COFFER_KILL_SEED"] ?? "") ?? .random(in: 0 ... .max)
 
-    @Test("leaves a store that exactly one of the keys opens, and receipts that say which", .timeLimit(.minutes(30)))
+    @Test(
+        "A killed rotation through another process leaves a store that one of the keys opens, and true receipts",
+        .timeLimit(.minutes(30)))
     func killed() throws {
         let use = try StoresInUse()
         // Most of the time is the change itself then.

@@ -16,7 +16,7 @@ struct StoresInUseTests {
 
     init() throws { use = try StoresInUse() }
 
-    @Test("commands about a whole store are done by the process that has it open, which goes on")
+    @Test("Commands about a whole store are done by the process that has it open, which goes on")
     func everyCommand() throws {
         let database = try use.open("people")
         let listener = try use.accept()
@@ -48,7 +48,7 @@ struct StoresInUseTests {
         #expect(try database.documentCount == 21)
     }
 
-    @Test("an export has what the same store has when it is closed, contents included")
+    @Test("An export of a store in use has what the same store has when it is closed, contents included")
     func export() throws {
         let database = try use.open("people")
         let draft = try database.document(withID: "with").newRevision()
@@ -71,7 +71,7 @@ struct StoresInUseTests {
         #expect(files[0] == files[1])
     }
 
-    @Test("without acceptance, at a dead socket, and for other commands they are busy (11); a wrong key stays a 401")
+    @Test("Stores in use without acceptance, or for other commands, are busy (11); a wrong key stays a 401")
     func busy() throws {
         let database = try use.open("people")
         let check = ["check", "stores/people.coffer", "--key"]
@@ -100,7 +100,7 @@ struct StoresInUseTests {
         #expect(try use.run(check + ["raw+file:old"]).status == 0)
     }
 
-    @Test("a fleet of 50 stores is rotated while this process writes to ten of them, and no write fails")
+    @Test("A fleet of 50 stores is rotated while this process writes to ten of them, and no write fails")
     func fleet() throws {
         for number in 0..<50 { try use.make("s\(number)") }
         let listener = try use.accept()
@@ -130,7 +130,7 @@ struct StoresInUseTests {
         #expect(check.status == 0, "\(check.output)")
     }
 
-    @Test("a dry run says of a store in use what a rotation would do, and a rotation resumes there, too")
+    @Test("A dry run says of a store in use what a rotation would do, and a rotation resumes there, too")
     func rehearsal() throws {
         let database = try use.open("people")
         let rotate = ["rotate", "stores", "--key", "raw+file:old", "--new-key", "raw+file:new", "--json"]
@@ -145,7 +145,7 @@ struct StoresInUseTests {
         #expect(try again.status == 0 && (again.objects[0]["outcome"] as? String) == "alreadyRotated")
     }
 
-    @Test("serve accepts such work on the stores that it serves, and serves on under another key")
+    @Test("The command serve accepts maintenance of the stores that it serves, and serves on under another key")
     func served() throws {
         try serving(
             use.work, ["--key", "raw+file:old", "--user", "robin", "--password", "file:password"],
@@ -164,7 +164,7 @@ struct StoresInUseTests {
     }
 
     @Test(
-        "another user's process is not answered, even where it reaches the socket",
+        "Another user's process is not answered, even where it reaches the socket",
         .enabled(if: geteuid() == 0, "only root can act as another user"))
     func otherUser() throws {
         let database = try use.open("people")
