@@ -3,6 +3,7 @@ import Testing
 
 @testable import CofferSealing
 
+/// Where their file is; some stand in PublishedExampleTests, which always run.
 @Suite(
     "Published vectors of Cobblestone-256 hold",
     .enabled(if: VectorFiles.shared != nil, "\(VectorFiles.sharedMissing)"),
@@ -26,7 +27,7 @@ struct PublishedCobblestoneTests {
         return vectors
     }
 
-    @Test("The published valid messages of Cobblestone-256 open to what they say")
+    @Test("All published valid messages of Cobblestone-256 open to what they say")
     func valid() throws {
         let vectors = try Self.vectors().filter { $0.result == "valid" }
         #expect(vectors.count == 10)
@@ -49,7 +50,7 @@ struct PublishedCobblestoneTests {
         }
     }
 
-    @Test("The published invalid messages of Cobblestone-256 are refused where they are wrong, after no more than that")
+    @Test("All published invalid messages of Cobblestone-256 are refused where they are wrong, after no more than that")
     func invalid() throws {
         let vectors = try Self.vectors().filter { $0.result == "invalid" }
         #expect(vectors.count == 25)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import CofferSealing
 
-/// Vectors of Wycheproof. Those that the bounds or the key length keep out of the package's interface
+/// Vectors of Wycheproof, where its files are; some stand in PublishedExampleTests, which always run. Those that the bounds or the key length keep out of the package's interface
 /// go to the functions right below it.
 @Suite(
     "Published vectors hold",
@@ -19,7 +19,7 @@ struct PublishedVectorTests {
         let tcId: Int, password: Hex, salt: Hex, iterationCount: UInt32, dkLen: Int, dk: Hex, result: String
     }
 
-    @Test("PBKDF2-HMAC-SHA-512: Wycheproof")
+    @Test("All of Wycheproof's vectors of PBKDF2-HMAC-SHA-512 hold")
     func pbkdf2() throws {
         let file = try VectorFiles.shared("pbkdf2_hmacsha512_test.json", as: Wycheproof<PBKDF2>.self)
         let vectors = file.testGroups.flatMap(\.tests)
@@ -38,7 +38,7 @@ struct PublishedVectorTests {
         let tcId: Int, ikm: Hex, salt: Hex, info: Hex, size: Int, okm: Hex, result: String
     }
 
-    @Test("HKDF-SHA-256: Wycheproof")
+    @Test("All of Wycheproof's vectors of HKDF-SHA-256 hold")
     func hkdf() throws {
         let file = try VectorFiles.shared("hkdf_sha256_test.json", as: Wycheproof<HKDFTest>.self)
         let vectors = file.testGroups.flatMap(\.tests)
@@ -57,7 +57,7 @@ struct PublishedVectorTests {
         }
     }
 
-    @Test("Wycheproof's vectors of the expand step of HKDF-SHA-512 hold")
+    @Test("All of Wycheproof's vectors of the expand step of HKDF-SHA-512 hold")
     func expandSHA512() throws {
         let file = try VectorFiles.shared("hkdf_sha512_test.json", as: Wycheproof<HKDFTest>.self)
         let vectors = file.testGroups.flatMap(\.tests)
@@ -88,7 +88,7 @@ struct PublishedVectorTests {
         let tcId: Int, key: Hex, msg: Hex, ct: Hex, result: String, flags: [String]
     }
 
-    @Test("AES-256 key wrap: Wycheproof")
+    @Test("All of Wycheproof's vectors of AES-256 key wrap hold")
     func keyWrap() throws {
         let file = try VectorFiles.shared("aes_wrap_test.json", as: Wycheproof<WrapTest>.self)
         let vectors = try #require(file.testGroups.first { $0.keySize == 256 }).tests

@@ -37,6 +37,50 @@ struct RFCExampleTests {
         #expect(key.array == expected)
     }
 
+    struct Stretching {
+        let digest: ForeignKeyDerivation.Digest, password: String, salt: String, iterations: UInt32, key: String
+    }
+
+    /// RFC 6070, but for the one of 16 million iterations, and RFC 7914, section 11.
+    static let pbkdf2Examples: [Stretching] = [
+        Stretching(
+            digest: .sha1, password: "password", salt: "salt", iterations: 1,
+            key: "0c60c80f961f0e71f3a9b524af6012062fe037a6"),
+        Stretching(
+            digest: .sha1, password: "password", salt: "salt", iterations: 2,
+            key: "ea6c014dc72d6f8ccd1ed92ace1d41f0d8de8957"),
+        Stretching(
+            digest: .sha1, password: "password", salt: "salt", iterations: 4_096,
+            key: "4b007901b765489abead49d926f721d065a429c1"),
+        Stretching(
+            digest: .sha1, password: "passwordPASSWORDpassword", salt: "saltSALTsaltSALTsaltSALTsaltSALTsalt",
+            iterations: 4_096, key: "3d2eec4fe41c849b80c8d83662c0e44a8b291a964cf2f07038"),
+        Stretching(
+            digest: .sha1, password: "pass\0word", salt: "sa\0lt", iterations: 4_096,
+            key: "56fa6aa75548099dcc37d7f03425e0c3"),
+        Stretching(
+            digest: .sha256, password: "passwd", salt: "salt", iterations: 1,
+            key: "55ac046e56e3089fec1691c22544b605f94185216dde0465e68b9d57c20dacbc49ca9cccf179b645"
+                + "991664b39d77ef317c71b845b1e30bd509112041d3a19783"),
+        Stretching(
+            digest: .sha256, password: "Password", salt: "NaCl", iterations: 80_000,
+            key: "4ddcd8f60b98be21830cee5ef22701f9641a4418d04c0414aeff08876b34ab56a1d425a122583354"
+                + "9adb841b51c9b3176a272bdebba1d078478f62b397f33c8d"),
+    ]
+
+    @Test(
+        "The examples of PBKDF2 in RFC 6070 and RFC 7914 hold, by which keys of other stores are derived",
+        arguments: pbkdf2Examples)
+    func pbkdf2(example: Stretching) throws {
+        let expected = try #require([UInt8](hex: example.key))
+        let derivation = ForeignKeyDerivation(
+            example.digest, iterations: example.iterations, salt: Array(example.salt.utf8))
+        let key = try example.password.utf8.withBytes { (password) throws(CofferError) in
+            try PasswordHashing.pbkdf2(password, derivation, byteCount: expected.count)
+        }
+        #expect(key.array == expected)
+    }
+
     struct Derivation {
         let key: String, salt: String, info: String, derived: String
     }
@@ -67,7 +111,7 @@ struct RFCExampleTests {
                 + "96c8"),
     ]
 
-    @Test("HKDF-SHA-256: RFC 5869 appendix A", arguments: hkdfExamples)
+    @Test("The examples of HKDF-SHA-256 in RFC 5869 hold", arguments: hkdfExamples)
     func hkdf(example: Derivation) throws {
         let expected = try #require([UInt8](hex: example.derived))
         let key = try #require([UInt8](hex: example.key))
@@ -98,7 +142,7 @@ struct RFCExampleTests {
             wrapped: "28c9f404c4b810f4cbccb35cfb87f8263f5786e2d80ed326cbc7f0e71a99f43bfb988b9b7a02dd21"),
     ]
 
-    @Test("AES-256 key wrap: RFC 3394 section 4", arguments: keyWrapExamples)
+    @Test("The examples of AES-256 key wrap in RFC 3394 hold", arguments: keyWrapExamples)
     func keyWrap(example: Wrapping) throws {
         let key = try SymmetricKey(data: try #require([UInt8](hex: example.key)))
         let content = try #require([UInt8](hex: example.content))

@@ -46,7 +46,9 @@ struct DoctorCommandTests {
         let outcome = try CofferProcess.run(
             ["doctor", ".", "--json"], in: work.folder,
             .init(environment: ["PATH": "/usr/bin", "LD_LIBRARY_PATH": "lib", "DYLD_LIBRARY_PATH": "lib"]))
-        guard outcome.status != 0 else { return }  // A system whose loader looks elsewhere.
+        #if !os(Linux)
+        guard outcome.status != 0 else { return }  // The loader of a protected system looks elsewhere.
+        #endif
         #expect(outcome.status == 14)
         #expect(try outcome.failure["status"] as? Int == 501)
         #expect((try outcome.failure["hint"] as? String)?.contains("libsqlcipher") == true)
