@@ -53,19 +53,11 @@ struct CrashTests {
         arguments: Change.allCases)
     func killed(change: Change) async throws {
         let steps = try change.steps()
-        var whole: [Bool] = []
-        for (fault, _) in Fault.kills(in: steps) {
-            let scratch = Scratch.inMemory
-            try change.prepare(scratch.store)
-            await #expect(processExitsWith: .signal(SIGKILL), "\(fault)") {
-                [change = change as Change, path = scratch.store as String, fault = fault as Fault] in
-                try change.run(path, RecordingFileSystem(fault))
-            }
-            whole.append(isWholeOrElseFree(scratch.store, key: change.key, after: fault))
-
-            let other = scratch.path + "/other.coffer"
-            try makeStore(at: other)
-            #expect(scratch.names == ["other.coffer"] + (whole.last == true ? ["people.coffer"] : []), "\(fault)")
+        let whole = try await KilledChange.store(change).killed(at: steps) { scratch, fault, _ in
+            let isWhole = isWholeOrElseFree(scratch.store, key: change.key, after: fault)
+            try makeStore(at: scratch.path + "/other.coffer")
+            #expect(scratch.names == ["other.coffer"] + (isWhole ? ["people.coffer"] : []), "\(fault)")
+            return isWhole
         }
         // In one step and not back again: free before it has its name, whole after it, the other way round to delete.
         let turns = zip(whole, whole.dropFirst()).filter { $0 != $1 }.count
@@ -83,10 +75,7 @@ struct CrashTests {
         for number in 3...steps.count {
             try makeStore(at: scratch.store)
             // Nothing between creates, so every leftover is still there.
-            await #expect(processExitsWith: .signal(SIGKILL)) {
-                [path = scratch.store as String, fault = Fault.killBefore(number) as Fault] in
-                try Change.deleting.run(path, RecordingFileSystem(fault))
-            }
+            await KilledChange.store(.deleting).run(scratch.store, killedAt: .killBefore(number))
             #expect(scratch.names.count == 1)
             let other = Scratch.inMemory
             try makeStore(at: other.store)

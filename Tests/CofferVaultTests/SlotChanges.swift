@@ -102,15 +102,8 @@ struct SlotChangeFaultTests {
     @Test("A change of keys killed at any step leaves the old keys or the new ones", arguments: SlotChange.allCases)
     func killed(change: SlotChange) async throws {
         let steps = try change.steps()
-        var isNew: [Bool] = []
-        for (fault, _) in Fault.kills(in: steps) {
-            let scratch = Scratch.inMemory
-            try change.prepare(scratch.store)
-            await #expect(processExitsWith: .signal(SIGKILL), "\(fault)") {
-                [change = change as SlotChange, path = scratch.store as String, fault = fault as Fault] in
-                try change.run(path, RecordingFileSystem(fault))
-            }
-            isNew.append(hasNewKeys(scratch.store, change, after: fault))
+        let isNew = try await KilledChange.slots(change).killed(at: steps) { scratch, fault, _ in
+            hasNewKeys(scratch.store, change, after: fault)
         }
         // In one step, the rename.
         #expect(isNew == [false, false, false, false, false, true, true])

@@ -16,20 +16,12 @@ struct AttachmentCrashTests {
         ])
     func killed(transaction: AttachmentTransaction) async throws {
         let steps = try transaction.steps()
-        var saved: [Int] = []
         // The commit, which is none of the steps, comes after the last sync of attachments/.
         let beforeCommit = try #require(AttachmentTransaction.commit(in: steps))
-        for (fault, step) in Fault.kills(in: steps, after: [steps.count, beforeCommit]) {
-            let scratch = Scratch.inMemory
-            try transaction.prepare(scratch.store)
-            await #expect(processExitsWith: .signal(SIGKILL), "\(fault)") {
-                [
-                    transaction = transaction as AttachmentTransaction, path = scratch.store as String,
-                    fault = fault as Fault
-                ] in
-                try transaction.run(path, RecordingFileSystem(fault))
-            }
-            saved.append(try transaction.check(scratch.store, "\(fault): \(step)"))
+        let saved = try await KilledChange.attachments(transaction).killed(
+            at: steps, after: [steps.count, beforeCommit]
+        ) { scratch, fault, step in
+            try transaction.check(scratch.store, "\(fault): \(step)")
         }
         let committed = AttachmentTransaction.expectAllOrNone(saved, count: transaction.count, transaction.ending)
         print("\(transaction): killed \(saved.count) times at \(steps.count) steps, \(committed) had committed")

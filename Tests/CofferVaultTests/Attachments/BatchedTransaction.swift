@@ -95,18 +95,10 @@ struct BatchedTransactionTests {
     func killed(transaction: BatchedTransaction) async throws {
         let steps = try transaction.steps()
         let beforeCommit = try #require(AttachmentTransaction.commit(in: steps))
-        var saved: [Int] = []
-        for (fault, step) in Fault.kills(in: steps, after: [steps.count, beforeCommit]) {
-            let scratch = Scratch.inMemory
-            try transaction.prepare(scratch.store)
-            await #expect(processExitsWith: .signal(SIGKILL), "\(fault)") {
-                [
-                    transaction = transaction as BatchedTransaction, path = scratch.store as String,
-                    fault = fault as Fault
-                ] in
-                try transaction.run(path, RecordingFileSystem(fault))
-            }
-            saved.append(try transaction.check(scratch.store, "\(fault): \(step)"))
+        let saved = try await KilledChange.batches(transaction).killed(
+            at: steps, after: [steps.count, beforeCommit]
+        ) { scratch, fault, step in
+            try transaction.check(scratch.store, "\(fault): \(step)")
         }
         let committed = AttachmentTransaction.expectAllOrNone(
             saved, count: BatchedTransaction.count, transaction.ending)
