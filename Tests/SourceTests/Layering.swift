@@ -60,8 +60,11 @@ extension Layering {
             "CofferSQLite": system.union(["CofferSealing"]),
             "CofferVault": system.union(["CofferSealing", "Dispatch"]),
             "CofferModel": ["CofferSealing"],
-            "Coffer": system.union([
+            "CofferRecords": system.union([
                 "CofferSealing", "CofferSQLite", "CofferVault", "CofferModel", "Foundation", "Dispatch",
+            ]),
+            "Coffer": system.union([
+                "CofferSealing", "CofferVault", "CofferModel", "CofferRecords", "Foundation", "Dispatch",
             ]),
             "CofferKeys": system.union(["Coffer", "CofferSealing", "Foundation"]),
             "CofferMaintenance": system.union(["Coffer", "CofferModel", "CofferSealing", "Foundation"]),
@@ -94,13 +97,15 @@ extension Layering {
             // Values of Foundation's as JSON, and memcmp.
             "Sources/CofferModel/Values/JSONConvertible+Foundation.swift": ["Foundation"],
             "Sources/CofferModel/Values/RFC3339.swift": ["Foundation"],
+            // Base64.
+            "Sources/CofferModel/Values/SHA1Digest.swift": ["Foundation"],
             "Sources/CofferModel/Coding/TapeEncoder.swift": ["Foundation"],
             "Sources/CofferModel/Coding/BodyDecoder.swift": ["Foundation"],
             // Texts that are compared without accents, or in whatever composition.
             "Sources/CofferModel/Queries/TextPattern.swift": ["Foundation"],
             "Sources/CofferModel/Values/Bytes.swift": ["Glibc", "Darwin"],
             // What a view of SwiftUI follows.
-            "Sources/Coffer/LiveQueries/LiveRows.swift": ["Observation"],
+            "Sources/Coffer/Queries/LiveRows.swift": ["Observation"],
         ]
     )
 

@@ -1,4 +1,5 @@
 @testable import Coffer
+@testable import CofferRecords
 import Foundation
 
 /// Pages and rows of a database as a salvage reads them: any bytes, and whole stores with changed files. It ends, makes a

@@ -1,3 +1,4 @@
+internal import CofferRecords
 public import CofferSealing
 internal import Dispatch
 internal import Synchronization

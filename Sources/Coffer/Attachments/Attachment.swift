@@ -78,3 +78,8 @@ public final class Attachment: Sendable {
 
     var subject: String { "attachment \(name) of \(document.subject)" }
 }
+
+extension Database {
+    /// The digest that an attachment's content has in this database; nil if it is not saved here.
+    package func digest(of attachment: Attachment) -> String? { attachment.stored.digest(savedIn: storage) }
+}

@@ -1,4 +1,5 @@
 internal import CofferModel
+internal import CofferRecords
 internal import CofferSealing
 public import Foundation
 
@@ -43,7 +44,7 @@ extension Database {
 extension Database {
     func draft(
         ofJSON json: Data, _ id: String?, _ revisionID: RevisionID?, contents: (ContentReference) throws -> Blob?
-    ) throws -> RevisionDraft {
+    ) throws -> PreparedRevision {
         let draft = try draft(ofJSON: json, id, revisionID)
         let subject = draft.document.subject
         var staged: [StagedContent] = []
@@ -65,7 +66,7 @@ extension Database {
     }
 
     /// The contents that a draft names and that are not in this database, each once.
-    private func missingContents(of draft: RevisionDraft) throws(CofferError) -> [ContentReference] {
+    private func missingContents(of draft: PreparedRevision) throws(CofferError) -> [ContentReference] {
         let references = draft.content.references
         guard !references.isEmpty else { return [] }
         let known = try storage.read { (tables) throws(CofferError) in

@@ -1,6 +1,6 @@
 package import CofferModel
 package import CofferSealing
-internal import CofferSQLite
+internal import CofferRecords
 internal import CofferVault
 
 /// A revision that has a content.
@@ -42,9 +42,7 @@ extension Database {
     package var awaitsContents: Bool {
         get throws(CofferError) {
             try storage.read { (tables) throws(CofferError) in
-                let find = Statement(tables.connection, "SELECT 1 FROM attachments WHERE sha256 IS NULL LIMIT 1")
-                defer { find.finalize() }
-                return try find.step()
+                try tables.attachments.areAnyAwaited()
             }
         }
     }
@@ -71,7 +69,7 @@ extension Database {
     package func uses(ofContent digest: String, limit: Int? = nil) throws(CofferError) -> [ContentUse] {
         try storage.read { (tables) throws(CofferError) in
             guard let row = try storage.attachment(AttachmentKey(digest), tables) else { return [] }
-            return try tables.uses(ofAttachment: row.number, limit: limit)
+            return try tables.contentUses(ofAttachment: row.number, limit: limit)
         }
     }
 
@@ -108,11 +106,11 @@ extension Database {
                     guard let row = try storage.attachment(AttachmentKey(digest), writer.tables),
                         let content = row.content
                     else { return [UInt8]?.none }
-                    guard try Set(writer.tables.uses(ofAttachment: row.number)) == Set(uses) else {
+                    guard try Set(writer.tables.contentUses(ofAttachment: row.number)) == Set(uses) else {
                         throw CofferError(
                             .conflict, of: "content \(digest)", "the revisions that use it have changed meanwhile")
                     }
-                    try writer.change { () throws(CofferError) in try writer.forgetContent(row.number) }
+                    try writer.change { () throws(CofferError) in try writer.records.attachments.forget(row.number) }
                     return content.sha1
                 }
                 // The row doesn't mean the file any more, on the disk either, and nobody writes before this is done. One that
@@ -123,30 +121,17 @@ extension Database {
     }
 }
 
-extension DocumentTables {
-    fileprivate func uses(ofAttachment number: Int64, limit: Int? = nil) throws(CofferError) -> [ContentUse] {
-        let list = Statement(
-            connection,
-            """
-            SELECT r.generation, r.suffix, r.sequence, r.id, d.winner, d.flags, r.document
-            FROM attachment_uses AS u JOIN revisions AS r ON r.sequence = u.revision JOIN documents AS d ON d.id = r.id
-            WHERE u.attachment = ?1 ORDER BY u.revision DESC LIMIT ?2
-            """)
-        defer { list.finalize() }
-        try list.bind(1, number)
-        try list.bind(2, Int64(limit ?? -1))
-        var found: [ContentUse] = []
-        while try list.step() {
-            let sequence = list.integer(2)
-            let id = try list.revisionID(0, sequence: sequence, subject: connection.subject)
-            var isLeaf = list.integer(4) == sequence
-            if !isLeaf, DocumentFlags(rawValue: list.integer(5)).contains(.isBranched) {
-                isLeaf = try trees.isLeaf(KnownRevision(sequence: sequence, id: id), ofDocument: list.integer(6))
+extension Snapshot {
+    fileprivate func contentUses(ofAttachment number: Int64, limit: Int? = nil) throws(CofferError) -> [ContentUse] {
+        try uses(ofAttachment: number, limit: limit).map { (use) throws(CofferError) in
+            var isLeaf = use.document.winner == use.sequence
+            if !isLeaf, use.document.flags.contains(.isBranched) {
+                let revision = RevisionReference(sequence: use.sequence, id: use.revisionID)
+                isLeaf = try trees.isLeaf(revision, ofDocument: use.document.number)
             }
-            found.append(
-                ContentUse(documentID: list.text(3), revisionID: id, isLeaf: isLeaf, sequence: sequence))
+            return ContentUse(
+                documentID: use.documentID, revisionID: use.revisionID, isLeaf: isLeaf, sequence: use.sequence)
         }
-        return found
     }
 }
 
@@ -166,7 +151,7 @@ extension Writer {
             }
             throw CofferError(.attachmentNotFound, of: subject, "no revision uses it any more")
         }
-        let uses = try tables.uses(ofAttachment: awaited.number)
+        let uses = try tables.contentUses(ofAttachment: awaited.number)
         guard !uses.isEmpty else {
             throw CofferError(.attachmentNotFound, of: subject, "no revision uses it any more")
         }
@@ -197,12 +182,6 @@ extension Writer {
     private func rename(
         _ digest: String, _ old: Int64, to name: String, _ new: Int64, in uses: [ContentUse]
     ) throws(CofferError) {
-        // Where the revision was made here, its id does not follow from its content any more.
-        let update = Statement(
-            connection, "UPDATE revisions SET digest = ?2, body = ?3, flags = flags | ?4 WHERE sequence = ?1")
-        let removeUse = Statement(connection, "DELETE FROM attachment_uses WHERE revision = ?1 AND attachment = ?2")
-        let removeRow = Statement(connection, "DELETE FROM attachments WHERE number = ?1")
-        defer { for statement in [update, removeUse, removeRow] { statement.finalize() } }
         let isOld = { (text: String) in text.utf8.elementsEqual(digest.utf8) }
         var isStillUsed = false
         for use in uses {
@@ -211,37 +190,16 @@ extension Writer {
             var body = try DocumentBody(json: bytes, valueLimit: JSONLimits.storedValueCount).body
             if let renamed = try body.renamingContents({ isOld($0.digest) ? name : nil }) {
                 body = renamed
-                try update.bind(1, use.sequence)
-                if let check = try BodyDigest.of(body.bytes) {
-                    try update.bind(2, check)
-                } else {
-                    try update.bindNull(2)
-                }
-                try update.bind(3, body.bytes)
-                try update.bind(4, RevisionFlags.isForeign.rawValue)
-                try update.run()
+                // Where the revision was made here, its id does not follow from its content any more.
+                try records.update(use.sequence, body: body.bytes, adding: .isForeign)
             }
-            try insertUse.bind(1, use.sequence)
-            try insertUse.bind(2, new)
-            try insertUse.run()
-            if try RevisionContent(body, subject: connection.subject).references.contains(where: { isOld($0.digest) }) {
+            try records.attachments.insertUse(of: new, by: use.sequence)
+            if try RevisionBody(body, subject: records.subject).references.contains(where: { isOld($0.digest) }) {
                 isStillUsed = true
                 continue
             }
-            try removeUse.bind(1, use.sequence)
-            try removeUse.bind(2, old)
-            try removeUse.run()
+            try records.attachments.removeUse(of: old, by: use.sequence)
         }
-        guard !isStillUsed else { return }
-        try removeRow.bind(1, old)
-        try removeRow.run()
-    }
-
-    /// Has a content's row say that it was never here.
-    fileprivate func forgetContent(_ number: Int64) throws(CofferError) {
-        let forget = Statement(connection, "UPDATE attachments SET sha256 = NULL, header = NULL WHERE number = ?1")
-        defer { forget.finalize() }
-        try forget.bind(1, number)
-        try forget.run()
+        if !isStillUsed { try records.attachments.remove(old) }
     }
 }

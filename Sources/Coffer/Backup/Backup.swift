@@ -1,5 +1,5 @@
 internal import CofferSealing
-internal import CofferSQLite
+internal import CofferRecords
 internal import CofferVault
 internal import Foundation
 
@@ -23,7 +23,7 @@ struct Backup {
     }
 
     func run() throws(CofferError) -> BackupResult {
-        if key != nil { try Library.load().requireEncryption() }
+        if key != nil { try DatabaseLibrary.requireEncryption() }
         var result: BackupResult?
         let (store, _) = try LockedStore.create(
             path: path, key: key, passwordCost: storage.settings.passwordCost,
@@ -42,7 +42,7 @@ struct Backup {
         let source = storage.databaseFile
         let target = DatabaseFile(path: new.databasePath, subject: "the backup", key: new.databaseKey)
         monitor.begin(.database, byteCount: source.byteCount + source.logByteCount, itemCount: 1)
-        let copy = DatabaseCopy(from: source, to: target, new.manifest, monitor)
+        let copy = DatabaseCopy(from: source, to: target, new.manifest, monitor.work)
         _ = try copy.exportSnapshot(cacheByteCount: storage.settings.cache.byteCount / 4)
         try copy.makeBackup()
         let contents = try copyContents(from: copy, into: new.builder)
@@ -58,23 +58,16 @@ struct Backup {
     }
 
     private func missingContentCount(in copy: DatabaseCopy) throws(CofferError) -> Int {
-        let connection = try copy.open()
-        defer { try? connection.close() }
-        return try AttachmentTables(connection).awaitedContentCount()
+        try copy.open().attachments.awaitedContentCount()
     }
 
     private func copyContents(
         from copy: DatabaseCopy, into builder: GenerationBuilder
     ) throws(CofferError) -> ContentSum {
-        let connection = try copy.open()
-        defer { try? connection.close() }
-        let tables = AttachmentTables(connection)
-        let sum = try tables.contentSum()
+        let sum = try copy.open().attachments.contentSum()
         monitor.begin(.attachments, byteCount: sum.byteCount, itemCount: sum.count)
         let copying = ContentCopying(storage, builder, monitor) { (number, limit) throws(CofferError) in
-            let connection = try copy.open()
-            defer { try? connection.close() }
-            return try AttachmentTables(connection).contents(after: number, limit: limit)
+            try copy.open().attachments.contents(after: number, limit: limit)
         }
         try copying.run()
         try builder.synchronizeContents()

@@ -1,6 +1,6 @@
 internal import CofferModel
 public import CofferSealing
-internal import CofferSQLite
+internal import CofferRecords
 internal import CofferVault
 public import Foundation
 
@@ -82,16 +82,8 @@ private struct InstalledCopy {
             key: try manifest.key(for: .database))
         let inspection = try database.inspect()
         try inspection.binding.check(against: manifest.manifest, subject: subject)
-        let connection = try database.connect(.readWrite, cacheByteCount: 8 << 20)
-        do throws(CofferError) {
-            try DatabaseIdentity.renew(in: connection)
-            _ = try connection.checkpoint(patience: .zero)
-            try connection.close()
-        } catch {
-            try? connection.close()
-            throw error
-        }
-        _ = try DatabaseCopy(from: database, to: database, manifest.manifest, CopyMonitor()).verify(
+        try database.renewIdentity()
+        _ = try DatabaseCopy(from: database, to: database, manifest.manifest, WorkMonitor()).verify(
             rowCounts: nil, binding: inspection.binding)
         try checkContents(of: database)
     }
@@ -99,9 +91,8 @@ private struct InstalledCopy {
     /// Reads every content, and compares it with its row.
     private func checkContents(of database: DatabaseFile) throws(CofferError) {
         let attachments = try AttachmentStore(store, manifest)
-        let connection = try database.connect(.immutable, cacheByteCount: 1 << 20)
-        defer { try? connection.close() }
-        try AttachmentTables(connection).forEachContent { (row) throws(CofferError) in
+        let tables = try database.openSnapshot(.immutable, cacheByteCount: 1 << 20)
+        try tables.attachments.forEachContent { (row) throws(CofferError) in
             guard let content = row.content, let proof = row.proof else { return }
             let name = SHA1Digest.text(of: content.sha1)
             try attachments.open(content, header: proof.header, subject: "a content of \(subject), \(name)").check()

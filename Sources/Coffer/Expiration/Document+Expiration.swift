@@ -1,4 +1,5 @@
 internal import CofferModel
+internal import CofferRecords
 public import CofferSealing
 public import Foundation
 

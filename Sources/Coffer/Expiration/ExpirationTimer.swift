@@ -1,3 +1,4 @@
+internal import CofferRecords
 internal import CofferSealing
 internal import Dispatch
 internal import Foundation
@@ -6,7 +7,7 @@ internal import Synchronization
 /// Has the documents of an open store purged when they expire. Sleeps until the next one does, and for ever when none will.
 ///
 /// It does not keep the store open.
-final class ExpirationTimer: Sendable {
+final class ExpirationTimer: StorageCompanion {
     /// Everything happens here, one after another.
     private let queue = DispatchQueue(label: "coffer.expiration", qos: .utility)
 
@@ -26,7 +27,9 @@ final class ExpirationTimer: Sendable {
     private static let purgeLimit = 200
 
     /// - Parameter pause: how long it waits after something failed that may pass. Default: 10 seconds.
-    init(pause: Duration = .seconds(10)) { pauseMilliseconds = Int64(pause / .milliseconds(1)) }
+    convenience init() { self.init(pause: .seconds(10)) }
+
+    init(pause: Duration) { pauseMilliseconds = Int64(pause / .milliseconds(1)) }
 
     /// Milliseconds since 1970; nil when that is not a number. Dates that are too far away are as far as can be.
     static func time(of date: Date) -> Int64? {
@@ -59,8 +62,15 @@ final class ExpirationTimer: Sendable {
     }
 
     /// Never wakes again.
-    func finish() {
+    func finish() -> [any Sendable] {
         queue.async { self.sleep(until: nil) }
+        return []
+    }
+
+    func didCommit(_ commit: Commit?, _ writer: borrowing Writer, in storage: Storage) {
+        guard writer.state.hasChangedExpirations else { return }
+        writer.state.hasChangedExpirations = false
+        reconsider(storage)
     }
 
     private func purge() {
@@ -118,6 +128,9 @@ final class ExpirationTimer: Sendable {
 }
 
 extension Storage {
+    /// Has documents purged when they expire.
+    var expirationTimer: ExpirationTimer { companions[ExpirationTimer.self] }
+
     /// Purges up to `limit` documents that have expired by `time`.
     ///
     /// - Returns: how many there were.

@@ -1,4 +1,5 @@
 internal import CofferModel
+internal import CofferRecords
 internal import CofferSealing
 internal import CofferVault
 internal import Dispatch

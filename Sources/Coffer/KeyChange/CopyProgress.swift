@@ -1,3 +1,5 @@
+internal import CofferRecords
+
 /// How far a change of the encryption key, a backup or a salvage has come.
 public struct CopyProgress: Sendable, Equatable, Codable {
     /// The current phase. The list is open: later versions may add phases, so a `switch` over it needs a `default`.
@@ -30,6 +32,11 @@ public struct CopyProgress: Sendable, Equatable, Codable {
 typealias CopyMonitor = ProgressMonitor<CopyProgress>
 
 extension ProgressMonitor where Progress == CopyProgress {
+    /// The same for who only goes through a database file.
+    var work: WorkMonitor {
+        WorkMonitor(goesOn: { self.goesOn }, advance: { self.advance(byteCount: $0) })
+    }
+
     convenience init(report: (@Sendable (CopyProgress) -> Void)? = nil) { self.init(from: .start, report: report) }
 
     func begin(_ phase: CopyProgress.Phase, byteCount: Int, itemCount: Int) {

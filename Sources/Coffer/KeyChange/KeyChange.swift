@@ -1,5 +1,5 @@
 internal import CofferSealing
-internal import CofferSQLite
+internal import CofferRecords
 internal import CofferVault
 
 /// What somebody asked for.
@@ -67,16 +67,16 @@ struct KeyChange {
         let old = try manifest
         let keptSlots = try keptSlots(of: old)
         let oldLabels = try storage.readCommitted { (tables) throws(CofferError) in
-            try KeyLabels.read(from: tables.connection)
+            try tables.keyLabels()
         }
         let new = try old.nextGeneration(
             openedBy: keys, cost: storage.settings.passwordCost, attachmentNames: attachmentNames(after: old.manifest))
-        if new.manifest.isEncrypted { try Library.load().requireEncryption() }
+        if new.manifest.isEncrypted { try DatabaseLibrary.requireEncryption() }
         try monitor.checkCancelled()
         let needed = try checkSpace()
 
         let next = try storage.store.beginNextGeneration(new)
-        let copy: DatabaseCopy.Outcome
+        let copy: CopyOutcome
         var isUncertain = false
         do throws(CofferError) {
             monitor.begin(.attachments, byteCount: needed.contents.byteCount, itemCount: needed.contents.count)
@@ -182,10 +182,10 @@ struct KeyChange {
     private func copyDatabase(
         into next: GenerationBuilder, _ labels: [(slot: KeySlot.ID, label: String)],
         _ isUncertain: inout Bool
-    ) throws(CofferError) -> DatabaseCopy.Outcome {
+    ) throws(CofferError) -> CopyOutcome {
         let key = try next.manifest.key(for: .database)
         let target = DatabaseFile(path: next.databasePath, subject: storage.subject, key: key)
-        let copy = DatabaseCopy(from: storage.databaseFile, to: target, next.manifest.manifest, monitor)
+        let copy = DatabaseCopy(from: storage.databaseFile, to: target, next.manifest.manifest, monitor.work)
         let rowCounts = try copy.export(cacheByteCount: storage.settings.cache.byteCount / 4)
         let late = ContentCopying(storage, next, monitor)
         let contents = try copy.finish(labels) { (row) throws(CofferError) in try late.header(for: row) }
@@ -209,7 +209,7 @@ struct KeyChange {
         let oldAttachments = storage.attachments
         storage.exchange(with: successor, manifest(after: next.manifest), target)
         monitor.complete()
-        return DatabaseCopy.Outcome(
+        return CopyOutcome(
             oldAttachments: oldAttachments, contents: contents, documentCount: documentCount,
             databaseByteCount: target.byteCount)
     }
@@ -238,4 +238,12 @@ struct KeyChange {
             return old.unlockingKey.map(keys.contains) == true ? .stillOpens : .refused
         }
     }
+}
+
+/// What came of copying the database.
+private struct CopyOutcome {
+    let oldAttachments: AttachmentStore
+    let contents: ContentSum
+    let documentCount: Int
+    let databaseByteCount: Int
 }

@@ -1,4 +1,5 @@
 internal import CofferModel
+internal import CofferRecords
 internal import CofferSealing
 
 extension Storage {

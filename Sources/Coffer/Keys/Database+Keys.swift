@@ -1,3 +1,4 @@
+internal import CofferRecords
 internal import CofferSealing
 internal import CofferVault
 

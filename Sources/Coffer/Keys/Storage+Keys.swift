@@ -1,5 +1,5 @@
 internal import CofferSealing
-internal import CofferSQLite
+internal import CofferRecords
 internal import CofferVault
 internal import Foundation
 
@@ -9,7 +9,7 @@ extension Storage {
         while true {
             let manifest = manifest
             let (labels, first) = try read { (tables) throws(CofferError) in
-                (try KeyLabels.read(from: tables.connection), try FirstKeys.read(from: tables.connection))
+                (try tables.keyLabels(), try tables.firstKeys())
             }
             if self.manifest.manifest.sequence == manifest.manifest.sequence {
                 return manifest.manifest.slots.map {
@@ -44,7 +44,7 @@ extension Storage {
         return try changeSlots(logging: "a key was replaced") { (manifest) throws(CofferError) in
             let old = try manifest.slot(id)
             let slot = try newSlot(openedBy: key, besides: old.id, in: manifest)
-            let kept = try read { (tables) throws(CofferError) in try KeyLabels.read(from: tables.connection)[old.id] }
+            let kept = try read { (tables) throws(CofferError) in try tables.keyLabels()[old.id] }
             let label = label ?? kept
             let change = SlotChange(
                 next: try manifest.replacing(old.id, with: slot, openedBy: key), slot: slot, label: label)
@@ -91,13 +91,13 @@ extension Storage {
     /// In this order, each step durable before the next: the new slot's label, the manifest, its sequence in the binding
     /// row together with what labels must go.
     private func commit(_ change: SlotChange, _ writer: borrowing Writer) throws(CofferError) {
-        try writer.tables.connection.execute("PRAGMA synchronous = FULL")
+        try writer.records.synchronizeCommits(true)
         defer {
-            if settings.durability == .relaxed { try? writer.tables.connection.execute("PRAGMA synchronous = NORMAL") }
+            if settings.durability == .relaxed { try? writer.records.synchronizeCommits(false) }
         }
         if let slot = change.slot, let label = change.label {
             try write(in: writer) { (writer) throws(CofferError) in
-                try KeyLabels.insert(label, of: slot.id, in: writer.tables.connection)
+                try writer.records.insertLabel(label, of: slot.id)
             }
         }
         do throws(CofferError) {
@@ -107,7 +107,7 @@ extension Storage {
                 refuseMoreWork()
             } else if change.label != nil {
                 try? write(in: writer) { (writer) throws(CofferError) in
-                    try KeyLabels.removeOrphans(of: manifest.manifest, in: writer.tables.connection)
+                    try writer.records.removeOrphanLabels(of: manifest.manifest)
                 }
             }
             throw error
@@ -116,8 +116,8 @@ extension Storage {
         didReplaceManifest(by: change.next)
         do throws(CofferError) {
             try write(in: writer) { (writer) throws(CofferError) in
-                try Binding.update(sequence: change.next.manifest.sequence, in: writer.tables.connection)
-                try KeyLabels.removeOrphans(of: change.next.manifest, in: writer.tables.connection)
+                try writer.records.bind(sequence: change.next.manifest.sequence)
+                try writer.records.removeOrphanLabels(of: change.next.manifest)
             }
         } catch {
             // Only an open for writing brings the row up to date.

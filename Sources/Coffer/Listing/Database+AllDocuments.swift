@@ -1,6 +1,6 @@
 internal import CofferModel
 internal import CofferSealing
-internal import CofferSQLite
+internal import CofferRecords
 
 /// Which documents ``Database/allDocuments(_:)`` lists, and in which order.
 public struct AllDocumentsOptions: Sendable {
@@ -95,24 +95,29 @@ extension Database {
 }
 
 extension Database {
+    /// The ids of documents that are not deleted, sorted by their bytes.
+    ///
+    /// - Parameters:
+    ///   - id: only ids after this one. Default: nil, from the first.
+    ///   - limit: how many at most. To read all in pieces, ask again with the last id until none come.
+    /// - Throws: `invalidArgument` (400) for a limit below zero, `damaged` and `closed` (500).
+    public func documentIDs(after id: String? = nil, limit: Int = 10_000) throws(CofferError) -> [String] {
+        let count = try RowCount.rowCount(limit)
+        return try storage.read { (tables) throws(CofferError) in
+            try tables.documentIDs(after: id ?? "", limit: count)
+        }
+    }
+}
+
+extension Database {
     /// How many documents, not counting deleted ones, a listing by id has before it comes to this id. Takes time in proportion
     /// to their number.
     ///
     /// - Throws: `damaged` and `closed` (500).
     package func documentCount(before id: String, isDescending: Bool) throws(CofferError) -> Int {
-        try storage.read { (tables) throws(CofferError) in try tables.documentCount(before: id, isDescending) }
-    }
-}
-
-extension DocumentTables {
-    fileprivate func documentCount(before id: String, _ isDescending: Bool) throws(CofferError) -> Int {
-        let count =
-            isDescending
-            ? Statement(connection, "SELECT count(*) FROM documents WHERE id > ?1 AND flags & 1 = 0")
-            : Statement(connection, "SELECT count(*) FROM documents WHERE id < ?1 AND flags & 1 = 0")
-        defer { count.finalize() }
-        try count.bind(1, id)
-        return try count.first { Int($0.integer(0)) } ?? 0
+        try storage.read { (tables) throws(CofferError) in
+            try tables.documentCount(before: id, isDescending: isDescending)
+        }
     }
 }
 
@@ -151,7 +156,7 @@ private struct AllDocumentsReader {
         return []
     }
 
-    private mutating func read(_ tables: borrowing DocumentTables) throws(CofferError) -> [SavedRevision] {
+    private mutating func read(_ tables: borrowing Snapshot) throws(CofferError) -> [SavedRevision] {
         var batch = Batch(database, limit: limit, skipCount: skipCount, remainingCount: remainingCount)
         if options.ids != nil {
             try readKeys(tables, &batch)
@@ -165,7 +170,7 @@ private struct AllDocumentsReader {
         return batch.revisions
     }
 
-    private mutating func readByID(_ tables: borrowing DocumentTables, _ batch: inout Batch) throws(CofferError) {
+    private mutating func readByID(_ tables: borrowing Snapshot, _ batch: inout Batch) throws(CofferError) {
         let start = lastID ?? options.startID
         var (first, last) = options.isDescending ? (options.endID, start) : (start, options.endID)
         if let prefix = options.idPrefix {
@@ -193,7 +198,7 @@ private struct AllDocumentsReader {
         self.lastID = lastID
     }
 
-    private mutating func readBySequence(_ tables: borrowing DocumentTables, _ batch: inout Batch) throws(CofferError) {
+    private mutating func readBySequence(_ tables: borrowing Snapshot, _ batch: inout Batch) throws(CofferError) {
         var (first, last) = (options.startSequence.map { Int64($0) }, options.endSequence.map { Int64($0) })
         let next: Int64 = options.isDescending ? -1 : 1
         if !options.includesStart { first = first.map { $0.addingSaturated(next) } }
@@ -238,7 +243,7 @@ private struct AllDocumentsReader {
         return id.text.utf8.starts(with: prefix.utf8)
     }
 
-    private mutating func readKeys(_ tables: borrowing DocumentTables, _ batch: inout Batch) throws(CofferError) {
+    private mutating func readKeys(_ tables: borrowing Snapshot, _ batch: inout Batch) throws(CofferError) {
         let ids = options.ids ?? []
         while keyCount < ids.count && !batch.isFull {
             let id = try database.document(withID: ids[keyCount]).checkedID
@@ -278,7 +283,7 @@ private struct Batch {
     }
 
     /// - Returns: whether there is room for another one.
-    mutating func take(_ winner: consuming StoredRevision, of id: DocumentID) -> Bool {
+    mutating func take(_ winner: consuming RevisionRow, of id: DocumentID) -> Bool {
         visitCount += 1
         if skipCount > 0 {
             skipCount -= 1

@@ -1,4 +1,5 @@
 internal import CofferModel
+internal import CofferRecords
 package import CofferSealing
 
 /// A document that was changed, as ``Database/changes(since:options:)`` lists it.
@@ -6,7 +7,7 @@ public struct ChangedDocument: Sendable {
     /// The document.
     public let document: Document
 
-    /// The sequence of the last revision that came into the document, be it the one that counts or not.
+    /// The sequence of the last revision that came into the document, be it the current one or not.
     public let sequence: Int
 
     /// The winning revision, deletion or not. Where properties were not asked for, it reads them when it is.
@@ -28,7 +29,7 @@ public struct FeedOptions: Sendable {
     /// How many documents are listed at most. Default: nil, all. One below zero is `invalidArgument` (400) when rows are taken.
     public var limit: Int?
 
-    /// Whether all leaves of documents with branches are listed, as a peer needs them. Default: false, the one that counts.
+    /// Whether all leaves of documents with branches are listed, as a peer needs them. Default: false, the current one.
     public var includesAllLeaves = false
 
     /// Whether properties are read together with the documents. Default: false.
@@ -120,19 +121,19 @@ package struct FeedReader {
     private struct Entry {
         var id: DocumentID
         var sequence: Int64
-        var winner: StoredRevision
+        var winner: RevisionRow
         /// More than the winner only where they are asked for.
-        var leaves: [StoredRevision]
+        var leaves: [RevisionRow]
     }
 
     /// What is known of a document with branches, so that its leaves are not read again for each of them.
     private struct Branches {
-        var leaves: [StoredRevision]
+        var leaves: [RevisionRow]
         var lastSequence: Int64
     }
 
     /// - Returns: what comes after `position`, and the last sequence that was looked at; nil if nothing comes.
-    private func read(_ tables: borrowing DocumentTables) throws(CofferError) -> ([Entry], last: Int64?) {
+    private func read(_ tables: borrowing Snapshot) throws(CofferError) -> ([Entry], last: Int64?) {
         var entries: [Entry] = []
         var known: [Int64: Branches] = [:]
         var last: Int64?

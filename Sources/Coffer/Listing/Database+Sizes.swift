@@ -1,6 +1,6 @@
 internal import CofferModel
 package import CofferSealing
-internal import CofferSQLite
+internal import CofferRecords
 
 // What a listener tells of a database as a whole.
 extension Database {
@@ -10,9 +10,7 @@ extension Database {
     package var deletedDocumentCount: Int {
         get throws(CofferError) {
             try storage.read { (tables) throws(CofferError) in
-                let count = Statement(tables.connection, "SELECT count(*) FROM documents WHERE flags & 1 <> 0")
-                defer { count.finalize() }
-                return try count.first { Int($0.integer(0)) } ?? 0
+                try tables.deletedDocumentCount()
             }
         }
     }
@@ -37,13 +35,7 @@ extension Database {
     /// - Throws: `damaged` and `closed` (500).
     package func localDocumentIDs(after id: String? = nil, limit: Int) throws(CofferError) -> [String] {
         try storage.read { (tables) throws(CofferError) in
-            let list = Statement(tables.connection, "SELECT id FROM local_documents WHERE id > ?1 ORDER BY id LIMIT ?2")
-            defer { list.finalize() }
-            try list.bind(1, id ?? "")
-            try list.bind(2, Int64(limit))
-            var ids: [String] = []
-            while try list.step() { ids.append(list.text(0)) }
-            return ids
+            try tables.localDocumentIDs(after: id ?? "", limit: limit)
         }
     }
 }

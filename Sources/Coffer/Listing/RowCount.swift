@@ -1,3 +1,4 @@
+internal import CofferRecords
 internal import CofferSealing
 
 /// How many rows are still to be skipped, and given at most.

@@ -1,3 +1,4 @@
+internal import CofferRecords
 public import CofferSealing
 
 /// Rows that a database is asked for, read in batches as they are taken.

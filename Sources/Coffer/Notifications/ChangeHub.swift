@@ -13,7 +13,7 @@ protocol ChangeObserver: Sendable {
 /// Passes commits on to all who watch an open store. Safe from any thread.
 ///
 /// It outlives nothing but the store: those who watch hold it, and it does not hold the store.
-final class ChangeHub: Sendable {
+final class ChangeHub: StorageCompanion {
     private struct State {
         var observers: [Int: any ChangeObserver] = [:]
         var lastNumber = 0
@@ -28,7 +28,16 @@ final class ChangeHub: Sendable {
     let calls = ListenerCalls()
 
     /// Whether anybody watches.
-    var isObserved: Bool { hasObservers.load(ordering: .acquiring) }
+    var needsChanges: Bool { hasObservers.load(ordering: .acquiring) }
+
+    func waitForCalls(until deadline: ContinuousClock.Instant, subject: String) throws(CofferError) {
+        guard !calls.isInCall else {
+            throw CofferError(.invalidArgument, of: subject, "a listener can't wait for its own end")
+        }
+        guard calls.waitForThoseUnderWay(until: deadline) else {
+            throw CofferError(.busy, of: subject, "a listener took too long")
+        }
+    }
 
     /// - Returns: the number to ``remove(_:)`` it by.
     func add(_ observer: some ChangeObserver) -> Int {
@@ -52,8 +61,8 @@ final class ChangeHub: Sendable {
         }
     }
 
-    /// Called by whoever holds the writer's lock, when the commit is durable.
-    func publish(_ commit: Commit) {
+    func didCommit(_ commit: Commit?, _ writer: borrowing Writer, in storage: Storage) {
+        guard let commit else { return }
         let observers = state.withLock { Array($0.observers.values) }
         for observer in observers { observer.observe(commit) }
     }
@@ -62,7 +71,7 @@ final class ChangeHub: Sendable {
     ///
     /// - Returns: the observers that were notified, to be released where nothing is locked: what a listener's closure
     ///   holds may end then.
-    func finish() -> [any ChangeObserver] {
+    func finish() -> [any Sendable] {
         let observers = state.withLock { state in
             state.isFinished = true
             hasObservers.store(false, ordering: .releasing)
@@ -72,4 +81,9 @@ final class ChangeHub: Sendable {
         for observer in observers { observer.finish() }
         return observers
     }
+}
+
+extension Storage {
+    /// Notifies observers of commits.
+    var hub: ChangeHub { companions[ChangeHub.self] }
 }

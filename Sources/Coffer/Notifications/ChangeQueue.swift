@@ -5,7 +5,7 @@ struct ChangeQueue {
     static let commitLimit = 1_024
 
     /// How many changes wait at most, in all these commits: about 20 MB.
-    static let changeLimit = 100_000
+    static let changeLimit = PendingChanges.limit
 
     private var commits: [Commit] = []
     /// How many at the front of `commits` were taken.

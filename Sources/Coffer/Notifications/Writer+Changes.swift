@@ -1,4 +1,5 @@
 internal import CofferModel
+internal import CofferRecords
 
 extension Writer {
     /// Notes a revision that was added, for those who watch and for the number of documents.

@@ -1,6 +1,6 @@
 internal import CofferModel
 public import CofferSealing
-internal import CofferSQLite
+internal import CofferRecords
 
 extension Database {
     // MARK: Queries
@@ -47,7 +47,7 @@ extension Database {
         try storage.readIndexes { (tables) throws(CofferError) in try usableIndexes(tables) }
     }
 
-    private func usableIndexes(_ tables: borrowing DocumentTables) throws(CofferError) -> [PropertyIndex] {
+    private func usableIndexes(_ tables: borrowing Snapshot) throws(CofferError) -> [PropertyIndex] {
         guard try tables.indexes.areUsable() else { return [] }
         var usable: [PropertyIndex] = []
         for row in try tables.indexes.indexes(.properties) {
@@ -149,12 +149,12 @@ extension Database {
 
 extension PropertyIndex {
     /// The index that a row of `indexes` says.
-    init(_ row: IndexRow, in tables: borrowing DocumentTables) throws(CofferError) {
+    init(_ row: IndexRow, in tables: borrowing Snapshot) throws(CofferError) {
         guard let paths = try? JSONValue(json: row.definition.utf8).arrayValue,
             case let texts = paths.compactMap(\.stringValue), texts.count == paths.count, !texts.isEmpty
         else {
             throw CofferError(
-                .damaged, of: tables.connection.subject, "the index \(row.name) doesn't state its properties")
+                .damaged, of: tables.subject, "the index \(row.name) doesn't state its properties")
         }
         self.init(
             name: row.name, paths: texts.map { PropertyPath($0) }, documentCount: row.entryCount,
@@ -162,7 +162,7 @@ extension PropertyIndex {
         // It would not be found by what it is over.
         guard definition.definition.utf8.elementsEqual(row.definition.utf8) else {
             throw CofferError(
-                .damaged, of: tables.connection.subject,
+                .damaged, of: tables.subject,
                 "the index \(row.name) states its properties in an unknown form")
         }
     }

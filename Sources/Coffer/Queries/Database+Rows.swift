@@ -1,4 +1,5 @@
 public import CofferModel
+internal import CofferRecords
 internal import CofferSealing
 
 /// Properties of a document, or of a group of documents: see ``Database/rows(_:of:)`` and ``Database/groups(by:of:_:)``.

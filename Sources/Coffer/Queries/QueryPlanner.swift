@@ -1,4 +1,5 @@
 internal import CofferModel
+internal import CofferRecords
 internal import CofferSealing
 
 /// How a query's documents are found.
@@ -114,5 +115,15 @@ struct QueryPlanner {
             if !use.isSorted { use.isDescending = false }
         }
         return use.equalCount + use.rangeCount > 0 || use.isSorted ? use : nil
+    }
+}
+
+extension QueryPlan {
+    /// How documents are found, without names and values of the app's.
+    var logDetails: [String: String] {
+        [
+            "index": index == nil ? "none" : "used", "checksDocuments": checksDocuments ? "yes" : "no",
+            "sortsInMemory": sortsInMemory ? "yes" : "no",
+        ]
     }
 }

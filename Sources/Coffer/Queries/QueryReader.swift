@@ -1,4 +1,5 @@
 internal import CofferModel
+internal import CofferRecords
 internal import CofferSealing
 
 /// Reads the documents of a query, a batch at a time.

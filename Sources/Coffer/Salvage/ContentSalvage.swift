@@ -1,6 +1,6 @@
 internal import CofferModel
 internal import CofferSealing
-internal import CofferSQLite
+internal import CofferRecords
 internal import CofferVault
 
 /// Copies the contents of attachments and blobs that are still what was written.
@@ -14,8 +14,6 @@ struct ContentSalvage {
     let builder: GenerationBuilder
     let monitor: CopyMonitor
 
-    private var connection: Connection { _read { yield tables.connection } }
-
     private static let subject = "a content"
     /// How many contents without a document are given to one.
     private static let foundlingsPerDocument = 1000
@@ -24,20 +22,13 @@ struct ContentSalvage {
     ///
     /// - Returns: what can't be read.
     func copyUsed() throws(CofferError) -> [VerificationFinding] {
-        let all = Statement(connection, "SELECT number, length, digest FROM attachments ORDER BY number")
-        let sum = Statement(connection, "SELECT count(*), total(length) FROM attachments")
-        defer {
-            all.finalize()
-            sum.finalize()
-        }
-        try sum.first { monitor.begin(.attachments, byteCount: Int($0.integer(1)), itemCount: Int($0.integer(0))) }
+        let sum = try tables.contentSum()
+        monitor.begin(.attachments, byteCount: sum.byteCount, itemCount: sum.count)
         var lost: [VerificationFinding] = []
-        while try all.step() {
-            guard all.isBlob(2) else { continue }
-            let (number, byteCount, sha1) = (all.integer(0), Int(all.integer(1)), all.bytes(2))
+        try tables.forEachUsedContent { (number, byteCount, sha1) throws(CofferError) in
             let known = try tables.content(.sha1(sha1))
             // Another database's, that never came.
-            if let known, known.proof == nil, attachments?.isPresent(sha1) != true { continue }
+            if let known, known.proof == nil, attachments?.isPresent(sha1) != true { return }
             do throws(CofferError) {
                 let (content, header) = try find(sha1, known)
                 guard content.byteCount == byteCount else {
@@ -55,22 +46,10 @@ struct ContentSalvage {
     private func findings(
         _ number: Int64, _ digest: String, _ detail: String
     ) throws(CofferError) -> [VerificationFinding] {
-        let owners = Statement(
-            connection,
-            """
-            SELECT DISTINCT r.id FROM attachment_uses AS u JOIN revisions AS r ON r.sequence = u.revision
-            WHERE u.attachment = ?1 ORDER BY r.id
-            """)
-        defer { owners.finalize() }
-        try owners.bind(1, number)
-        var findings: [VerificationFinding] = []
-        while try owners.step() {
-            let id = owners.text(0)
-            findings.append(
-                VerificationFinding(
-                    .attachment, "attachment \(digest) of document \(id)", detail, documentID: id, digest: digest))
+        try tables.documents(using: number).map { id in
+            VerificationFinding(
+                .attachment, "attachment \(digest) of document \(id)", detail, documentID: id, digest: digest)
         }
-        return findings
     }
 
     /// What the file of a content is, once that is proven.
@@ -120,8 +99,8 @@ struct ContentSalvage {
     /// - Returns: what can't be read, and the ids of the documents.
     func adoptFoundlings() throws(CofferError) -> (lost: [VerificationFinding], documents: [String]) {
         guard let attachments else { return ([], []) }
-        let used = try AttachmentTables(connection).names(by: attachments.naming)
-        let named = try namesOfAll(attachments.naming)
+        let used = try tables.documents.attachments.names(by: attachments.naming)
+        let named = try tables.namesOfMissingContents(by: attachments.naming)
         var lost: [VerificationFinding] = []
         var (found, documents) = ([ContentDigest](), [String]())
         for name in try attachments.allNames().sorted() where !used.contains(name) {
@@ -149,16 +128,6 @@ struct ContentSalvage {
         return (lost, documents)
     }
 
-    private func namesOfAll(_ naming: AttachmentNaming) throws(CofferError) -> Set<String> {
-        let all = Statement(connection, "SELECT digest FROM attachments WHERE sha256 IS NULL")
-        defer { all.finalize() }
-        var names: Set<String> = []
-        while try all.step() {
-            if all.isBlob(0) { names.insert(try naming.name(of: all.bytes(0))) }
-        }
-        return names
-    }
-
     /// Makes a document that has these contents as attachments, named by their digests.
     private func save(_ contents: [ContentDigest]) throws(CofferError) -> String {
         var attachments: JSONObject = [:]
@@ -182,7 +151,7 @@ struct ContentSalvage {
             id: try RevisionID.make(parent: nil, isDeletion: false, body: body), documentID: id, body: body.bytes,
             hasDigest: false)
         guard try tables.insert(revision) else {
-            throw CofferError(.damaged, of: connection.subject, "a new revision has no place")
+            throw CofferError(.damaged, of: tables.documents.subject, "a new revision has no place")
         }
         try tables.insertDocument(id, DocumentRow(number: sequence, winner: sequence, flags: []))
         for content in contents {

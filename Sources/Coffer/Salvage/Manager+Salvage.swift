@@ -1,6 +1,6 @@
 internal import CofferModel
 public import CofferSealing
-internal import CofferSQLite
+internal import CofferRecords
 internal import CofferVault
 public import Foundation
 
@@ -81,7 +81,7 @@ extension Manager {
         _ monitor: CopyMonitor
     ) throws(CofferError) -> Salvage {
         let key = newKey ?? manifest.unlockingKey
-        if key != nil { try Library.load().requireEncryption() }
+        if key != nil { try DatabaseLibrary.requireEncryption() }
         guard try !store.contains(target) else {
             throw CofferError(.invalidArgument, "the new store would be inside the damaged one")
         }

@@ -1,14 +1,12 @@
 internal import CofferModel
 internal import CofferSealing
-internal import CofferSQLite
+internal import CofferRecords
 
 /// Keeps of the revisions that were found those that are what they say, and makes the tables that follow from them.
 struct RevisionCheck {
     let tables: SalvageTables
     let protection: PageSource.Protection
     let monitor: CopyMonitor
-
-    private var connection: Connection { _read { yield tables.connection } }
 
     func run() throws(CofferError) {
         // Parents come before their children.
@@ -45,7 +43,7 @@ struct RevisionCheck {
                 revision.sequence, revision.documentID, "nothing proves its content, now that the salt is lost")
         }
         // A body that names contents in a way that Coffer doesn't is still what its id says.
-        guard let content = try? RevisionContent(body, subject: revision.documentID) else { return }
+        guard let content = try? RevisionBody(body, subject: revision.documentID) else { return }
         for reference in content.references {
             try tables.use(reference.digest, byteCount: reference.byteCount, by: revision.sequence)
         }
@@ -102,59 +100,26 @@ struct RevisionCheck {
 
     /// Removes revisions without content that nothing follows any more: a leaf has content.
     private func removeBodilessLeaves(upTo last: Int64) throws(CofferError) {
-        let find = Statement(
-            connection,
-            """
-            SELECT sequence, document, generation FROM revisions WHERE body IS NULL AND sequence <= ?1
-            ORDER BY sequence DESC LIMIT 1
-            """)
-        let findChild = Statement(
-            connection,
-            """
-            SELECT 1 FROM revisions INDEXED BY later_revisions
-            WHERE document = ?1 AND document <> sequence AND generation = ?2 AND parent = ?3
-            """)
-        defer {
-            find.finalize()
-            findChild.finalize()
-        }
         var next = last
         while true {
             try monitor.checkCancelled()
-            try find.bind(1, next)
-            guard let row = try find.first({ ($0.integer(0), $0.integer(1), $0.integer(2)) }) else { return }
-            try findChild.bind(1, row.1)
-            try findChild.bind(2, row.2.addingSaturated(1))
-            try findChild.bind(3, row.0)
-            if try findChild.first({ _ in true }) == nil { try tables.remove(row.0) }
-            next = row.0 - 1
+            guard let revision = try tables.bodilessRevision(upTo: next) else { return }
+            if try !tables.isFollowed(revision) { try tables.remove(revision.sequence) }
+            next = revision.sequence - 1
         }
     }
 
     /// Fills `documents` and `leaves`.
     private func buildDocuments() throws(CofferError) {
-        let groups = Statement(connection, "SELECT number, id FROM salvage_groups ORDER BY number")
-        let insertLeaf = Statement(
-            connection, "INSERT INTO leaves (document, rank, sequence) VALUES (?1, ?2, ?3)")
-        defer {
-            groups.finalize()
-            insertLeaf.finalize()
-        }
-        while try groups.step() {
+        try tables.forEachDocument { (number, id) throws(CofferError) in
             try monitor.checkCancelled()
-            let (number, id) = (groups.integer(0), groups.text(1))
             let leaves = try leaves(ofDocument: number)
-            guard let winner = leaves.first else { continue }
+            guard let winner = leaves.first else { return }
             var flags: DocumentFlags = winner.rank.isDeletion ? .isDeleted : []
             if leaves.count > 1 {
                 flags.insert(.isBranched)
                 if !leaves[1].rank.isDeletion { flags.insert(.isInConflict) }
-                for leaf in leaves {
-                    try insertLeaf.bind(1, number)
-                    try insertLeaf.bind(2, leaf.rank.bytes)
-                    try insertLeaf.bind(3, leaf.sequence)
-                    try insertLeaf.run()
-                }
+                for leaf in leaves { try tables.treeChanges.insert(leaf, ofDocument: number) }
             }
             try tables.insertDocument(id, DocumentRow(number: number, winner: winner.sequence, flags: flags))
         }

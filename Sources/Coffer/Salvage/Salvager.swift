@@ -1,6 +1,6 @@
 internal import CofferModel
 internal import CofferSealing
-internal import CofferSQLite
+internal import CofferRecords
 internal import CofferVault
 
 /// Takes from a damaged store what can still be read, and makes the database of a new one of it.
@@ -31,34 +31,33 @@ struct Salvager {
     /// - Throws: `damaged` (500) for another store's database; `cancelled` (499), `noSpace` (507), `ioFailed` (500).
     mutating func fill(_ new: NewStore) throws(CofferError) -> Salvage {
         let source = try PageSource(fileSystem, generation, key: manifest.key(for: .database))
-        try source.readLog(monitor)
+        try source.readLog(monitor.work)
         monitor.begin(.database, byteCount: source.byteCount, itemCount: 1)
         let target = DatabaseFile(path: new.databasePath, subject: "the new store", key: new.databaseKey)
-        let connection = try target.connect(.create, cacheByteCount: 16 << 20)
-        try Schema.build(in: connection, new.manifest)
-        try connection.execute("PRAGMA journal_mode = OFF; BEGIN")
-        let tables = try SalvageTables(connection)
-        defer { try? tables.connection.close() }
+        let tables = try SalvageTables(in: target, new.manifest)
+        defer { try? tables.close() }
         let found = try takeRows(from: source, into: tables)
         try RevisionCheck(tables: tables, protection: source.protection, monitor: monitor).run()
-        result.losses += try LossReport(tables: tables).findings()
+        result.losses += try LossReport(tables: tables).findings().map(VerificationFinding.init)
         try takeContents(source, tables, new.builder)
         try takeExpirations(source, tables)
         // Where no code can be checked, nothing vouches for them.
         if source.protection != .unproven {
             try takeSettings(found.info, tables, new)
-            try takeIndexes(found.indexes, tables.connection)
+            try tables.insertIndexes(found.indexes)
         }
         try noteLastSequence(found.info, tables)
-        try count(tables.connection)
-        try tables.removeNotes()
-        try tables.connection.execute("COMMIT; PRAGMA incremental_vacuum")
-        try tables.connection.switchToWriteAheadLog()
-        try tables.connection.close()
+        let counts = try tables.counts()
+        result.revisionCount = counts.revisions
+        result.localDocumentCount = counts.localDocuments
+        result.attachmentCount = counts.contents.count
+        result.attachmentByteCount = counts.contents.byteCount
+        try tables.finish()
         try new.builder.synchronizeContents()
         try monitor.checkCancelled()
         // What was made is looked at as by anybody who has only its key.
-        result.documentCount = try DatabaseCopy(from: target, to: target, new.manifest, monitor).verify(rowCounts: nil)
+        result.documentCount = try DatabaseCopy(from: target, to: target, new.manifest, monitor.work).verify(
+            rowCounts: nil)
         return result
     }
 
@@ -67,7 +66,7 @@ struct Salvager {
     private mutating func takeRows(
         from source: PageSource, into tables: SalvageTables
     ) throws(CofferError) -> PageScan.Result {
-        var scan = PageScan(source, tables, manifest.manifest.storeUUID, monitor)
+        var scan = PageScan(source, tables, manifest.manifest.storeUUID, monitor.work)
         try scan.run()
         if scan.result.isAnotherStores {
             throw CofferError(.damaged, "its database belongs to another store, so nothing was salvaged from it")
@@ -139,33 +138,9 @@ struct Salvager {
 
     /// A wrong time would purge a document: where no code vouches for it, the table and its index must say the same.
     private mutating func takeExpirations(_ source: PageSource, _ tables: SalvageTables) throws(CofferError) {
-        let insert = Statement(
-            tables.connection,
-            """
-            INSERT OR IGNORE INTO expirations (id, time)
-            SELECT s.id, s.time FROM salvage_expirations AS s JOIN documents AS d ON d.id = s.id
-            WHERE ?1 OR EXISTS (
-                SELECT 1 FROM salvage_expirations AS t WHERE t.id = s.id AND t.time = s.time AND t.origin <> s.origin)
-            ORDER BY s.origin
-            """)
-        let lost = Statement(
-            tables.connection,
-            """
-            SELECT DISTINCT s.id FROM salvage_expirations AS s JOIN documents AS d ON d.id = s.id
-            WHERE NOT EXISTS (SELECT 1 FROM expirations AS e WHERE e.id = s.id)
-            """)
-        defer {
-            insert.finalize()
-            lost.finalize()
-        }
-        try insert.bind(1, source.protection == .codes ? 1 : 0)
-        try insert.run()
-        while try lost.step() {
-            let id = lost.text(0)
-            result.losses.append(
-                VerificationFinding(
-                    .document, "document \(id)", "nothing confirms the time of its expiration", documentID: id)
-            )
+        result.losses += try tables.takeExpirations(areProven: source.protection == .codes).map { id in
+            VerificationFinding(
+                .document, "document \(id)", "nothing confirms the time of its expiration", documentID: id)
         }
     }
 
@@ -174,24 +149,12 @@ struct Salvager {
         _ info: [String: FoundRow.InfoValue], _ tables: SalvageTables, _ new: NewStore
     ) throws(CofferError) {
         if case .integer(let depth)? = info["depth"], depth > 0 {
-            try TreeChanges(tables.connection).note(depth: Int(depth))
+            try tables.treeChanges.note(depth: Int(depth))
         }
         if keepsKey, let old = manifest.openedSlot, let slot = new.manifest.slots.first?.id,
             case .text(let label)? = info[KeyLabels.key(of: old)], (try? KeyLabels.checked(label)) != nil
         {
-            try KeyLabels.insert(label, of: slot, in: tables.connection)
-        }
-    }
-
-    /// Views and declared indexes, without entries, as after an opening that finds those damaged.
-    private func takeIndexes(_ indexes: Set<FoundIndex>, _ connection: borrowing Connection) throws(CofferError) {
-        guard !indexes.isEmpty else { return }
-        try connection.execute(IndexSchema.creation)
-        let changes = IndexChanges(connection)
-        var names: Set<[UInt8]> = []
-        for index in indexes.sorted(by: { ($0.kind.rawValue, $0.name) < ($1.kind.rawValue, $1.name) })
-        where names.insert([UInt8(index.kind.rawValue)] + Array(index.name.utf8)).inserted {
-            try changes.insert(index.kind, index.name, definition: index.definition)
+            try tables.insertLabel(label, of: slot)
         }
     }
 
@@ -203,26 +166,6 @@ struct Salvager {
         if case .integer(let sequence)? = info["last_sequence"], Schema.counts.contains(sequence) {
             last = max(last, sequence)
         }
-        let insert = Statement(
-            tables.connection, "INSERT OR REPLACE INTO info (key, value) VALUES ('last_sequence', ?1)")
-        defer { insert.finalize() }
-        try insert.bind(1, last)
-        try insert.run()
-    }
-
-    private mutating func count(_ connection: borrowing Connection) throws(CofferError) {
-        let count = Statement(
-            connection,
-            """
-            SELECT (SELECT count(*) FROM revisions), (SELECT count(*) FROM local_documents),
-                (SELECT count(*) FROM attachments WHERE sha256 IS NOT NULL),
-                (SELECT sum(length) FROM attachments WHERE sha256 IS NOT NULL)
-            """)
-        defer { count.finalize() }
-        guard try count.step() else { return }
-        result.revisionCount = Int(count.integer(0))
-        result.localDocumentCount = Int(count.integer(1))
-        result.attachmentCount = Int(count.integer(2))
-        result.attachmentByteCount = Int(count.integer(3))
+        try tables.keep(last)
     }
 }

@@ -1,6 +1,6 @@
 internal import CofferModel
 internal import CofferSealing
-internal import CofferSQLite
+internal import CofferRecords
 internal import CofferVault
 internal import Dispatch
 internal import Foundation
@@ -23,18 +23,10 @@ struct ContentVerification {
         fileprivate var damaged: [AttachmentRow] = []
     }
 
-    private static let rows = RowScan(
-        rows: """
-            SELECT number, length, sha256, header, digest FROM attachments
-            WHERE number BETWEEN ?1 AND ?2 ORDER BY number
-            """,
-        next: "SELECT min(number) FROM attachments WHERE number >= ?1", last: "SELECT max(number) FROM attachments")
-
     func run() throws(CofferError) -> Result {
         var rows: [AttachmentRow] = []
         var result = Result()
-        let unreadable = try Self.rows.run(monitor, in: snapshots, read: AttachmentRow.init) {
-            (row) throws(CofferError) in
+        let unreadable = try AttachmentRow.scan(snapshots) { (row) throws(CofferError) in
             guard row.proof != nil else { return }
             if row.isWellFormed {
                 rows.append(row)
@@ -127,18 +119,10 @@ struct ContentVerification {
         let damaged = result.damaged
         let owners = try withoutDamage { () throws(CofferError) in
             let tables = try snapshots.open()
-            let find = Statement(
-                tables.connection,
-                """
-                SELECT r.id FROM attachment_uses AS u JOIN revisions AS r ON r.sequence = u.revision
-                WHERE u.attachment = ?1 ORDER BY r.sequence DESC LIMIT 1
-                """)
-            defer { find.finalize() }
             var owners: [String: String] = [:]
             for row in damaged {
-                try find.bind(1, row.number)
                 guard let digest = row.content.map({ SHA1Digest.text(of: $0.sha1) }) else { continue }
-                owners[digest] = try find.first { $0.text(0) }
+                owners[digest] = try tables.attachments.latestUser(of: row.number)
             }
             return owners
         }

@@ -1,5 +1,5 @@
 public import CofferSealing
-internal import CofferSQLite
+internal import CofferRecords
 internal import CofferVault
 
 extension Database {
@@ -55,6 +55,6 @@ extension Storage {
     /// once.
     fileprivate func aloneOrReadOnly(_ body: (Int) throws(CofferError) -> Void) throws(CofferError) {
         if isReadOnly { return try body(0) }
-        try alone { (writer) throws(CofferError) in try body(writer.tables.connection.logFrameCount) }
+        try alone { (writer) throws(CofferError) in try body(writer.records.logFrameCount) }
     }
 }

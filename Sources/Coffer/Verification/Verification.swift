@@ -1,3 +1,5 @@
+internal import CofferRecords
+
 /// How much of a database is looked at. Each level includes those before it.
 public enum VerificationLevel: Int, Sendable, Comparable, CaseIterable, Codable {
     /// That MANIFEST is what its key vouches for.
@@ -99,6 +101,19 @@ public struct VerificationFinding: Sendable, Hashable, Codable, CustomStringConv
         self.digest = digest
     }
 
+    init(_ damage: Damage) {
+        let kind: Kind =
+            switch damage.kind {
+            case .page: .page
+            case .structure: .structure
+            case .document: .document
+            case .attachment: .attachment
+            }
+        self.init(
+            kind, damage.subject, damage.detail, page: damage.page, documentID: damage.documentID, digest: damage.digest
+        )
+    }
+
     /// Which one, and what is wrong.
     public var description: String { "\(subject): \(detail)" }
 }
@@ -116,6 +131,11 @@ public struct VerificationProgress: Sendable, Equatable, Codable {
 typealias VerificationMonitor = ProgressMonitor<VerificationProgress>
 
 extension ProgressMonitor where Progress == VerificationProgress {
+    /// The same for who only goes through a database file.
+    var work: WorkMonitor {
+        WorkMonitor(goesOn: { self.goesOn }, advance: { self.advance(byteCount: $0) })
+    }
+
     func begin(_ level: VerificationLevel, byteCount: Int) {
         update { $0 = VerificationProgress(level: level, completedByteCount: 0, totalByteCount: byteCount) }
     }

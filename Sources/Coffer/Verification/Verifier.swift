@@ -1,6 +1,6 @@
 internal import CofferModel
 internal import CofferSealing
-internal import CofferSQLite
+internal import CofferRecords
 internal import CofferVault
 
 /// Looks at a whole store, level by level, and writes nothing. It goes on where it can: what is damaged is a finding and
@@ -44,12 +44,13 @@ struct Verifier {
         }
         let database = DatabaseFile(
             path: generation.databasePath, subject: subject, key: try manifest.key(for: .database))
-        let pages = try PageVerification(
-            fileSystem: fileSystem, generation: generation, file: openDatabaseFile(generation), key: database.key,
-            monitor: monitor
-        ).run(alone: alone)
+        let verification = PageVerification(
+            fileSystem: fileSystem, generation: generation, file: try openDatabaseFile(generation), key: database.key,
+            monitor: monitor.work)
+        monitor.begin(.pages, byteCount: try verification.byteCount)
+        let pages = try verification.run(alone: alone)
         result.pageCount = pages.pageCount
-        result.findings += pages.findings
+        result.findings += pages.findings.map(VerificationFinding.init)
         guard level >= .documents else { return result }
         try checkDocuments(of: database, &result)
         guard level >= .attachments else { return result }
@@ -73,12 +74,13 @@ struct Verifier {
 
     private func checkDocuments(of database: DatabaseFile, _ result: inout Verification) throws(CofferError) {
         try database.checkLogReadable()
+        monitor.begin(.documents, byteCount: database.byteCount)
         let documents = try DocumentVerification(
-            snapshots: snapshots(of: database), manifest: manifest.manifest, monitor: monitor
+            snapshots: snapshots(of: database), manifest: manifest.manifest, monitor: monitor.work
         ).run()
         result.documentCount = documents.documentCount
         result.revisionCount = documents.revisionCount
-        result.findings += documents.findings
+        result.findings += documents.findings.map(VerificationFinding.init)
     }
 
     private func checkContents(
@@ -103,6 +105,6 @@ struct Verifier {
 
     private func snapshots(of database: DatabaseFile) -> SnapshotSource {
         let readsLog = database.logByteCount > 0 || store.access == .readWrite
-        return SnapshotSource(database: database, access: readsLog ? .readOnly : .immutable, monitor: monitor)
+        return SnapshotSource(database: database, reading: readsLog ? .throughLog : .immutable, monitor: monitor.work)
     }
 }

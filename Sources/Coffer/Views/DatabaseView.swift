@@ -1,4 +1,5 @@
 internal import CofferModel
+internal import CofferRecords
 public import CofferSealing
 
 /// A view: an index over a database's documents whose entries your own function makes.
@@ -58,7 +59,7 @@ public final class DatabaseView: Sendable {
         let functions = ViewFunctions(version: version, documentType: documentType, reduction: reduction, map: map)
         let index = functions.definition(ofView: name)
         try index.check()
-        database.storage.indexes.setFunctions(functions, ofView: name)
+        database.storage.views.setFunctions(functions, ofView: name)
         return try database.storage.readIndexes { (tables) throws(CofferError) in try tables.row(of: index) } == nil
     }
 
@@ -71,7 +72,7 @@ public final class DatabaseView: Sendable {
     /// The type of documents that it is limited to; nil for all.
     public var documentType: String? { functions?.documentType }
 
-    private var functions: ViewFunctions? { database.storage.indexes.functions(ofView: name) }
+    private var functions: ViewFunctions? { database.storage.views.functions(ofView: name) }
 
     var subject: String { "view \(name) of \(database.storage.subject)" }
 
@@ -172,7 +173,7 @@ public final class DatabaseView: Sendable {
     /// - Throws: as `deleteIndex()`.
     public func delete() throws(CofferError) {
         try deleteIndex()
-        database.storage.indexes.setFunctions(nil, ofView: name)
+        database.storage.views.setFunctions(nil, ofView: name)
     }
 }
 

@@ -1,4 +1,5 @@
 internal import CofferModel
+internal import CofferRecords
 internal import CofferSealing
 
 /// Reads a view's rows and reduces each group of them, a batch of groups at a time.

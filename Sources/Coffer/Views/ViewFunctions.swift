@@ -1,5 +1,7 @@
 internal import CofferModel
+internal import CofferRecords
 internal import CofferSealing
+internal import Synchronization
 
 /// Takes the entries that a view's function makes of a document: see ``DatabaseView/Map``. Not for use after its return.
 public final class Emitter {
@@ -54,4 +56,26 @@ struct ViewFunctions: Sendable {
             return emitter.entries
         }
     }
+}
+
+/// The functions that the app has given the views of an open database. Safe from any thread.
+final class OpenViews: StorageCompanion {
+    /// By the UTF-8 of the views' names.
+    private let functions = Lock<[[UInt8]: ViewFunctions]>([:])
+
+    func functions(ofView name: String) -> ViewFunctions? { functions.withLock { $0[Array(name.utf8)] } }
+
+    func setFunctions(_ new: ViewFunctions?, ofView name: String) {
+        // Let go of outside the lock: what a function holds may end here.
+        _ = functions.withLock { functions in
+            let key = Array(name.utf8)
+            defer { functions[key] = new }
+            return functions[key]
+        }
+    }
+}
+
+extension Storage {
+    /// The functions of its views.
+    var views: OpenViews { companions[OpenViews.self] }
 }

@@ -1,4 +1,5 @@
 internal import CofferModel
+internal import CofferRecords
 internal import CofferSealing
 
 /// Which rows ``DatabaseView/rows(_:)`` and ``DatabaseView/reducedRows(_:)`` give, and in which order.

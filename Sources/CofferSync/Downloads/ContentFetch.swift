@@ -66,7 +66,7 @@ struct ContentFetch {
             next = nil
             asked.insert(place)
             do {
-                return try await place.source.turnstile.pass { try await transfer(place) }
+                return try await place.source.semaphore.pass { try await transfer(place) }
             } catch let error as Refusal where [401, 403, 404, 410].contains(error.error.status) {
                 refusal = refusal ?? error
                 if error.error.status == 401 { closed = place.source }

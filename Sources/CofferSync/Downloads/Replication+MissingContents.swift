@@ -136,7 +136,7 @@ extension Replication {
                 throw SyncError(404, "there is no such database on the server")
             }
         }
-        // More wait in the turnstile than pass it, so that it is never idle.
+        // More wait in the semaphore than pass it, so that it is never idle.
         let atOnceCount = 2 * downloadSource.remote.options.parallelDownloadCount
         try await withThrowingTaskGroup(of: (MissingContent, (any Error)?).self) { group in
             var rest = wanted[...]

@@ -6,11 +6,11 @@ internal import Coffer
 /// A server's database that contents are fetched from, with what all downloads of a replication share.
 final class DownloadSource: Sendable {
     let remote: RemoteDatabase
-    let turnstile: Turnstile
+    let semaphore: AsyncSemaphore
 
     init(_ remote: RemoteDatabase) {
         self.remote = remote
-        turnstile = Turnstile(count: remote.options.parallelDownloadCount)
+        semaphore = AsyncSemaphore(count: remote.options.parallelDownloadCount)
     }
 }
 

@@ -41,7 +41,7 @@ extension DatabaseService {
         return try .json(200, .object(try json(revision, query)), fields: fields)
     }
 
-    /// The revision of that id, or the one that counts.
+    /// The revision of that id, or the current one.
     ///
     /// - Throws: ``SyncError`` 404.
     func revision(of document: Document, _ id: String?) throws -> SavedRevision {

@@ -23,7 +23,7 @@ internal import Foundation
 /// ```
 ///
 /// Revisions come across as they are, with their ids and histories: where two databases changed a document, both have the
-/// conflict, and choose the same revision as the one that counts. What was exchanged is noted on both sides, and a later run
+/// conflict, and choose the same revision as the current one. What was exchanged is noted on both sides, and a later run
 /// of the same replication goes on from there. Killed at any time, nothing is lost, and nothing is half there: a revision is
 /// saved together with its attachments, whose digests were checked.
 ///

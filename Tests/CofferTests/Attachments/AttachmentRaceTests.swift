@@ -5,6 +5,7 @@ import TestSupport
 import Testing
 
 @testable import Coffer
+@testable import CofferRecords
 @testable import CofferVault
 
 @Suite("Attachments in several threads", .timeLimit(.minutes(30)))

@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import Coffer
+@testable import CofferModel
 @testable import CofferVault
 
 /// Whatever lies in the place of an attachment's file, reading brings what was attached, or an error that names it.

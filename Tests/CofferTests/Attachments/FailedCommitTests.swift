@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 
 @testable import Coffer
+@testable import CofferRecords
 @testable import CofferVault
 
 /// A commit can still fail when the files of its attachments have their places. They once stayed there as if they were

@@ -3,6 +3,7 @@ import Synchronization
 import Testing
 
 @testable import Coffer
+@testable import CofferModel
 @testable import CofferVault
 
 @Suite("A backup")

@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import Coffer
+@testable import CofferRecords
 @testable import CofferSQLite
 
 /// Rows that no Coffer wrote, in a store that is not encrypted: anybody can write those. Each is damage where it is met, or

@@ -4,6 +4,7 @@ import Foundation
 import Testing
 
 @testable import Coffer
+@testable import CofferRecords
 
 /// Whoever can write the disk can put a single page back that stood in the same place before: under the same key it passes its
 /// check. An index's page of then leads to rows that are something else's now.

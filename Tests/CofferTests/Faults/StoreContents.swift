@@ -2,6 +2,7 @@ import CSQLCipher
 import Foundation
 
 @testable import Coffer
+@testable import CofferRecords
 @testable import CofferSQLite
 @testable import CofferVault
 

@@ -3,6 +3,7 @@ import Foundation
 import Testing
 
 @testable import Coffer
+@testable import CofferRecords
 @testable import CofferVault
 
 /// A change that was rehearsed once: what the store holds after each of its parts, and what steps it takes.

@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import Coffer
+@testable import CofferModel
 @testable import CofferVault
 
 @Suite("A key change of a damaged store")

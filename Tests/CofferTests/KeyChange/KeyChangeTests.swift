@@ -5,6 +5,7 @@ import TestSupport
 import Testing
 
 @testable import Coffer
+@testable import CofferRecords
 @testable import CofferSQLite
 @testable import CofferVault
 
@@ -434,7 +435,7 @@ struct KeyChangeSchemaTests {
         }
         try connection.close()
         counts += IndexSchema.counts.map { _ in 0 }
-        let copy = DatabaseCopy(from: file, to: file, try Manifest.read(path: stores.url().path), CopyMonitor())
+        let copy = DatabaseCopy(from: file, to: file, try Manifest.read(path: stores.url().path), WorkMonitor())
         #expect(try copy.verify(rowCounts: counts) == documentCount)
         for place in counts.indices {
             var others = counts

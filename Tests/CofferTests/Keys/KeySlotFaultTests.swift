@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import Coffer
+@testable import CofferRecords
 @testable import CofferSQLite
 @testable import CofferVault
 
@@ -86,7 +87,7 @@ struct KeySlotFaultTests {
     func orphans() throws {
         func leaveLabel(_ database: Database) throws {
             try database.storage.write { (writer) throws(CofferError) in
-                try KeyLabels.insert("left behind", of: KeySlot.ID(17), in: writer.connection)
+                try KeyLabels.insert("left behind", of: KeySlot.ID(17), in: writer.tables.connection)
             }
             #expect(try stores.labels(database).contains("left behind"))
             #expect(try !database.keys.contains { $0.label == "left behind" })
@@ -116,7 +117,7 @@ struct KeySlotFaultTests {
         let ids = keys.map { KeySlot.ID(UInt64($0.id, radix: 16) ?? 0) }
         for labels in [[(ids[0], "a"), (ids[1], "c")], [(ids[1], "d")], []] {
             try database.storage.write { (writer) throws(CofferError) in
-                try KeyLabels.replaceAll(in: writer.connection, with: labels.map { (slot: $0.0, label: $0.1) })
+                try KeyLabels.replaceAll(in: writer.tables.connection, with: labels.map { (slot: $0.0, label: $0.1) })
             }
             #expect(try stores.labels(database) == labels.map(\.1))
         }
@@ -127,7 +128,7 @@ struct KeySlotFaultTests {
         let database = try stores.open { $0.durability = .relaxed }
         func synchronous() throws -> Int64? {
             try database.storage.alone { (writer) throws(CofferError) in
-                try Statement(writer.connection, "PRAGMA synchronous").first { $0.integer(0) }
+                try Statement(writer.tables.connection, "PRAGMA synchronous").first { $0.integer(0) }
             }
         }
         #expect(try synchronous() == 1)
@@ -185,7 +186,7 @@ struct KeySlotFaultTests {
         let control = TestStores()
         let unencrypted = try control.open(key: nil)
         try unencrypted.storage.write { (writer) throws(CofferError) in
-            try KeyLabels.insert(canary, of: KeySlot.ID(1), in: writer.connection)
+            try KeyLabels.insert(canary, of: KeySlot.ID(1), in: writer.tables.connection)
         }
         #expect(try control.files(containing: canary) != [])
         #expect(try control.files(containing: "label 0000000000000001") != [])

@@ -3,6 +3,7 @@ import Foundation
 import Testing
 
 @testable import Coffer
+@testable import CofferRecords
 
 @Suite("Keys of a database")
 struct KeyTests {
@@ -151,7 +152,7 @@ struct KeyTests {
         #expect(try stores.open("copy", key: testKey(6)).keys.map(\.isOriginal) == [true])
         // As an earlier version made it.
         try again.storage.write { (writer) throws(CofferError) in
-            try writer.connection.execute("DELETE FROM info WHERE key = 'first_keys'")
+            try writer.tables.connection.execute("DELETE FROM info WHERE key = 'first_keys'")
         }
         #expect(try again.keys.map(\.isOriginal) == [true, true, true])
         #expect(try again.verify().findings == [])

@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import Coffer
+@testable import CofferRecords
 @testable import CofferSQLite
 
 @Suite("All documents")
@@ -256,11 +257,11 @@ struct AllDocumentsTests {
         let database = try stores.open(key: nil)
         for id in ["a", "b", "c"] { try database.save(json: json(1), withID: id) }
         try database.storage.alone { (writer) throws(CofferError) in
-            try writer.connection.execute("DELETE FROM revisions WHERE sequence = 2")
+            try writer.tables.connection.execute("DELETE FROM revisions WHERE sequence = 2")
         }
         #expect(thrown { try database.allDocuments().all }?.code == .damaged)
         try database.storage.alone { (writer) throws(CofferError) in
-            try writer.connection.execute("DELETE FROM documents WHERE id = 'c'")
+            try writer.tables.connection.execute("DELETE FROM documents WHERE id = 'c'")
         }
         var options = AllDocumentsOptions()
         options.order = .sequence

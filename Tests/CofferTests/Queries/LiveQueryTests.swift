@@ -4,6 +4,7 @@ import Synchronization
 import Testing
 
 @testable import Coffer
+@testable import CofferRecords
 
 @Suite("Live queries")
 struct LiveQueryTests {

@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import Coffer
+@testable import CofferRecords
 
 @Suite("Content of another database's revision")
 struct AwaitedContentTests {

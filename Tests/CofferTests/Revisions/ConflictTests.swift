@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import Coffer
+@testable import CofferRecords
 @testable import CofferSQLite
 
 @Suite("Conflicts")
@@ -199,7 +200,7 @@ struct ConflictTests {
     func damagedLeaf() throws {
         try branch("a", "b")
         try database.storage.write { (writer) throws(CofferError) in
-            try writer.connection.execute("UPDATE leaves SET sequence = 1")
+            try writer.tables.connection.execute("UPDATE leaves SET sequence = 1")
         }
         #expect(thrown { try document.leafRevisions }?.code == .damaged)
         #expect(thrown { try document.conflictingRevisions }?.code == .damaged)

@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import Coffer
+@testable import CofferRecords
 
 @Suite("The depth of revision trees")
 struct DepthTests {

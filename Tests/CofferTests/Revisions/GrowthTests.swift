@@ -3,6 +3,7 @@ import Foundation
 import Testing
 
 @testable import Coffer
+@testable import CofferRecords
 @testable import CofferSQLite
 
 /// Jumps that SQLite's programs have made on the connection that is watched. One test at a time watches one.

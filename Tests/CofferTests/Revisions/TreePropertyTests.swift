@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 
 @testable import Coffer
+@testable import CofferRecords
 
 /// Random edits, forks, deletions, merges, prunes and purges, each compared with a plain model.
 ///

@@ -3,6 +3,7 @@ import Foundation
 import Testing
 
 @testable import Coffer
+@testable import CofferRecords
 
 /// The revision ids that the texts say.
 func ids(_ texts: String...) throws -> [RevisionID] { try ids(texts) }
@@ -23,7 +24,7 @@ extension Database {
     /// Every way in which the rows contradict each other.
     func contradictions() throws -> [String] {
         try storage.write { (writer) throws(CofferError) in
-            try Contradiction.findings(in: writer.connection).map(\.description)
+            try TableMismatch.findings(in: writer.tables.connection).map { "\($0.subject): \($0.detail)" }
         }
     }
 }

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 
 @testable import Coffer
+@testable import CofferRecords
 @testable import CofferModel
 @testable import CofferVault
 

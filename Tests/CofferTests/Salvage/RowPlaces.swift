@@ -1,6 +1,7 @@
 import Testing
 
 @testable import Coffer
+@testable import CofferRecords
 
 /// On which pages of a database's file each of its rows is, as read from the file before it is damaged.
 struct RowPlaces {

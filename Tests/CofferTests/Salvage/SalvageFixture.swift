@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import Coffer
+@testable import CofferRecords
 @testable import CofferModel
 @testable import CofferSQLite
 @testable import CofferVault
@@ -95,7 +96,7 @@ struct SalvageFixture {
     static func emptyLog(of database: Database) throws {
         let isEmpty = Shared(false)
         try database.storage.alone { (writer) throws(CofferError) in
-            isEmpty.value = try writer.connection.checkpoint(patience: .seconds(1))
+            isEmpty.value = try writer.tables.connection.checkpoint(patience: .seconds(1))
         }
         try #require(isEmpty.value)
     }
@@ -111,7 +112,7 @@ struct SalvageFixture {
         let manifest = try store.readManifest().unlock(with: key)
         let source = try PageSource(
             SystemFileSystem(), store.remains(of: manifest), key: manifest.key(for: .database))
-        try source.readLog(CopyMonitor())
+        try source.readLog(WorkMonitor())
         return source
     }
 

@@ -1,6 +1,7 @@
 import Foundation
 
 @testable import Coffer
+@testable import CofferRecords
 import TestSupport
 
 extension SoakActor {
@@ -43,7 +44,7 @@ extension SoakActor {
     /// take seconds to come to the MiB by which that is noted.
     static func owe(_ database: Database) throws {
         try database.storage.write { (writer) throws(CofferError) in
-            try writer.change { () throws(CofferError) in try writer.compacting.note(reclaimable: 64 << 20) }
+            try writer.change { () throws(CofferError) in try writer.records.compaction.note(reclaimable: 64 << 20) }
         }
     }
 

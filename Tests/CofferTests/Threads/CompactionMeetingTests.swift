@@ -3,6 +3,7 @@ import Foundation
 import Testing
 
 @testable import Coffer
+@testable import CofferRecords
 @testable import CofferVault
 
 /// What others meet when a compaction is in the middle, and what it meets when they are.
@@ -206,7 +207,7 @@ struct CompactionMeetingTests {
         let store = WorkedStore(place)
         let created = try store.create()
         try created.storage.write { (writer) throws(CofferError) in
-            try writer.change { () throws(CofferError) in try writer.compacting.note(reclaimable: 64 << 20) }
+            try writer.change { () throws(CofferError) in try writer.records.compaction.note(reclaimable: 64 << 20) }
         }
         try created.close()
         store.arm()

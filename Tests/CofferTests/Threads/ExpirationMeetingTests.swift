@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import Coffer
+@testable import CofferRecords
 
 /// What others meet when the timer is about to purge documents or in the middle of it, and what it meets when they are.
 @Suite("An expiration in the middle")
@@ -190,7 +191,7 @@ struct ExpirationMeetingTests {
         let created = try store.create()
         try store.expire(created.storage)
         try created.storage.write { (writer) throws(CofferError) in
-            try writer.change { () throws(CofferError) in try writer.compacting.note(reclaimable: 64 << 20) }
+            try writer.change { () throws(CofferError) in try writer.records.compaction.note(reclaimable: 64 << 20) }
         }
         try created.close()
         store.arm()

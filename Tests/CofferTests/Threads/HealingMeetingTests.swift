@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import Coffer
+@testable import CofferRecords
 @testable import CofferSQLite
 
 /// What others meet while damaged indexes are being healed, and what healing does where it fails on the way.
@@ -52,7 +53,7 @@ struct HealingMeetingTests {
     private func damage(_ database: Database) throws {
         try database.storage.write { (writer) throws(CofferError) in
             try writer.change { () throws(CofferError) in
-                try writer.connection.execute("UPDATE index_entries SET digest = x'00'")
+                try writer.tables.connection.execute("UPDATE index_entries SET digest = x'00'")
             }
         }
         #expect(database.storage.damageOfIndexes() == .entries)

@@ -6,6 +6,7 @@ import TestSupport
 import Testing
 
 @testable import Coffer
+@testable import CofferRecords
 @testable import CofferVault
 
 /// A place where one thread is held while others go on.
@@ -221,7 +222,8 @@ final class WorkedStore: Sendable {
         try eventually {
             switch place {
             case .compactionBetweenSteps, .compactionWithinStep, .removingContents, .removingFilesWithoutRows:
-                try database.storage.alone { (writer) throws(CofferError) in try writer.compacting.pages() }.free == 0
+                try database.storage.alone { (writer) throws(CofferError) in try writer.records.compaction.pages() }
+                    .free == 0
                     && fileCount() == 1
             case .expirationReading, .expirationPurging:
                 try Self.expiringIDs.allSatisfy { try database[$0] == nil }

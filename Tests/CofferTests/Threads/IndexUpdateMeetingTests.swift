@@ -3,6 +3,7 @@ import Foundation
 import Testing
 
 @testable import Coffer
+@testable import CofferRecords
 @testable import CofferSQLite
 
 /// What others meet when an index is being brought up to date, and what that meets when they have come first.
@@ -202,7 +203,7 @@ struct IndexUpdateMeetingTests {
         #expect(try view.rows().all.count == Self.documentCount)
         try database.storage.write { (writer) throws(CofferError) in
             try writer.change { () throws(CofferError) in
-                try writer.connection.execute("UPDATE info SET value = 0 WHERE key = 'index_version'")
+                try writer.tables.connection.execute("UPDATE info SET value = 0 WHERE key = 'index_version'")
             }
         }
         try database.close()

@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import Coffer
+@testable import CofferRecords
 
 /// Those who are told of commits, held in the middle of it while something happens to the store.
 @Suite("Listening in the middle of something else")

@@ -4,6 +4,7 @@ import Foundation
 import Testing
 
 @testable import Coffer
+@testable import CofferRecords
 @testable import CofferVault
 
 /// An opening or the end of a database that is held in its middle while others ask for the same store.

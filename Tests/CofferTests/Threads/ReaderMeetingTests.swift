@@ -6,6 +6,7 @@ import TestSupport
 import Testing
 
 @testable import Coffer
+@testable import CofferRecords
 @testable import CofferSQLite
 
 /// A reader that is held in its snapshot while something happens to the store.
@@ -23,7 +24,7 @@ struct ReaderMeetingTests {
     }
 
     /// By a statement of its own.
-    private static func lastSequence(uncached tables: borrowing DocumentTables) throws(CofferError) -> Int64 {
+    private static func lastSequence(uncached tables: borrowing Snapshot) throws(CofferError) -> Int64 {
         let statement = Statement(tables.connection, "SELECT max(sequence) FROM revisions")
         defer { statement.finalize() }
         return try statement.first { $0.integer(0) } ?? 0
@@ -138,7 +139,7 @@ struct ReaderMeetingTests {
 
     // MARK: The page cache
 
-    private static func cache(_ tables: borrowing DocumentTables) throws(CofferError) -> Int {
+    private static func cache(_ tables: borrowing Snapshot) throws(CofferError) -> Int {
         let statement = Statement(tables.connection, "PRAGMA cache_size")
         defer { statement.finalize() }
         // In KiB, below zero.

@@ -4,6 +4,7 @@ import Foundation
 import Testing
 
 @testable import Coffer
+@testable import CofferRecords
 @testable import CofferVault
 
 /// A commit that is held in its middle, with the files of its attachments, while something happens to the store.

@@ -1,6 +1,7 @@
 import Foundation
 
 @testable import Coffer
+@testable import CofferRecords
 @testable import CofferModel
 @testable import CofferSealing
 @testable import CofferSQLite

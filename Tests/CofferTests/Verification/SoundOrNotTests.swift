@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import Coffer
+@testable import CofferRecords
 @testable import CofferSQLite
 
 /// What looks like damage and is none, and what looks sound and isn't.
@@ -233,7 +234,7 @@ struct SoundOrNotTests {
         bytes[(child - 1) * 4096] = 0
         try bytes.write(to: stores.databaseFile())
 
-        let snapshots = SnapshotSource(database: file, access: .immutable, monitor: VerificationMonitor(from: .start))
+        let snapshots = SnapshotSource(database: file, reading: .immutable, monitor: WorkMonitor())
         var scan = RowScan(
             rows: "SELECT sequence FROM revisions WHERE sequence BETWEEN ?1 AND ?2 ORDER BY sequence",
             next: "SELECT min(sequence) FROM revisions WHERE sequence >= ?1",
@@ -243,7 +244,7 @@ struct SoundOrNotTests {
         for patience in [scan.patience, 0] {
             scan.patience = patience
             var keys: [Int64] = []
-            let unreadable = try scan.run(VerificationMonitor(from: .start), in: snapshots) {
+            let unreadable = try scan.run(WorkMonitor(), in: snapshots) {
                 $0.integer(0)
             } take: { (key) throws(CofferError) in
                 keys.append(key)

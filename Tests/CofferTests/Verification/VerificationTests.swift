@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 
 @testable import Coffer
+@testable import CofferRecords
 @testable import CofferSQLite
 
 /// A verification finds whatever was changed, says where, and writes nothing.

@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import Coffer
+@testable import CofferRecords
 @testable import CofferVault
 
 /// A page of zeros in an encrypted store was never written. SQLCipher 3.4.1 takes one for a page behind the file's end, whose
@@ -146,7 +147,7 @@ struct ZeroPageTests {
         defer { store.close() }
         let source = try PageSource(
             SystemFileSystem(), store.remains(of: store.readManifest().unlock(with: nil)), key: nil)
-        try source.readLog(CopyMonitor())
+        try source.readLog(WorkMonitor())
         return source
     }
 

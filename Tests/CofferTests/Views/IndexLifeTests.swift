@@ -3,6 +3,7 @@ import Foundation
 import Testing
 
 @testable import Coffer
+@testable import CofferRecords
 @testable import CofferSQLite
 
 @Suite("Entries of views and indexes")
@@ -90,8 +91,9 @@ struct IndexLifeTests {
         let view = try view(database, calls)
         let before = try names(view)
         try database.storage.write { (writer) throws(CofferError) in
-            try writer.connection.execute("INSERT OR REPLACE INTO info (key, value) VALUES ('index_version', 99)")
-            try writer.connection.execute("ALTER TABLE index_entries ADD COLUMN later")
+            try writer.tables.connection.execute(
+                "INSERT OR REPLACE INTO info (key, value) VALUES ('index_version', 99)")
+            try writer.tables.connection.execute("ALTER TABLE index_entries ADD COLUMN later")
         }
         try database.close()
         let again = try stores.open { $0.durability = .relaxed }

@@ -4,6 +4,7 @@ import Synchronization
 import Testing
 
 @testable import Coffer
+@testable import CofferRecords
 @testable import CofferModel
 @testable import CofferSQLite
 
@@ -191,7 +192,7 @@ struct IndexStateTests {
             "UPDATE indexes SET sequence = 9223372036854775807", "UPDATE indexes SET definition = 'x' WHERE kind = 1",
             "DROP TABLE index_debts",
         ] {
-            try database.storage.write { (writer) throws(CofferError) in try writer.connection.execute(change) }
+            try database.storage.write { (writer) throws(CofferError) in try writer.tables.connection.execute(change) }
             #expect(try ids(view(database)).count == 20, "\(change)")
             _ = try? database.documents(DocumentQuery(where: Property("n") == 1)).all
             try database.createIndex(named: "i", on: "n")

@@ -1,6 +1,7 @@
 import Foundation
 
 @testable import Coffer
+@testable import CofferRecords
 
 // Work that the next command finds due as it opens the store. Commands alone would need many large attachments for a
 // compaction, and can't have documents expire.
@@ -43,7 +44,7 @@ extension ToolSoakStore {
                 let debt = try database.document(withID: Self.debtID).checkedID
                 try database.storage.write { (writer) throws(CofferError) in
                     try writer.change { () throws(CofferError) in
-                        try writer.compacting.note(reclaimable: 64 << 20)
+                        try writer.records.compaction.note(reclaimable: 64 << 20)
                         try writer.tables.expirations.set(debt, 1_000)
                     }
                 }

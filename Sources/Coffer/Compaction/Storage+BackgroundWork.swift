@@ -1,0 +1,39 @@
+internal import CofferRecords
+internal import CofferSealing
+internal import Foundation
+
+extension Storage {
+    /// Has the store compacted, if enough can be given back.
+    func considerCompaction(_ writer: borrowing Writer) {
+        let state = writer.state
+        guard let policy = settings.compaction,
+            state.reclaimableByteCount >= max(policy.leastByteCount, state.nextCompactionByteCount),
+            let pages = try? writer.records.compaction.pages()
+        else { return }
+        if policy.isEnough(state.reclaimableByteCount, databaseByteCount: pages.all * Schema.pageByteCount) {
+            // One that fails is tried again when there is as much more.
+            state.nextCompactionByteCount = state.reclaimableByteCount.addingSaturated(policy.leastByteCount)
+            backgroundCompaction.schedule(self)
+        }
+    }
+
+    /// Begins what the store does automatically, once it is open for writing.
+    ///
+    /// From here on other threads write too: whoever opened the store has handed its writer over by now.
+    ///
+    /// - Parameter nextExpiration: when the first document expires.
+    func startBackgroundWork(nextExpiration: Int64?) {
+        // Told of commits from here on.
+        _ = (backgroundCompaction, expirationTimer)
+        // Without the lock nothing is lost: a compaction is considered again after each commit.
+        try? alone { (writer) throws(CofferError) in considerCompaction(writer) }
+        if let nextExpiration { expirationTimer.start(self, next: nextExpiration) }
+    }
+
+    /// Lets those write who wait to, between two steps of something long. Whoever never stops waits no longer than a tenth
+    /// of a second for others who never stop.
+    func letOthersWrite() {
+        let deadline = ContinuousClock.now + .milliseconds(100)
+        while writerLock.isWaitedFor && .now < deadline { Thread.sleep(forTimeInterval: 0.000_5) }
+    }
+}

@@ -1,0 +1,124 @@
+internal import CofferModel
+internal import CofferSealing
+internal import CofferRecords
+
+/// What an index makes of documents, and keeps in its tables: see ``IndexUpdateStep``.
+protocol IndexedForm {
+    /// How many documents are taken in at once.
+    static var limit: BatchLimit { get }
+
+    /// By how much the index's number of entries grows.
+    var entryDelta: Int { get }
+    /// Whether an entry has a rest: see ``SplitBytes``.
+    var hasRests: Bool { get }
+    /// The places of entries that came or went; nil when there are too many, and where nobody asked.
+    var touched: [EntryPosition]? { get }
+
+    /// Replaces what the index has of a document.
+    mutating func remake(_ document: DocumentToIndex, _ writer: borrowing Writer) throws(CofferError)
+
+    /// Writes what ``remake(_:_:)`` has not written yet.
+    mutating func finish(_ writer: borrowing Writer) throws(CofferError)
+}
+
+/// A document whose entries are to be rebuilt.
+struct DocumentToIndex {
+    var number: Int64
+    var id: DocumentID
+    var winner: RevisionRow
+
+    /// Whether indexes have it.
+    var isIndexed: Bool { !winner.isDeletion && !id.isDesign }
+}
+
+/// One step of an index's update: a batch of documents, in a transaction of the writer.
+struct IndexUpdateStep<Form: IndexedForm> {
+    private let row: IndexRow
+    private var form: Form
+
+    init(row: IndexRow, of form: Form) {
+        self.row = row
+        self.form = form
+    }
+
+    mutating func run(_ writer: borrowing Writer) throws(CofferError) -> IndexStep {
+        // Debts of documents that come later anyway are paid then.
+        let debts = try writer.tables.indexes.debts(of: row.number, limit: Form.limit.rowCount)
+        var (position, isComplete, documentCount) = (row.sequence, false, 0)
+        for debt in debts where debt.document <= row.sequence {
+            guard let id = try? DocumentID(debt.id), let (document, winner) = try writer.tables.winner(of: id),
+                document.number == debt.document
+            else { continue }
+            try form.remake(DocumentToIndex(number: debt.document, id: id, winner: winner), writer)
+            documentCount += 1
+        }
+        if debts.isEmpty { (position, isComplete, documentCount) = try remakeNext(writer) }
+        let hasChanged = documentCount > 0 || !debts.isEmpty || position != row.sequence
+        try writer.change { () throws(CofferError) in
+            try form.finish(writer)
+            for debt in debts { try writer.records.indexes.removeDebt(of: row.number, debt.document) }
+            guard hasChanged else { return }
+            try writer.records.indexes.advance(
+                row.number, to: position, entryDelta: form.entryDelta, hasRests: form.hasRests)
+        }
+        var after = row
+        after.sequence = position
+        after.entryCount += form.entryDelta
+        after.changeCount += hasChanged ? 1 : 0
+        after.hasRests = after.hasRests || form.hasRests
+        return IndexStep(
+            row: after, isComplete: isComplete, documentCount: documentCount, hasChanged: hasChanged,
+            touched: form.touched)
+    }
+
+    /// Makes the entries of what comes next.
+    ///
+    /// - Returns: the sequence up to which it goes, whether that is the last, and how many documents these were.
+    private mutating func remakeNext(
+        _ writer: borrowing Writer
+    ) throws(CofferError) -> (Int64, isComplete: Bool, documentCount: Int) {
+        var work: [DocumentToIndex] = []
+        var elsewhere: [(number: Int64, id: DocumentID, winner: Int64)] = []
+        var (position, byteCount, visitCount) = (row.sequence, 0, 0)
+        var isComplete = true
+        // Not the writer's own count, which goes on after what was rolled back.
+        let last = try writer.tables.lastSequence()
+        guard row.sequence < last else { return (row.sequence, true, 0) }
+        try writer.tables.revisions(from: row.sequence + 1, to: .max, descending: false, loadsBodies: true) {
+            (revision, id, document) throws(CofferError) in
+            guard work.count + elsewhere.count < Form.limit.rowCount, byteCount < Form.limit.byteCount,
+                visitCount < 20 * Form.limit.rowCount
+            else {
+                isComplete = false
+                return false
+            }
+            position = revision.sequence
+            visitCount += 1
+            if document.winner == revision.sequence {
+                byteCount += revision.body?.count ?? 0
+                work.append(DocumentToIndex(number: document.number, id: id, winner: revision))
+            } else if document.winner < revision.sequence {
+                // It ended another branch, or lost against one: the winning revision came before.
+                elsewhere.append((document.number, id, document.winner))
+            }
+            return true
+        }
+        for document in work { try form.remake(document, writer) }
+        for document in elsewhere {
+            let winner = try writer.tables.revision(sequence: document.winner, of: document.id)
+            try form.remake(DocumentToIndex(number: document.number, id: document.id, winner: winner), writer)
+        }
+        // Where the last revisions were purged no rows say that there is nothing more.
+        return (isComplete ? last : position, isComplete, work.count + elsewhere.count)
+    }
+}
+
+extension Writer {
+    /// Runs a function of the app's, or what reads a document as one would: within it nothing can be saved.
+    func asFunction<Value>(_ body: () throws -> Value) throws -> Value {
+        let isInAnother = state.isInFunction
+        state.isInFunction = true
+        defer { state.isInFunction = isInAnother }
+        return try body()
+    }
+}

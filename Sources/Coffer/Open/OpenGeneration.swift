@@ -1,0 +1,61 @@
+internal import CofferSealing
+internal import CofferRecords
+internal import CofferVault
+internal import Synchronization
+
+/// What one generation of an open store is read through: connections to its database, and its attachment files. A key
+/// change puts another in its place; this one lasts until those who began to read from it have ended.
+final class OpenGeneration: Sendable {
+    let attachments: AttachmentStore
+    private let readers: ReaderPool
+    /// Lets go of the directory only after the last connection is closed.
+    private let lease: GenerationLease?
+
+    /// The database file, if somebody reads it beside the connections. It is closed after them: closing it ends all locks
+    /// that the process has on it, theirs too (POSIX, `fcntl`).
+    private let databaseFile = Lock<File?>(nil)
+
+    init(attachments: AttachmentStore, readers: ReaderPool) {
+        self.attachments = attachments
+        self.readers = readers
+        lease = attachments.takeLease()
+    }
+
+    /// Announces a reading, so that a retirement or a close waits for it.
+    ///
+    /// - Returns: whether a span of reads ends with it.
+    /// - Throws: `closed` (500).
+    func enter() throws(CofferError) -> Bool { try readers.enter() }
+
+    /// Ends a reading that was announced, for whoever has not read through ``read(_:)``.
+    func leave() { readers.leave() }
+
+    /// Lends the tables, in the newest snapshot, to `body`: for who has announced it with ``enter()``.
+    func read<Value>(_ body: (borrowing Snapshot) throws(CofferError) -> Value) throws(CofferError) -> Value {
+        try readers.read(body)
+    }
+
+    /// Gives up what idle readers see, so that a checkpoint can copy the whole log.
+    func closeIdleSnapshots() { readers.closeIdleSnapshots() }
+
+    /// Has idle readers keep no more than their part of a cache that has become less.
+    func shrinkIdleCaches() { readers.shrinkIdleCaches() }
+
+    /// The database file, opened once.
+    func databaseFile(
+        opening open: () throws(CofferError) -> File
+    ) throws(CofferError) -> File {
+        try databaseFile.withLock { (file) throws(CofferError) in
+            if let file { return file }
+            let opened = try open()
+            file = opened
+            return opened
+        }
+    }
+
+    /// Lets nobody begin to read any more, and closes when the last reader is done.
+    func retire() { readers.retire() }
+
+    /// Waits for the last reader after ``retire()``.
+    func waitForReaders() { readers.waitForReaders() }
+}

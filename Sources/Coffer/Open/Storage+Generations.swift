@@ -1,0 +1,59 @@
+internal import CofferSealing
+internal import CofferRecords
+internal import CofferVault
+
+extension Storage {
+    /// The staged content in the generation that is the store's now.
+    func current(_ staged: StagedAttachment) throws(CofferError) -> StagedAttachment {
+        try inCurrentGeneration { (attachments) throws(CofferError) in try staged.moved(to: attachments) }
+    }
+
+    /// Begins to write content into the store's `incoming/`, beside any transaction.
+    func beginStaging() throws(CofferError) -> AttachmentWriter {
+        try checkUsable()
+        guard !isReadOnly else { throw CofferError(.readOnly, of: subject) }
+        return try inCurrentGeneration { (attachments) throws(CofferError) in try attachments.beginStaging() }
+    }
+
+    /// Runs `body`, once more if the key was changed just then: a generation that was retired takes nothing any more.
+    func inCurrentGeneration<Value>(
+        _ body: (AttachmentStore) throws(CofferError) -> Value
+    ) throws(CofferError) -> Value {
+        while true {
+            let attachments = attachments
+            do throws(CofferError) {
+                return try body(attachments)
+            } catch  where error.code == .busy && attachments !== self.attachments {}
+        }
+    }
+
+    /// What reads and writes another generation of the store, opened beside the current one.
+    struct Successor: ~Copyable {
+        let generation: OpenGeneration
+        let writer: Writer
+    }
+
+    /// Opens the generation that `manifest` describes, which is not the store's yet.
+    func openSuccessor(
+        _ manifest: UnlockedManifest, _ database: DatabaseFile, continuing counts: WriterCounts
+    ) throws(CofferError) -> sending Successor {
+        let records = try database.openChange(cacheByteCount: settings.cache.writerByteCount)
+        try records.snapshot.binding().check(against: manifest.manifest, subject: subject)
+        let generation = try OpenGeneration(store, manifest, database, .throughLog, clock, settings)
+        let next = try generation.writer(records, counts, settings)
+        return Successor(generation: generation, writer: next)
+    }
+
+    /// Puts a new connection in the place of the writer's, which has met damage and is in no transaction: it may call good
+    /// pages bad. For ``exclusively(_:)``.
+    func renewWriter() throws(CofferError) {
+        // Where this fails, whoever writes next tries again.
+        writer.hasMetDamage = true
+        let records = try databaseFile.openChange(cacheByteCount: settings.cache.writerByteCount)
+        let counts = try lent { (writer) throws(CofferError) in writer.state.counts }
+        let successor = try generation.writer(records, counts, settings)
+        successor.state.changes.isRecording = areChangesNeeded
+        writer.replace(with: successor)
+        writer.hasMetDamage = false
+    }
+}

@@ -1,0 +1,166 @@
+internal import CofferModel
+internal import CofferSealing
+internal import CofferRecords
+internal import CofferVault
+
+/// Opens or creates one store, in the order that lets nothing be written before the key is proven.
+struct StoreOpener {
+    let path: String
+    let subject: String
+    let options: DatabaseOptions
+    let settings: StorageSettings
+    /// Whether anybody waits any more, while another process has the store open.
+    let goesOn: @Sendable () -> Bool
+
+    /// Opens the store at `path`.
+    ///
+    /// The order: the lock, the manifest, the key, the binding row, and last, if a crash left something behind, recovery.
+    /// Until the binding row is found nothing of the store changes: where there is a log, a connection that can only read
+    /// looks for it, before the writer is opened.
+    func open() throws(CofferError) -> Storage {
+        let start = ContinuousClock.now
+        do throws(CofferError) {
+            let storage = try opened()
+            CofferLog.write(
+                .debug, .storage, subject, options.readOnly ? "opened for reading" : "opened",
+                ["milliseconds": (.now - start).inMilliseconds])
+            return storage
+        } catch {
+            // There may have been nothing to open, which its caller knows what to do about.
+            if error.code != .databaseNotFound { logRefusal(error) }
+            throw error
+        }
+    }
+
+    private func opened() throws(CofferError) -> Storage {
+        let store = try LockedStore.open(
+            path: path, access: options.readOnly ? .readOnly : .readWrite, timeout: options.lockTimeout,
+            otherOwners: settings.otherOwners, fileSystem: settings.fileSystem, while: goesOn)
+        do throws(CofferError) {
+            let manifest = try store.readManifest().unlock(with: options.encryptionKey)
+            return try open(store, manifest)
+        } catch {
+            store.close()
+            throw error.about(subject)
+        }
+    }
+
+    private func logRefusal(_ error: CofferError) {
+        let details = LogMessage.details(of: error)
+        switch error.code {
+        case .wrongKey, .keyRequired, .notEncrypted:
+            CofferLog.write(.notice, .keys, subject, "not opened by the key that was given", details)
+        case .damaged: CofferLog.write(.error, .storage, subject, "not opened", details)
+        default: CofferLog.write(.warning, .storage, subject, "not opened", details)
+        }
+    }
+
+    /// Creates the store, whole or not at all.
+    func create() throws(CofferError) -> Storage {
+        if options.encryptionKey != nil { try DatabaseLibrary.requireEncryption() }
+        let (store, manifest): (LockedStore, UnlockedManifest)
+        do throws(CofferError) {
+            (store, manifest) = try LockedStore.create(
+                path: path, key: options.encryptionKey, passwordCost: settings.passwordCost,
+                attachmentNames: options.keyedNames ? .keyed : .sha1, otherOwners: settings.otherOwners,
+                fileSystem: settings.fileSystem
+            ) { (new) throws(CofferError) in
+                try Schema.build(at: new.databasePath, subject: subject, key: new.databaseKey, new.manifest)
+            }
+        } catch {
+            throw error.about(subject)
+        }
+        do throws(CofferError) {
+            let storage = try open(store, manifest)
+            CofferLog.write(
+                .info, .storage, subject, "created", ["encrypted": manifest.manifest.isEncrypted ? "yes" : "no"])
+            return storage
+        } catch {
+            store.close()
+            throw error.about(subject)
+        }
+    }
+
+    private func open(_ store: LockedStore, _ manifest: UnlockedManifest) throws(CofferError) -> Storage {
+        let files = try store.generation(of: manifest)
+        let database = DatabaseFile(path: files.databasePath, subject: subject, key: try manifest.key(for: .database))
+        if options.readOnly {
+            try check(database.inspect(), manifest)
+            return try readOnly(store, manifest, database)
+        }
+        if database.canBeInspectedByWriter {
+            let records = try database.openChange(cacheByteCount: settings.cache.writerByteCount)
+            let inspection = try database.inspect(through: records.snapshot)
+            try check(inspection, manifest)
+            return try writable(store, manifest, database, records, inspection)
+        }
+        let inspection = try database.inspect()
+        try check(inspection, manifest)
+        try database.checkWritable()
+        let records = try database.openChange(cacheByteCount: settings.cache.writerByteCount)
+        return try writable(store, manifest, database, records, inspection)
+    }
+
+    private func check(_ inspection: DatabaseFile.Inspection, _ manifest: UnlockedManifest) throws(CofferError) {
+        try inspection.binding.check(against: manifest.manifest, subject: subject)
+    }
+
+    private func writable(
+        _ store: LockedStore, _ manifest: UnlockedManifest, _ database: DatabaseFile,
+        _ records: consuming sending Change, _ inspection: DatabaseFile.Inspection
+    ) throws(CofferError) -> Storage {
+        var manifest = manifest
+        // Recovery, if any, is durable step by step, whatever is asked for afterwards.
+        if try store.isStale(manifest, bindingSequence: inspection.binding.sequence) {
+            manifest = try recover(store, manifest, records)
+        }
+        if !inspection.labeledKeys.isSubset(of: manifest.manifest.slots.map(\.id)) {
+            try records.removeOrphanLabels(of: manifest.manifest)
+        }
+        if try records.snapshot.identity() == nil { try records.renewIdentity() }
+        let needRemaking = (try? records.snapshot.indexes.needRemaking()) == true
+        let clock = CommitClock()
+        let generation = try OpenGeneration(store, manifest, database, .throughLog, clock, settings)
+        let identity = store.identity
+        // Whatever is asked of the connection from here on is asked through the lock: others may have the writer by then.
+        let writer = try generation.writer(records, inspection.counts, settings)
+        let storage = Storage(
+            subject: subject, store: store, manifest: manifest, generation: generation, databaseFile: database,
+            writer: writer, clock: clock, settings: settings, didClose: { Registry.shared.remove(identity) })
+        // Where that fails there are no indexes until somebody asks for one and learns why.
+        if needRemaking { try? storage.remakeIndexTables() }
+        storage.startBackgroundWork(nextExpiration: inspection.nextExpiration)
+        return storage
+    }
+
+    private func recover(
+        _ store: LockedStore, _ manifest: UnlockedManifest, _ records: borrowing Change
+    ) throws(CofferError) -> UnlockedManifest {
+        CofferLog.write(.notice, .storage, subject, "recovered, since a change of it was cut short")
+        let names = try records.snapshot.attachments.names(by: AttachmentNaming(manifest))
+        // A file is removed for want of a row, so no row may be overlooked.
+        try records.snapshot.confirmReads()
+        return try store.recover(
+            manifest, attachmentHasRow: { names.contains($0) },
+            updatingBindingRow: { (sequence) throws(CofferError) in
+                try records.bind(sequence: sequence)
+            })
+    }
+
+    private func readOnly(
+        _ store: LockedStore, _ manifest: UnlockedManifest, _ database: DatabaseFile
+    ) throws(CofferError) -> Storage {
+        let identity = store.identity
+        let readsLog = database.logByteCount > 0
+        // Before somebody else can have one in its place, who writes.
+        if readsLog && !database.hasLogIndex { store.whenClosed { database.removeLogIndex() } }
+        let clock = CommitClock()
+        settings.cache.areReadersAlone = true
+        return Storage(
+            subject: subject, store: store, manifest: manifest,
+            generation: try OpenGeneration(
+                store, manifest, database, readsLog ? .throughLog : .immutable, clock, settings),
+            databaseFile: database, writer: nil, clock: clock, settings: settings,
+            didClose: { Registry.shared.remove(identity) })
+    }
+}

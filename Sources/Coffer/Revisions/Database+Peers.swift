@@ -1,0 +1,70 @@
+package import CofferModel
+internal import CofferRecords
+package import CofferSealing
+
+// What a replicator asks of a database beside what everybody may.
+extension Database {
+    /// Those of the revisions that are not here, in their order.
+    ///
+    /// - Throws: `invalidDocumentID` (400), `damaged` and `closed` (500).
+    package func missingRevisions(
+        of revisions: [RevisionID], ofDocumentWithID id: String
+    ) throws(CofferError) -> [RevisionID] {
+        let document = try document(withID: id).checkedID
+        return try storage.read { (tables) throws(CofferError) in
+            guard let row = try tables.document(document) else { return revisions }
+            var missing: [RevisionID] = []
+            for revision in revisions where try tables.trees.sequence(of: revision, inDocument: row.number) == nil {
+                missing.append(revision)
+            }
+            return missing
+        }
+    }
+
+    /// Takes over a revision of another database, together with contents that its body names by their digests: see
+    /// ``putExistingRevision(_:withID:history:isDeletion:attachments:)``.
+    ///
+    /// - Parameters:
+    ///   - properties: with `_id`, `_rev` or `_revisions`, as CouchDB gives them.
+    ///   - attachments: contents by the names of attachments. They are known to have the MD5 that is said of them.
+    ///   - contents: of blobs.
+    ///   - source: the database that a pull brings it from; nil if a peer sent it by itself.
+    @discardableResult
+    package func putExistingRevision(
+        _ properties: JSONObject, attachments: [ByteKey: Blob], contents: [Blob], from source: String?
+    ) throws(CofferError) -> ExistingRevisionResult {
+        let id = properties["_id"]?.stringValue
+        do throws(CofferError) {
+            let staged = try StagedContent.stage(properties.blobs + contents, in: storage)
+            return try ExistingRevision(
+                try DocumentBody(properties, isForeign: true), in: self, withID: id, history: nil,
+                contents: attachments, areContentsChecked: true, staged: staged, source: source
+            ).put()
+        } catch {
+            throw id.map { error.about(document(withID: $0).subject) } ?? error
+        }
+    }
+
+    /// Inserts a revision that was read from another library's database: see
+    /// ``putExistingRevision(_:withID:history:isDeletion:attachments:)``.
+    ///
+    /// - Parameters:
+    ///   - body: the revision's body in the other database.
+    ///   - id: the document's id.
+    ///   - history: the ids of the revision and its ancestors, newest first.
+    ///   - isDeletion: whether the revision deletes the document.
+    ///   - attachments: contents by the names of attachments.
+    @discardableResult
+    package func putExistingRevision(
+        _ body: DocumentBody, withID id: String, history: [RevisionID], isDeletion: Bool, attachments: [ByteKey: Blob]
+    ) throws(CofferError) -> ExistingRevisionResult {
+        do throws(CofferError) {
+            return try ExistingRevision(
+                body, in: self, withID: id, history: history, isDeletion: isDeletion, contents: attachments,
+                areContentsChecked: true
+            ).put()
+        } catch {
+            throw error.about(document(withID: id).subject)
+        }
+    }
+}

@@ -1,0 +1,202 @@
+internal import CofferModel
+public import CofferSealing
+public import Foundation
+
+extension Database {
+    // MARK: Documents to be changed
+
+    /// Saves a document as its next revision, and brings it up to date. It is on the disk when this returns.
+    ///
+    /// - Parameters:
+    ///   - document: the document. A new one must have an id that no document has.
+    ///   - concurrencyControl: what happens when somebody else saved it since. Default: ``ConcurrencyControl/failOnConflict``.
+    /// - Returns: the revision that it became.
+    /// - Throws: `invalidDocumentID`, `invalidJSON` and, for a document of another database, `invalidArgument` (400);
+    ///   `readOnly` (403), `documentNotFound` (404) when it is gone, `conflict` (409), also for a `_rev` among the properties
+    ///   that is another revision than the one that it was made from, `closed` (500), `busy` (503), `noSpace` (507). Nothing
+    ///   is saved then.
+    @discardableResult
+    public func saveDocument(
+        _ document: MutableDocument, concurrencyControl: ConcurrencyControl = .failOnConflict
+    ) throws(CofferError) -> SavedRevision {
+        document.noteSaved(try draft(of: document, concurrencyControl).save())
+    }
+
+    /// Deletes a document: see `delete()`.
+    ///
+    /// - Throws: as `saveDocument(_:concurrencyControl:)`; `documentNotFound` (404) for one that was never saved.
+    @discardableResult
+    public func deleteDocument(
+        _ document: MutableDocument, concurrencyControl: ConcurrencyControl = .failOnConflict
+    ) throws(CofferError) -> SavedRevision {
+        document.noteSaved(try deletion(of: document, concurrencyControl).save())
+    }
+
+    // MARK: JSON
+
+    /// Saves JSON as a document's next revision: bytes in, no value in between.
+    ///
+    /// - Parameters:
+    ///   - json: one object in UTF-8. A top-level `_id` is the document's id, and `_rev` the revision that this replaces;
+    ///     where they are given beside the JSON too, both must agree. `_attachments`, as ``SavedRevision/json`` has them, says
+    ///     which of the attachments in this database the revision has; without it, it keeps those of the revision before.
+    ///     Other top-level names that start with `_`, `_deleted` too, are refused.
+    ///   - id: the document's id. Default: the JSON's `_id`, or one that nobody else has.
+    ///   - revisionID: the revision that this one replaces, which must be the current one. Default: the JSON's `_rev`; with
+    ///     neither, there must be no such document.
+    /// - Returns: the revision that it became.
+    /// - Throws: `invalidJSON` (400) where it is no JSON, with the offset in bytes; where a number does not fit 64 bits or a
+    ///   double, a key comes twice in an object, the nesting is deeper than 512, the text longer than 64 MiB, or where
+    ///   it has more than 1,048,576 values, elements, members and containers each counted once. And as
+    ///   `saveDocument(_:concurrencyControl:)`.
+    @discardableResult
+    public func save(
+        json: Data, withID id: String? = nil, replacing revisionID: RevisionID? = nil
+    ) throws(CofferError) -> SavedRevision {
+        try draft(ofJSON: json, id, revisionID).save()
+    }
+}
+
+extension Database {
+    func draft(
+        of document: MutableDocument, _ concurrencyControl: ConcurrencyControl
+    ) throws(CofferError) -> PreparedRevision {
+        try draft(of: document, following: parent(of: document, concurrencyControl))
+    }
+
+    /// The revision that a document is to replace.
+    func parent(
+        of document: MutableDocument, _ concurrencyControl: ConcurrencyControl = .failOnConflict
+    ) throws(CofferError) -> PreparedRevision.Parent {
+        try document.checkBelongs(to: self)
+        return try document.parent(in: self.document(withID: document.id), under: concurrencyControl)
+    }
+
+    func draft(
+        of document: MutableDocument, following parent: PreparedRevision.Parent
+    ) throws(CofferError) -> PreparedRevision {
+        let target = self.document(withID: document.id)
+        let staged = try StagedContent.stage(document.properties.blobs, in: storage)
+        return try PreparedRevision(
+            target, parent: parent,
+            body: target.checkedBody(document.properties), inheritsAttachments: true, staged: staged)
+    }
+
+    func deletion(
+        of document: MutableDocument, _ concurrencyControl: ConcurrencyControl
+    ) throws(CofferError) -> PreparedRevision {
+        try document.checkBelongs(to: self)
+        let target = self.document(withID: document.id)
+        guard document.revisionID != nil || concurrencyControl == .lastWriteWins else {
+            throw CofferError(.documentNotFound, of: target.subject, "it was never saved")
+        }
+        return try PreparedRevision(
+            target, parent: document.parent(in: target, under: concurrencyControl), isDeletion: true, body: .empty)
+    }
+
+    func draft(ofJSON json: Data, _ id: String?, _ revisionID: RevisionID?) throws(CofferError) -> PreparedRevision {
+        let parsed: DocumentBody
+        do throws(CofferError) {
+            parsed = try DocumentBody(json: unsafe json.withUnsafeBytes { unsafe Array($0) })
+        } catch {
+            throw id.map { error.about("document \($0)") } ?? error
+        }
+        return try draft(of: parsed, id, revisionID)
+    }
+
+    /// A draft of what says itself which document it is, or of one with a new id.
+    func draft(
+        of parsed: DocumentBody, _ id: String?, _ revisionID: RevisionID?, isDeletion: Bool = false,
+        staged: [StagedContent] = []
+    ) throws(CofferError) -> PreparedRevision {
+        let document = document(withID: id ?? parsed.id ?? DocumentID.random().text)
+        try document.check(parsed)
+        var body = parsed.body
+        if parsed.attachments?.isEmpty == true {
+            // None, said in another way than by leaving them out.
+            var object = try JSONObject(body)
+            object["_attachments"] = nil
+            body = try DocumentBody(object).body
+        }
+        return try PreparedRevision(
+            document, parent: document.parent(replacing: revisionID, stated: parsed.revision),
+            isDeletion: isDeletion, body: body, inheritsAttachments: parsed.attachments == nil && !isDeletion,
+            staged: staged)
+    }
+}
+
+extension Document {
+    /// The revision to be replaced, as the caller or the JSON says it.
+    fileprivate func parent(
+        replacing revisionID: RevisionID?, stated text: String?
+    ) throws(CofferError) -> PreparedRevision.Parent {
+        guard let text else { return revisionID.map { .revision($0) } ?? .none }
+        guard let stated = RevisionID(text) else {
+            throw CofferError(.invalidJSON, of: subject, "_rev is not a revision id")
+        }
+        guard revisionID == nil || revisionID == stated else {
+            throw CofferError(.invalidArgument, of: subject, "_rev is not the revision to be replaced")
+        }
+        return .revision(stated)
+    }
+
+    /// The revision that a draft with these properties replaces: what it was made from, or, where it was made from none,
+    /// what `_rev` says.
+    ///
+    /// - Throws: `invalidJSON` (400) where `_rev` is no revision id, `conflict` (409) where it is another revision than the one
+    ///   that the draft was made from.
+    func parent(of properties: JSONObject, madeFrom revisionID: RevisionID?) throws(CofferError) -> RevisionID? {
+        guard let value = properties["_rev"] else { return revisionID }
+        guard let stated = value.stringValue.flatMap(RevisionID.init) else {
+            throw CofferError(.invalidJSON, of: subject, "_rev is not a revision id")
+        }
+        guard revisionID == nil || revisionID == stated else {
+            throw CofferError(.conflict, of: subject, "_rev is not the revision that this was made from")
+        }
+        return stated
+    }
+
+    /// - Throws: `invalidJSON` (400) where a body says of itself what contradicts this document or can't be saved.
+    func check(_ parsed: DocumentBody) throws(CofferError) {
+        try checkID(parsed)
+        guard parsed.statedDeletion == nil else {
+            throw CofferError(.invalidJSON, of: subject, "_deleted is not saved with a document; delete it instead")
+        }
+    }
+
+    /// - Throws: `invalidJSON` (400) where a body says that it is another document's.
+    func checkID(_ parsed: DocumentBody) throws(CofferError) {
+        if let stated = parsed.id, !stated.utf8.elementsEqual(documentID.utf8) {
+            throw CofferError(.invalidJSON, of: subject, "_id belongs to another document")
+        }
+    }
+
+    /// The body that `properties` make.
+    ///
+    /// - Parameter hasAttachments: whether `_attachments` is among them, put there by Coffer.
+    func checkedBody(_ properties: JSONObject, hasAttachments: Bool = false) throws(CofferError) -> CanonicalBody {
+        let parsed: DocumentBody
+        do throws(CofferError) {
+            parsed = try DocumentBody(properties)
+        } catch {
+            throw error.about(subject)
+        }
+        try check(parsed)
+        guard hasAttachments || parsed.attachments == nil else {
+            throw CofferError(.invalidJSON, of: subject, "_attachments is reserved and can't be a property")
+        }
+        return parsed.body
+    }
+}
+
+extension MutableDocument {
+    fileprivate func parent(
+        in document: Document, under concurrencyControl: ConcurrencyControl
+    ) throws(CofferError) -> PreparedRevision.Parent {
+        let parent = try document.parent(of: properties, madeFrom: revisionID)
+        return switch concurrencyControl {
+        case .failOnConflict: parent.map { .revision($0) } ?? .none
+        case .lastWriteWins: .winner
+        }
+    }
+}

@@ -1,0 +1,60 @@
+internal import CofferSealing
+internal import Synchronization
+
+/// The functions that an app has given an open database, by their names. They are not stored.
+final class DatabaseFunctions: StorageCompanion {
+    private struct State {
+        /// By the bytes of their names; validations run in the order of these.
+        var validations: [(name: String, body: @Sendable (ProposedRevision) throws -> Void)] = []
+        var filters: [(name: String, body: RevisionFilter)] = []
+    }
+
+    private let state = Lock(State())
+    private let mayValidate = Atomic(false)
+
+    // What was set before is let go of outside the lock: what it holds may end here.
+
+    func setValidation(_ name: String, _ body: (@Sendable (ProposedRevision) throws -> Void)?) {
+        _ = state.withLock { state in
+            let former = Self.set(name, body, in: &state.validations)
+            mayValidate.store(!state.validations.isEmpty, ordering: .releasing)
+            return former
+        }
+    }
+
+    func setFilter(_ name: String, _ body: RevisionFilter?) {
+        _ = state.withLock { Self.set(name, body, in: &$0.filters) }
+    }
+
+    func filter(_ name: String) -> RevisionFilter? {
+        state.withLock { state in state.filters.first { $0.name.utf8.elementsEqual(name.utf8) }?.body }
+    }
+
+    func hasValidation(_ name: String) -> Bool {
+        state.withLock { state in state.validations.contains { $0.name.utf8.elementsEqual(name.utf8) } }
+    }
+
+    /// Whether there are validations: costs next to nothing.
+    var hasValidations: Bool { mayValidate.load(ordering: .acquiring) }
+
+    /// All validations.
+    var validations: [(name: String, body: @Sendable (ProposedRevision) throws -> Void)] {
+        hasValidations ? state.withLock(\.validations) : []
+    }
+
+    /// - Returns: what had that name before.
+    private static func set<Body>(
+        _ name: String, _ body: Body?, in all: inout [(name: String, body: Body)]
+    ) -> (name: String, body: Body)? {
+        let former = all.firstIndex { $0.name.utf8.elementsEqual(name.utf8) }.map { all.remove(at: $0) }
+        guard let body else { return former }
+        let place = all.firstIndex { name.utf8.lexicographicallyPrecedes($0.name.utf8) } ?? all.count
+        all.insert((name, body), at: place)
+        return former
+    }
+}
+
+extension Storage {
+    /// The functions that the app has given the database.
+    var functions: DatabaseFunctions { companions[DatabaseFunctions.self] }
+}

@@ -1,0 +1,256 @@
+internal import CofferModel
+package import CofferSealing
+internal import CofferSQLite
+package import CofferVault
+
+/// A row of `attachments`: one content, however many revisions use it.
+package struct AttachmentRow: Sendable {
+    package var number: Int64
+    package var key: AttachmentKey
+    package var byteCount: Int
+    /// What proves the file; nil while the content is not here.
+    package var proof: Proof?
+
+    package struct Proof: Sendable, Equatable {
+        package var sha256: [UInt8]
+        /// The first bytes of the encrypted file, which belong to no other; empty in an unencrypted store.
+        package var header: [UInt8]
+
+        package init(sha256: [UInt8], header: [UInt8]) {
+            self.sha256 = sha256
+            self.header = header
+        }
+    }
+
+    package init(number: Int64, key: AttachmentKey, byteCount: Int, proof: Proof?) {
+        self.number = number
+        self.key = key
+        self.byteCount = byteCount
+        self.proof = proof
+    }
+
+    /// The row in the statement's first columns: number, length, sha256, header, digest.
+    init(_ row: Statement) {
+        number = row.integer(0)
+        byteCount = Int(row.integer(1))
+        proof = row.isNull(2) ? nil : Proof(sha256: row.bytes(2), header: row.bytes(3))
+        key = row.isBlob(4) ? .sha1(row.bytes(4)) : .foreign(row.text(4))
+    }
+
+    /// Whether digests and length are such as Coffer writes them. In a store that is not encrypted anybody can write others.
+    package var isWellFormed: Bool {
+        guard BlobReference.lengths.contains(byteCount) else { return false }
+        guard let proof else { return true }
+        guard case .sha1(let sha1) = key else { return false }
+        return sha1.count == DigestAlgorithm.sha1.byteCount && proof.sha256.count == DigestAlgorithm.sha256.byteCount
+    }
+
+    /// - Throws: `damaged` (500) unless it is well formed.
+    package func checked() throws(CofferError) -> AttachmentRow {
+        guard isWellFormed else { throw CofferError(.damaged, "the row of a content is not what was written") }
+        return self
+    }
+
+    /// The digest and length of the content, where it is here. Only of a row that is well formed.
+    package var content: ContentDigest? {
+        guard let proof, case .sha1(let sha1) = key else { return nil }
+        return ContentDigest(sha1: sha1, sha256: proof.sha256, byteCount: byteCount)
+    }
+}
+
+/// How many contents there are, and their bytes.
+package struct ContentSum: Sendable {
+    package var count = 0
+    package var byteCount = 0
+}
+
+/// What finds an attachment's row: the SHA-1 of its content, or the digest that a peer gave it.
+package enum AttachmentKey: Hashable, Sendable {
+    case sha1([UInt8])
+    case foreign(String)
+
+    /// The key that a digest property means: `sha1-` and base64 of 20 bytes, or anything else as it is.
+    package init(_ digest: String) {
+        if let sha1 = SHA1Digest.bytes(of: digest) { self = .sha1(sha1) } else { self = .foreign(digest) }
+    }
+
+    /// The digest property that means it.
+    package var text: String {
+        switch self {
+        case .sha1(let bytes): SHA1Digest.text(of: bytes)
+        case .foreign(let text): text
+        }
+    }
+}
+
+/// The reading statements for attachments of one connection.
+package struct AttachmentTables: ~Copyable {
+    private let subject: String
+    private let findNumber: Statement
+    private let findRow: Statement
+    private let unused: Statement
+    private let count: Statement
+    private let sumOfUses: Statement
+    private let list: Statement
+    private let sum: Statement
+    private let listDigests: Statement
+    private let listAwaited: Statement
+    private let awaitedCount: Statement
+    private let findAwaited: Statement
+    private let findLatestUser: Statement
+
+    init(_ connection: borrowing Connection) {
+        subject = connection.subject
+        findAwaited = Statement(connection, "SELECT 1 FROM attachments WHERE sha256 IS NULL LIMIT 1")
+        findLatestUser = Statement(
+            connection,
+            """
+            SELECT r.id FROM attachment_uses AS u JOIN revisions AS r ON r.sequence = u.revision
+            WHERE u.attachment = ?1 ORDER BY r.sequence DESC LIMIT 1
+            """)
+        findNumber = Statement(connection, "SELECT number FROM attachments WHERE digest = ?1")
+        findRow = Statement(
+            connection, "SELECT number, length, sha256, header, digest FROM attachments WHERE number = ?1")
+        unused = Statement(
+            connection,
+            """
+            SELECT number FROM attachments AS a
+            WHERE NOT EXISTS (SELECT 1 FROM attachment_uses AS u WHERE u.attachment = a.number)
+            """)
+        count = Statement(connection, "SELECT count(*) FROM attachments")
+        sumOfUses = Statement(
+            connection,
+            """
+            SELECT total(a.length) FROM attachment_uses AS u JOIN attachments AS a ON a.number = u.attachment
+            WHERE u.revision = ?1
+            """)
+        list = Statement(
+            connection,
+            """
+            SELECT number, length, sha256, header, digest FROM attachments
+            WHERE number > ?1 AND sha256 IS NOT NULL ORDER BY number LIMIT ?2
+            """)
+        listDigests = Statement(connection, "SELECT digest FROM attachments WHERE sha256 IS NOT NULL")
+        listAwaited = Statement(
+            connection,
+            """
+            SELECT number, length, sha256, header, digest FROM attachments AS a
+            WHERE number > ?1 AND sha256 IS NULL
+                AND EXISTS (SELECT 1 FROM attachment_uses AS u WHERE u.attachment = a.number)
+            ORDER BY number LIMIT ?2
+            """)
+        awaitedCount = Statement(
+            connection,
+            """
+            SELECT count(*) FROM attachments AS a
+            WHERE sha256 IS NULL AND EXISTS (SELECT 1 FROM attachment_uses AS u WHERE u.attachment = a.number)
+            """)
+        sum = Statement(connection, "SELECT count(*), total(length) FROM attachments WHERE sha256 IS NOT NULL")
+    }
+
+    /// The row of the content that `key` means.
+    ///
+    /// The index only says where it is: whoever can write the disk can put an older page of it back, in which the number meant
+    /// another content. In one statement the digest would be the index's again.
+    ///
+    /// - Throws: `damaged` (500) where the row is another content's, or not there.
+    package func attachment(_ key: AttachmentKey) throws(CofferError) -> AttachmentRow? {
+        switch key {
+        case .sha1(let bytes): try findNumber.bind(1, bytes)
+        case .foreign(let text): try findNumber.bind(1, text)
+        }
+        guard let number = try findNumber.first({ $0.integer(0) }) else { return nil }
+        try findRow.bind(1, number)
+        let row = try findRow.first { (row) throws(CofferError) in try AttachmentRow(row).checked() }
+        guard let row, row.key == key else {
+            throw CofferError(.damaged, of: subject, "the row of a content belongs to another content")
+        }
+        return row
+    }
+
+    /// The names of the files of all contents that are here.
+    package func names(by naming: AttachmentNaming) throws(CofferError) -> Set<String> {
+        defer { listDigests.reset() }
+        var names: Set<String> = []
+        while try listDigests.step() {
+            let digest = listDigests.bytes(0)
+            guard digest.count == DigestAlgorithm.sha1.byteCount else {
+                throw CofferError(.damaged, of: subject, "a content's row has no digest")
+            }
+            names.insert(try naming.name(of: digest))
+        }
+        return names
+    }
+
+    /// About how many bytes the contents have that the revision uses, as far as their rows say.
+    package func byteCount(usedBy revision: Int64) throws(CofferError) -> Int {
+        try sumOfUses.bind(1, revision)
+        let sum = try sumOfUses.first { $0.integer(0) } ?? 0
+        return Int(min(max(sum, Schema.counts.lowerBound), Schema.counts.upperBound))
+    }
+
+    /// The numbers of contents that no revision uses.
+    package func unusedAttachments() throws(CofferError) -> [Int64] {
+        defer { unused.reset() }
+        var found: [Int64] = []
+        while try unused.step() { found.append(unused.integer(0)) }
+        return found
+    }
+
+    /// The contents that are here, in the order of their numbers.
+    package func contents(after number: Int64, limit: Int) throws(CofferError) -> [AttachmentRow] {
+        defer { list.reset() }
+        try list.bind(1, number)
+        try list.bind(2, Int64(limit))
+        var found: [AttachmentRow] = []
+        while try list.step() { found.append(try AttachmentRow(list).checked()) }
+        return found
+    }
+
+    /// The contents that revisions have and that are not here, in the order of their numbers.
+    package func awaitedContents(after number: Int64, limit: Int) throws(CofferError) -> [AttachmentRow] {
+        defer { listAwaited.reset() }
+        try listAwaited.bind(1, number)
+        try listAwaited.bind(2, Int64(limit))
+        var found: [AttachmentRow] = []
+        while try listAwaited.step() { found.append(try AttachmentRow(listAwaited).checked()) }
+        return found
+    }
+
+    /// Whether any content has a row and is not here.
+    package func areAnyAwaited() throws(CofferError) -> Bool { try findAwaited.first { _ in true } != nil }
+
+    /// The id of the document that used a content last; nil if no revision does.
+    package func latestUser(of number: Int64) throws(CofferError) -> String? {
+        try findLatestUser.bind(1, number)
+        return try findLatestUser.first { $0.text(0) }
+    }
+
+    /// How many contents revisions have that are not here.
+    package func awaitedContentCount() throws(CofferError) -> Int { try awaitedCount.first { Int($0.integer(0)) } ?? 0 }
+
+    /// Goes through all contents that are here, in the order of their numbers and in batches, so that `visit` may change
+    /// the rows that it is given.
+    package func forEachContent(_ visit: (AttachmentRow) throws(CofferError) -> Void) throws(CofferError) {
+        var last: Int64 = 0
+        while true {
+            let rows = try contents(after: last, limit: 256)
+            guard let end = rows.last?.number else { return }
+            guard end > last else { throw CofferError(.damaged, of: subject, "its contents have no order") }
+            for row in rows { try visit(row) }
+            last = end
+        }
+    }
+
+    /// How many contents are here.
+    package func contentSum() throws(CofferError) -> ContentSum {
+        let found =
+            try sum.first { ContentSum(count: Int($0.integer(0)), byteCount: Int($0.integer(1))) } ?? ContentSum()
+        guard Schema.counts.contains(Int64(found.byteCount)) else {
+            throw CofferError(.damaged, of: subject, "its contents are longer than the limit")
+        }
+        return found
+    }
+
+    package func attachmentCount() throws(CofferError) -> Int { try count.first { Int($0.integer(0)) } ?? 0 }
+}

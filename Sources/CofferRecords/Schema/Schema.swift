@@ -1,0 +1,172 @@
+package import CofferSealing
+internal import CofferSQLite
+package import CofferVault
+
+/// The tables of a database file, version 1.
+///
+/// SQLCipher's page check does not cover the last overflow page of a row: bytes changed there are read as zeros, without
+/// an error. So a row that can overflow carries the start of its body's SHA-256 before the body, and no entry of an
+/// index or of a table without rowid is ever long enough to overflow (989 bytes): `id` has at most 900, and no index
+/// holds it together with a revision id.
+package enum Schema {
+    package static let version: Int64 = 1
+
+    /// What sequences, lengths and counts can be: nothing counts further. Only who writes the disk of a store without encryption
+    /// can have others in it, and sums of these are far from what an integer holds.
+    package static let counts: ClosedRange<Int64> = 0...1 << 53
+
+    /// The bytes of a page, encrypted or not.
+    package static let pageByteCount = 4096
+
+    /// A body longer than this carries its digest. Rows with shorter ones fit their page, which SQLCipher checks whole.
+    package static let longestBodyWithoutDigest = 2048
+
+    /// How many revisions of one line are kept, unless the database says otherwise.
+    package static let defaultRevisionTreeDepth = 20
+
+    /// `documents` finds a document's winning revision by id. `revisions` holds the tree: a row a revision, in the order
+    /// of their arrival, each complete enough to find its place again without `documents`. A document's number is the
+    /// sequence of its first revision, so that a document with one revision needs no entry in the index. `leaves` has the
+    /// leaves of documents with more than one, so that neither a save nor a read goes through a whole tree. `attachments`
+    /// has a row for each content, and `attachment_uses` one for each revision that names it. `local_documents` holds what
+    /// has no revisions, and `expirations` when documents are to be purged.
+    package static let creation: StaticString = """
+        BEGIN;
+        CREATE TABLE info (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
+        CREATE TABLE documents (
+            id TEXT PRIMARY KEY,
+            number INTEGER NOT NULL,
+            winner INTEGER NOT NULL,
+            flags INTEGER NOT NULL
+        ) WITHOUT ROWID;
+        CREATE TABLE revisions (
+            sequence INTEGER PRIMARY KEY,
+            document INTEGER NOT NULL,
+            parent INTEGER,
+            flags INTEGER NOT NULL,
+            generation INTEGER NOT NULL,
+            suffix NOT NULL,
+            digest BLOB,
+            id TEXT NOT NULL,
+            body BLOB
+        );
+        CREATE UNIQUE INDEX later_revisions ON revisions (document, generation, suffix) WHERE document <> sequence;
+        CREATE TABLE leaves (
+            document INTEGER NOT NULL,
+            rank BLOB NOT NULL,
+            sequence INTEGER NOT NULL,
+            PRIMARY KEY (document, rank)
+        ) WITHOUT ROWID;
+        CREATE TABLE attachments (
+            number INTEGER PRIMARY KEY,
+            digest NOT NULL UNIQUE,
+            length INTEGER NOT NULL,
+            sha256 BLOB,
+            header BLOB
+        );
+        CREATE TABLE attachment_uses (
+            revision INTEGER NOT NULL,
+            attachment INTEGER NOT NULL,
+            PRIMARY KEY (revision, attachment)
+        ) WITHOUT ROWID;
+        CREATE INDEX uses_of_attachment ON attachment_uses (attachment);
+        CREATE TABLE local_documents (
+            number INTEGER PRIMARY KEY,
+            generation INTEGER NOT NULL,
+            digest BLOB,
+            id TEXT NOT NULL UNIQUE,
+            body BLOB NOT NULL
+        );
+        CREATE TABLE expirations (
+            id TEXT PRIMARY KEY,
+            time INTEGER NOT NULL
+        ) WITHOUT ROWID;
+        CREATE INDEX expirations_by_time ON expirations (time);
+        PRAGMA user_version = 1;
+        COMMIT;
+        """
+
+    /// What a copy that was made table by table lacks.
+    package static let versionStatement: StaticString = "PRAGMA user_version = 1"
+
+    /// A table, as whoever copies the database needs to check it.
+    package struct Table: Sendable {
+        /// How many rows it has.
+        package let count: StaticString
+        /// Of each row the digest, the body where it may overflow its page, and the document's id; nil without bodies.
+        package var bodies: StaticString?
+    }
+
+    /// Every table there is, but for those of ``IndexSchema``.
+    package static let tables = [
+        // Without the labels of keys, which end with their slots, and what holds for one file.
+        Table(
+            count: """
+                SELECT count(*) FROM info WHERE (key < 'label ' OR key > 'label!') AND key NOT IN ('index_abandoned', 'first_keys')
+                """),
+        Table(count: "SELECT count(*) FROM documents"),
+        Table(
+            count: "SELECT count(*) FROM revisions",
+            bodies: """
+                SELECT digest, CASE WHEN digest IS NOT NULL OR length(body) > 2048 THEN body END, id FROM revisions
+                """),
+        Table(count: "SELECT count(*) FROM leaves"),
+        Table(count: "SELECT count(*) FROM attachments"),
+        Table(count: "SELECT count(*) FROM attachment_uses"),
+        Table(
+            count: "SELECT count(*) FROM local_documents",
+            bodies: """
+                SELECT digest, CASE WHEN digest IS NOT NULL OR length(body) > 2048 THEN body END, id FROM local_documents
+                """),
+        Table(count: "SELECT count(*) FROM expirations"),
+    ]
+
+    /// Builds an empty database in the file at `path`, which exists and is empty, and binds it to its store.
+    ///
+    /// On return the file is complete and closed, with no log beside it. It is the caller who makes it durable.
+    package static func build(at path: String, subject: String, key: SymmetricKey?, _ manifest: Manifest)
+        throws(CofferError)
+    {
+        let connection = try Connection(
+            path: path, subject: subject, access: .create, key: key, cacheByteCount: 1 << 20)
+        try build(in: connection, manifest)
+        try connection.switchToWriteAheadLog()
+        try connection.close()
+    }
+
+    /// Builds an empty database in an empty file, and binds it to the store of `manifest`, which was just made.
+    static func build(in connection: borrowing Connection, _ manifest: Manifest) throws(CofferError) {
+        try connection.execute(creation)
+        try Binding(manifest).insert(into: connection)
+        try FirstKeys.note(manifest, in: connection)
+        try DatabaseIdentity.renew(in: connection)
+    }
+}
+
+/// Bits of `documents.flags`.
+package struct DocumentFlags: OptionSet {
+    package let rawValue: Int64
+
+    package init(rawValue: Int64) { self.rawValue = rawValue }
+
+    /// The winning revision is a deletion.
+    package static let isDeleted = DocumentFlags(rawValue: 1)
+    /// The tree has more than one leaf, and they are in `leaves`. Without it the winner is the only one.
+    package static let isBranched = DocumentFlags(rawValue: 2)
+    /// More than one leaf is no deletion.
+    package static let isInConflict = DocumentFlags(rawValue: 4)
+}
+
+/// Bits of `revisions.flags`.
+package struct RevisionFlags: OptionSet {
+    package let rawValue: Int64
+
+    package init(rawValue: Int64) { self.rawValue = rawValue }
+
+    package static let isDeletion = RevisionFlags(rawValue: 1)
+    /// The body has `_attachments`.
+    package static let hasAttachments = RevisionFlags(rawValue: 2)
+    /// The revision's id need not follow from parent and content: another database gave it, or a content that the revision
+    /// awaited under another database's digest has come and is called by its SHA-1 now.
+    package static let isForeign = RevisionFlags(rawValue: 4)
+}
