@@ -5,6 +5,7 @@ struct ListCommand: StoreCommand {
     static let configuration = CommandConfiguration(
         commandName: "ls",
         abstract: "List the ids of the documents, the names of a document's attachments, or the stores in a folder.",
+        usage: "coffer ls <store> [<id>] [<options>]",
         discussion: """
             Ids come in the order of their bytes, one per line; an id or a name that doesn't fit on a line is written \
             as a JSON string.
