@@ -16,14 +16,14 @@ struct LockHolderTests {
     @Test("The list of lock holders reads no more once the list stays the same, and ends where it never does")
     func readings() throws {
         var count = 0
-        _ = LockHolders {
+        _ = LockHolders(readingList: {
             count += 1; return other(1)
-        }
+        })
         #expect(count == 2)
         count = 0
-        _ = LockHolders {
+        _ = LockHolders(readingList: {
             count += 1; return other(count)
-        }
+        })
         #expect(count == 8)
     }
 
@@ -41,13 +41,26 @@ struct LockHolderTests {
         #expect(holders(in: [posix, "\n1: FLOCK\n1: FLOCK ADVISORY WRITE x y z 0 EOF\n", ""]) == [])
     }
 
+    @Test("A lock that the list leaves out in all readings is found beside the directory that holds it")
+    func openDirectory() throws {
+        let path = folder.appending(path: "held-\(UUID())").path
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        let directory = open(path, O_RDONLY | O_DIRECTORY)
+        defer { close(directory) }
+        #expect(LockHolders(readingList: { "" }).holders(of: path) == [])
+        try #require(flock(directory, LOCK_EX) == 0)
+        #expect(LockHolders(readingList: { "" }).holders(of: path).map(\.process) == [getpid()])
+    }
+
     /// One reading after the other, the last of them again and again.
     private func holders(in readings: [String]) -> [Int32] {
         var number = 0
-        let holders = LockHolders {
-            defer { number += 1 }
-            return readings[min(number, readings.count - 1)]
-        }
+        let holders = LockHolders(
+            readingList: {
+                defer { number += 1 }
+                return readings[min(number, readings.count - 1)]
+            }, readingDirectories: { [] })
         return holders.holders(of: folder.path).map(\.process)
     }
 

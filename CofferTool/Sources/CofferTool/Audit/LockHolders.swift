@@ -8,8 +8,8 @@ internal import Darwin
 
 /// Processes that have a store open, as far as the system tells.
 ///
-/// A store is locked by `flock` on its directory. Linux lists such locks in `/proc/locks`, so nobody has to try for one, which
-/// could keep somebody else from getting it.
+/// A store is locked by `flock` on its directory. Linux lists such locks in `/proc/locks`, and beside each open file in
+/// `/proc/PID/fdinfo`, so nobody has to try for one, which could keep somebody else from getting it.
 struct LockHolders {
     struct Holder: Equatable {
         let process: Int32
@@ -31,8 +31,12 @@ struct LockHolders {
     /// The locks that there are now.
     ///
     /// The system hands its list out in pieces and counts from the start for each, so that a lock is left out where others were given
-    /// up in between. The list is read until it stays the same, and what any reading had counts.
-    init(readingList: () -> String = { (try? String(contentsOfFile: "/proc/locks", encoding: .utf8)) ?? "" }) {
+    /// up in between. The list is read until it stays the same, and what any reading had counts. On a busy system that is not enough:
+    /// what is said beside each open directory is complete, but only root sees it of other users' processes.
+    init(
+        readingList: () -> String = { (try? String(contentsOfFile: "/proc/locks", encoding: .utf8)) ?? "" },
+        readingDirectories: () -> [String] = Self.locksOfOpenDirectories
+    ) {
         var (seen, latest) = (Set<Lock>(), Set<Lock>?.none)
         for _ in 0..<Self.readings {
             let read = Set(readingList().split(separator: "\n").compactMap(Self.lock(of:)))
@@ -40,7 +44,28 @@ struct LockHolders {
             guard read != latest else { break }
             latest = read
         }
+        seen.formUnion(readingDirectories().compactMap { Self.lock(of: $0[...]) })
         locks = seen
+    }
+
+    /// The lines of locks that are held by open directories, one process after the other.
+    private static func locksOfOpenDirectories() -> [String] {
+        contents(of: "/proc").filter { Int32($0) != nil }.flatMap { process in
+            contents(of: "/proc/\(process)/fd").filter { isDirectory("/proc/\(process)/fd/\($0)") }
+                .compactMap { try? String(contentsOfFile: "/proc/\(process)/fdinfo/\($0)", encoding: .utf8) }
+        }
+        .flatMap { $0.split(separator: "\n") }
+        .filter { $0.hasPrefix("lock:") }
+        .map { String($0.dropFirst("lock:".count)).trimmingCharacters(in: .whitespaces) }
+    }
+
+    private static func contents(of folder: String) -> [String] {
+        (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+    }
+
+    private static func isDirectory(_ path: String) -> Bool {
+        var isDirectory: ObjCBool = false
+        return FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory) && isDirectory.boolValue
     }
 
     /// Such as "1: FLOCK  ADVISORY  WRITE 694 fe:00:16580615 0 EOF"; one that waits has an arrow after its number.
@@ -82,7 +107,6 @@ struct LockHolders {
     /// Whether a process has that file open. Some file systems are listed under another device than files say.
     private static func has(_ process: Int32, open identity: FileIdentity) -> Bool {
         let folder = "/proc/\(process)/fd"
-        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
-        return names.contains { FileIdentity(path: "\(folder)/\($0)") == identity }
+        return contents(of: folder).contains { FileIdentity(path: "\(folder)/\($0)") == identity }
     }
 }
