@@ -83,7 +83,7 @@ static void load(void) {
 
 #endif
 
-// How the file system handles a log: by itself, and with another way to empty it.
+// How the file system handles a log: its own methods, and those with another way to empty it.
 static const sqlite3_io_methods *system_methods;
 static sqlite3_io_methods keeping_methods;
 static pthread_mutex_t methods_lock = PTHREAD_MUTEX_INITIALIZER;

@@ -70,7 +70,7 @@ internal import Darwin
 
     private static func contents(ofVariable name: String) throws(KeySourceError) -> SecretBytes {
         guard let value = unsafe getenv(name) else {
-            // What is no name may be the secret itself, as in env:$PASSWORD, and so may be digits of it.
+            // What is not a name may be the secret itself, as in env:$PASSWORD, and so may be digits of it.
             let isName =
                 name.utf8.count <= 32 && name.first?.isNumber == false
                 && name.utf8.contains { Encoding.hexValue($0) == nil }

@@ -9,7 +9,7 @@ public struct KeySourceError: Error, Hashable, Sendable, CustomStringConvertible
         case invalidSource
         /// There is nothing to be read, or it can't be read: no such file, variable or credential, a command that failed.
         case unavailable
-        /// What was read is no key: empty, too long, no UTF-8, not 32 bytes, no hexadecimal digits.
+        /// What was read is not a key: empty, too long, not UTF-8, not 32 bytes, not hexadecimal digits.
         case unusable
     }
 

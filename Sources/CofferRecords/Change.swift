@@ -54,7 +54,7 @@ package struct Change: ~Copyable {
 
     // MARK: Transactions
 
-    /// Whether a transaction is under way. SQLite rolls one back by itself after some failures.
+    /// Whether a transaction is under way. SQLite rolls one back on its own after some failures.
     package var isInTransaction: Bool { snapshot.connection.isInTransaction }
 
     /// Begins the outermost transaction, which no other connection may be in.

@@ -10,7 +10,7 @@ public import Foundation
 /// }
 /// ```
 ///
-/// Tried are no key; other keys of both kinds; for a password the same in another case, with a space or a line end, cut
+/// It tries no key; other keys of both kinds; for a password the same in another case, with a space or a line end, cut
 /// short, doubled, as bytes, in hex and base64; for 32 bytes single flipped bits, other orders and the same as a password.
 /// For a store without encryption it is any key. The right key has to be given for that, and as a control: in the end it must
 /// open the store.

@@ -3,7 +3,7 @@ public import Foundation
 
 /// Every file and directory of a store at one moment: name, kind, permissions, owner and the SHA-256 of the content.
 ///
-/// Times are left out: they are no content, and reading changes some. Links are noted and not followed.
+/// Times are left out: they are not content, and reading changes some. Links are noted and not followed.
 public struct StoreSnapshot: Equatable, Sendable {
     fileprivate let entries: [String: Entry]
 

@@ -38,8 +38,15 @@ enum Wording {
         Rule(pattern: /\brevision that counts\b/, complaint: "the revision that counts: the winning revision"),
         Rule(pattern: /\banother one's\b/, complaint: "another one's: say whose"),
         Rule(
-            pattern: /\bis no (?:count|number|text|object|list|record|receipt|id)\b/,
+            pattern: /\b(?![Tt]here\b)\w+ (?:is|are) no (?:count|number|text|object|list|record|receipt|id|key)s?\b/,
             complaint: "is no number: is not a number"),
+        Rule(
+            pattern: /\b(?![Tt]here\b)\w+ (?:is|are) no (?:store|document|revision|deletion|database|failure)s?\b/,
+            complaint: "is no document: is not a document"),
+        Rule(
+            pattern: /\b(?![Tt]here\b)\w+ (?:is|are) no (?:JSON|URL|UTF-8|base64|part|damage|error|page|row)s?\b/,
+            complaint: "is no JSON: is not JSON"),
+        Rule(pattern: /\bby (?:itself|themselves)\b/, complaint: "by itself: automatically, alone or separately"),
     ]
 
     /// The lines of `file` that people read, with their numbers.

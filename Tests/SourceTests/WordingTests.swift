@@ -21,6 +21,7 @@ struct WordingTests {
             "the keys are none", ". Who waits leaves the line", "one lock: who has it writes", "open to who asks",
             "links are passed over", "passing over them", "where it shall be", "it is none the less damaged",
             "the revision that counts", "the row is another one's", "the value is no number",
+            "the answer is no JSON", "a leaf is no deletion", "it is compacted by itself",
         ])
     func control(phrase: String) {
         for (path, line) in [

@@ -7,7 +7,7 @@ internal import Glibc
 internal import Darwin
 #endif
 
-/// Work that can be cancelled, for a command that is no task: ^C cancels it.
+/// Work that can be cancelled, for a command that is not a task: ^C cancels it.
 final class Interruptible<Value: Sendable>: Sendable {
     private let result = Mutex<Result<Value, any Error>?>(nil)
 

@@ -51,7 +51,7 @@ extension Database {
     /// written and not saved yet; history keeps the ids of all. Content that is being read stays readable to its end. It
     /// works in short transactions: reads never wait for it, and writes not long. Cut short by a kill, it has done a part.
     ///
-    /// It looks at what was saved since the last time, so that doing it often costs little. It also happens by itself: see
+    /// It looks at what was saved since the last time, so that doing it often costs little. It also happens automatically: see
     /// ``DatabaseOptions/compactsInBackground``.
     ///
     /// - Returns: what was removed.

@@ -23,7 +23,7 @@ struct RevisionBody: Sendable {
     }
 
     /// - Parameter known: what its `_attachments` hold, for whoever wrote them; otherwise they are read out of it.
-    /// - Throws: `invalidJSON` (400) where `_attachments` holds what is no attachment.
+    /// - Throws: `invalidJSON` (400) where `_attachments` holds what is not an attachment.
     init(
         _ body: CanonicalBody, attachments known: [(name: String, stub: AttachmentStub)]? = nil,
         subject: @autoclosure () -> String

@@ -86,7 +86,7 @@ extension Database {
     /// `"de-2"`.
     ///
     /// - Parameters:
-    ///   - language: any name but `"en"`, which Coffer knows by itself. 1 to 100 bytes.
+    ///   - language: any name but `"en"`, which is built in. 1 to 100 bytes.
     ///   - stem: is given words in lower case, without accents where these don't count, on any thread and within a transaction:
     ///     it may not use the database. Nil takes it away.
     /// - Throws: `invalidArgument` (400) for another language.

@@ -100,7 +100,7 @@ struct KeyChange {
             documentCount: copy.documentCount, attachmentCount: copy.contents.count,
             attachmentByteCount: copy.contents.byteCount, databaseByteCount: copy.databaseByteCount,
             duration: .now - start, oldGenerationIsGone: isGone,
-            // The change is made: what can't be listed now is no failure of it.
+            // The change is made: what can't be listed now is not a failure of it.
             oldGenerations: (try? storage.oldGenerations) ?? [], formerKey: fate(ofKeyOf: old))
     }
 

@@ -5,7 +5,7 @@ internal import CofferVault
 extension Database {
     /// The keys that open the database, in the order of their slots. Empty when it is not encrypted.
     ///
-    /// Each of up to eight keys opens all of the database, by itself. They are equal: there is no first one.
+    /// Each of up to eight keys opens all of the database alone. They are equal: there is no first one.
     ///
     /// - Throws: `damaged`, `closed`, `reopenRequired` (500).
     public var keys: [DatabaseKey] { get throws(CofferError) { try storage.keys() } }

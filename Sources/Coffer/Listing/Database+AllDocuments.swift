@@ -39,7 +39,7 @@ public struct AllDocumentsOptions: Sendable {
     /// A prefix of the ids of the documents to list, compared byte for byte. Default: nil, all ids.
     public var idPrefix: String?
 
-    /// Whether only documents in conflict are listed: those of which more than one revision is no deletion and not replaced.
+    /// Whether only documents in conflict are listed: those of which more than one revision is not a deletion and not replaced.
     /// Default: false.
     public var onlyConflicts = false
 

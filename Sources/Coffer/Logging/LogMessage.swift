@@ -26,7 +26,7 @@ public struct LogMessage: Sendable, Equatable, CustomStringConvertible {
         case debug
         /// What happens now and then in a healthy program.
         case info
-        /// What an operator may want to know of, and is no fault.
+        /// What an operator may want to know of, and is not a fault.
         case notice
         /// What failed and is tried again, or can be done without.
         case warning

@@ -1,4 +1,4 @@
-/// When a store is compacted by itself.
+/// When a store is compacted automatically.
 struct CompactionPolicy: Sendable {
     /// The fewest bytes that make it worth while.
     var leastByteCount = 16 << 20

@@ -13,7 +13,7 @@ protocol StorageCompanion: AnyObject, Sendable {
 
     /// Called by whoever holds the writer's lock, when an outermost transaction is durable. Must not wait for anybody.
     ///
-    /// - Parameter commit: what it changed; nil if that was no document.
+    /// - Parameter commit: what it changed; nil if that was not a document.
     func didCommit(_ commit: Commit?, _ writer: borrowing Writer, in storage: Storage)
 
     /// Called when another generation takes the place of the current one, and when a close begins: what was begun for it is

@@ -9,7 +9,7 @@ struct StorageSettings: Sendable {
     var busyTimeout: Duration
     /// Of the writer and all readers.
     let cache: CacheBudget
-    /// When the store is compacted by itself; nil for never.
+    /// When the store is compacted automatically; nil for never.
     var compaction: CompactionPolicy?
     /// Frames in the log from which a commit is followed by a checkpoint.
     var checkpointFrameCount: Int

@@ -77,7 +77,7 @@ struct Writer: ~Copyable {
         let undone = state.undoing[state.undoingCounts.removeLast()...]
         state.undoing.removeLast(undone.count)
         for undo in undone.reversed() { undo() }
-        // SQLite has rolled back everything by itself after some failures.
+        // SQLite has rolled back everything on its own after some failures.
         guard records.isInTransaction else { return }
         if state.depth == 0 { return try records.rollBack() }
         do throws(CofferError) {
@@ -92,7 +92,7 @@ struct Writer: ~Copyable {
 
     /// Runs a part of the transaction under way, reads included.
     ///
-    /// Some failures make SQLite roll back the whole transaction by itself: also those of reads, since making room for a
+    /// Some failures make SQLite roll back the whole transaction on its own: also those of reads, since making room for a
     /// page may mean writing another. Whatever ran after that would be a transaction of its own, so nothing does.
     func withinTransaction<Value>(_ body: () throws(CofferError) -> Value) throws(CofferError) -> Value {
         try checkIntact()

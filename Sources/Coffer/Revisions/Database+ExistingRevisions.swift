@@ -27,7 +27,7 @@ extension Database {
     ///     it is read, until it is brought; its digest stays as the other database has it. Default: none.
     /// - Returns: what it became here.
     /// - Throws: `invalidDocumentID`; `invalidArgument` for no id or a history in which a generation is left out or comes
-    ///   twice; `invalidJSON`; `invalidAttachment` for what is no attachment, or a content that is not what the revision
+    ///   twice; `invalidJSON`; `invalidAttachment` for what is not an attachment, or a content that is not what the revision
     ///   says (400); `readOnly` and `rejected` (403), `digestCollision` (409), `closed` (500), `busy` (503), `noSpace` (507). Nothing is
     ///   changed then.
     @discardableResult

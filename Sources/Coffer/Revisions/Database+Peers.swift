@@ -28,7 +28,7 @@ extension Database {
     ///   - properties: with `_id`, `_rev` or `_revisions`, as CouchDB gives them.
     ///   - attachments: contents by the names of attachments. They are known to have the MD5 that is said of them.
     ///   - contents: of blobs.
-    ///   - source: the database that a pull brings it from; nil if a peer sent it by itself.
+    ///   - source: the database that a pull brings it from; nil if a peer pushed it.
     @discardableResult
     package func putExistingRevision(
         _ properties: JSONObject, attachments: [ByteKey: Blob], contents: [Blob], from source: String?

@@ -45,7 +45,7 @@ extension Database {
     ///   - revisionID: the revision that this one replaces, which must be the current one. Default: the JSON's `_rev`; with
     ///     neither, there must be no such document.
     /// - Returns: the revision that it became.
-    /// - Throws: `invalidJSON` (400) where it is no JSON, with the offset in bytes; where a number does not fit 64 bits or a
+    /// - Throws: `invalidJSON` (400) where it is not JSON, with the offset in bytes; where a number does not fit 64 bits or a
     ///   double, a key comes twice in an object, the nesting is deeper than 512, the text longer than 64 MiB, or where
     ///   it has more than 1,048,576 values, elements, members and containers each counted once. And as
     ///   `saveDocument(_:concurrencyControl:)`.
@@ -143,7 +143,7 @@ extension Document {
     /// The revision that a draft with these properties replaces: what it was made from, or, where it was made from none,
     /// what `_rev` says.
     ///
-    /// - Throws: `invalidJSON` (400) where `_rev` is no revision id, `conflict` (409) where it is another revision than the one
+    /// - Throws: `invalidJSON` (400) where `_rev` is not a revision id, `conflict` (409) where it is another revision than the one
     ///   that the draft was made from.
     func parent(of properties: JSONObject, madeFrom revisionID: RevisionID?) throws(CofferError) -> RevisionID? {
         guard let value = properties["_rev"] else { return revisionID }

@@ -28,7 +28,7 @@ final class PreparedRevision: Sendable {
     let allowsConflict: Bool
 
     /// - Parameter attachments: what the body's `_attachments` hold, where that is known.
-    /// - Throws: `invalidDocumentID` (400); `invalidJSON` (400) where `_attachments` holds what is no attachment.
+    /// - Throws: `invalidDocumentID` (400); `invalidJSON` (400) where `_attachments` holds what is not an attachment.
     init(
         _ document: Document, parent: Parent, isDeletion: Bool = false, body: CanonicalBody,
         attachments: [(name: String, stub: AttachmentStub)]? = nil, inheritsAttachments: Bool = false,

@@ -38,7 +38,7 @@ public struct Verification: Sendable, Codable {
     public internal(set) var attachmentCount = 0
     /// The bytes of these contents.
     public internal(set) var attachmentByteCount = 0
-    /// Contents that documents have and that are not here, since a pull left them out. That is no damage. 0 when the level is
+    /// Contents that documents have and that are not here, since a pull left them out. That is not damage. 0 when the level is
     /// below attachments.
     public internal(set) var missingContentCount = 0
 

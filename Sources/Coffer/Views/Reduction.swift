@@ -14,7 +14,7 @@ public struct Reduction: Sendable {
     /// How many rows there are.
     public static let count = Reduction(kind: .count)
 
-    /// The sum of the values. Those that are no numbers count nothing. Integers are summed exactly as long as all are, and the
+    /// The sum of the values. Those that are not numbers count nothing. Integers are summed exactly as long as all are, and the
     /// sum is one of 64 bits; otherwise as a `Double`. Null where that is infinite.
     public static let sum = Reduction(kind: .sum)
 

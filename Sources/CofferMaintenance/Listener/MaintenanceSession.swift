@@ -13,7 +13,7 @@ final class MaintenanceSession {
     /// What is under way.
     private var running: (task: Task<Void, Never>, ended: DispatchSemaphore)?
 
-    /// Whoever hands over more keys than a store has slots is no tool of ours.
+    /// A peer that hands over more keys than a store has slots is not one of our tools.
     private static let maximumKeyCount = 16
     /// The time in which it has to be said which store is meant, and with which key.
     private static let greetingTime = Duration.seconds(30)

@@ -172,7 +172,7 @@ final class FrameChannel: Sendable {
     }
 
     private static var isLost: CofferError { CofferError(.closed, of: Frame.subject, "the other process has gone") }
-    /// What is no frame of this version, or none that may come now.
+    /// What is not a frame of this version, or may not come now.
     static var isUnknown: CofferError {
         CofferError(
             .ioFailed, of: Frame.subject, "the other process sent a message that this version doesn't understand")

@@ -132,7 +132,7 @@ struct BodyUnkeyedContainer: UnkeyedDecodingContainer {
     var count: Int? { Int(source.index.nodes[node].count) }
     var isAtEnd: Bool { next >= Int(source.index.nodes[node].next) }
 
-    /// Reads the next element, and goes on to the one after it if that was no error.
+    /// Reads the next element, and goes on to the one after it if that was not an error.
     private mutating func take<T>(_ type: T.Type, _ read: (Int) throws -> T) throws -> T {
         guard !isAtEnd else {
             let path = codingPath + [IndexKey(currentIndex)]
@@ -187,7 +187,7 @@ struct BodyUnkeyedContainer: UnkeyedDecodingContainer {
     }
 }
 
-/// One value that is being decoded by itself.
+/// One value that is being decoded alone.
 struct BodySingleValueContainer: SingleValueDecodingContainer {
     let source: BodyDecoder.Source
     let node: Int

@@ -28,7 +28,7 @@ struct BodyIndex {
     let bytes: [UInt8]
     private(set) var nodes: [Node] = []
 
-    /// - Throws: *damaged* (500), where `bytes` are no JSON that Coffer wrote.
+    /// - Throws: *damaged* (500), where `bytes` are not JSON that Coffer wrote.
     init(_ bytes: [UInt8]) throws(CofferError) {
         self.bytes = bytes
         nodes.reserveCapacity(bytes.count / 12 + 4)

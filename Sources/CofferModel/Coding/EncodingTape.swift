@@ -68,7 +68,7 @@ struct EncodingTape {
     /// How many values there are within those that were added as a whole.
     private var nestedValueCount = 0
 
-    /// How many values have been noted. The root is no entry.
+    /// How many values have been noted. The root is not an entry.
     var valueCount: Int { entries.count &+ nestedValueCount &+ 1 }
 
     init() {
@@ -89,7 +89,7 @@ struct EncodingTape {
         if kind != .text, nodes[node].depth >= JSONLimits.depth { failure = failure ?? .tooDeep }
     }
 
-    /// A new node inside `parent`, of which it is no part yet.
+    /// A new node inside `parent`, of which it is not part yet.
     mutating func makeNode(in parent: Int, key: (any CodingKey)?) -> Int {
         nodes.append(Node(depth: nodes[parent].depth + 1, parent: parent, key: key))
         return nodes.count - 1

@@ -102,7 +102,7 @@ struct TapeUnkeyedContainer: UnkeyedEncodingContainer {
     }
 }
 
-/// One value that is being encoded by itself.
+/// One value that is being encoded alone.
 struct TapeSingleValueContainer: SingleValueEncodingContainer {
     let recorder: TapeEncoder.Recorder
     let node: Int

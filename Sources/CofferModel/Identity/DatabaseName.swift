@@ -20,7 +20,7 @@ package struct DatabaseName: Sendable, Hashable {
         self.text = text
     }
 
-    /// The name of the database that a directory holds, going by the directory's name; nil if it is no database's.
+    /// The name of the database that a directory holds, going by the directory's name; nil if it is not a database's.
     package init?(fileName: String) {
         guard fileName.utf8.count > Self.fileExtension.utf8.count, fileName.hasSuffix(Self.fileExtension),
             !fileName.utf8.contains(UInt8(ascii: "/"))

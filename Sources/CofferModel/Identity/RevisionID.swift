@@ -56,7 +56,7 @@ public struct RevisionID: Sendable {
 
     /// The same as ``init(_:)``.
     ///
-    /// - Throws: 400 (invalidArgument) where `text` is no revision id.
+    /// - Throws: 400 (invalidArgument) where `text` is not a revision id.
     package init(parsing text: String) throws(CofferError) {
         guard let id = RevisionID(text) else { throw CofferError(.invalidArgument, "not a revision id") }
         self = id

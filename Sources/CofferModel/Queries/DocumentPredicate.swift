@@ -78,7 +78,7 @@ public struct DocumentPredicate: Sendable {
 }
 
 extension DocumentPredicate.Node {
-    /// What must hold, each by itself.
+    /// The conditions that must all hold.
     package var conjuncts: [Self] {
         if case .all(let nodes) = self { nodes } else { [self] }
     }

@@ -21,7 +21,7 @@ extension DocumentPredicate {
     /// than `and`, that tighter than `or`; parentheses may nest a hundred deep. A path with spaces or signs in it stands in
     /// grave accents, two of which stand for one. Words are read in lower and upper case.
     ///
-    /// - Throws: `invalidArgument` (400) with the byte where it is no such expression.
+    /// - Throws: `invalidArgument` (400) with the byte where it is not such an expression.
     public init(_ expression: String) throws(CofferError) {
         var parser = PredicateParser(expression)
         self.init(try parser.parse())

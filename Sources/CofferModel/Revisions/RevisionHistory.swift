@@ -27,7 +27,7 @@ package struct RevisionHistory: Sendable, Equatable {
 
     /// The history that `_revisions` says, as CouchDB writes it: `{"start": 3, "ids": ["c…", "b…", "a…"]}`.
     ///
-    /// - Throws: `invalidJSON` (400) for anything else, and for what is no revision id.
+    /// - Throws: `invalidJSON` (400) for anything else, and for what is not a revision id.
     package init(json: JSONObject) throws(CofferError) {
         let start: Int? = json["start"]
         guard let start, let suffixes = json["ids"]?.arrayValue, suffixes.count <= Self.limit else {

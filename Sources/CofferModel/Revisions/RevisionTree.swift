@@ -2,7 +2,7 @@ package import CofferSealing
 
 /// The revisions of one document that a database knows, and which follows which.
 ///
-/// More than one may have no parent: where ancestors were forgotten, or where two databases made the document each by itself.
+/// More than one may have no parent: where ancestors were pruned, or where two databases created the document independently.
 /// Revisions are known by their ids; `tag` is whatever the caller finds them by.
 package struct RevisionTree: Sendable {
     package struct Revision: Sendable, Equatable {

@@ -29,7 +29,7 @@ package struct TextAnalyzer: Sendable {
     package enum Purpose: Sendable {
         /// To be found later.
         case indexing
-        /// To find others: the last of characters without spaces is no term of its own, since the pair before it has it.
+        /// To find others: the last of characters without spaces is not a term of its own, since the pair before it has it.
         case searching
     }
 

@@ -30,7 +30,7 @@ package struct CheckedJSON: Sendable {
 
     /// Nil for more than `valueLimit` values, as soon as so many have been met.
     ///
-    /// - Throws: `invalidJSON` (400) for what is no JSON, or has too many bytes or too much depth.
+    /// - Throws: `invalidJSON` (400) for what is not JSON, or has too many bytes or too much depth.
     package init?(_ json: [UInt8], valueLimit: Int) throws(CofferError) {
         var canonicalizer = Canonicalizer(.value, valueLimit: valueLimit)
         do throws(CofferError) {

@@ -43,7 +43,7 @@ extension Date {
         return String(utf8: text.span)
     }
 
-    /// The date that `text` says, or nil if it is no RFC 3339 date.
+    /// The date that `text` says, or nil if it is not an RFC 3339 date.
     init?(rfc3339 text: String) {
         guard let time = text.withBytes({ Self.time(of: $0) }) else { return nil }
         self.init(timeIntervalSinceReferenceDate: time)

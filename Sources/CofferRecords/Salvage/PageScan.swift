@@ -13,7 +13,7 @@ package struct PageScan {
     package let monitor: WorkMonitor
     private var reader: RowReader
 
-    /// What is no row of the new database.
+    /// What is not a row of the new database.
     package struct Result {
         /// Pages that are not what was written.
         package var damaged: [UInt32] = []

@@ -31,7 +31,7 @@ package struct TreePage {
     /// Whether there are others: outside of the page, in each other, or out of order.
     package let hasBrokenCells: Bool
 
-    /// - Returns: nil for bytes that are no page of a table or index.
+    /// - Returns: nil for bytes that are not a page of a table or index.
     package init?(_ page: [UInt8], number: UInt32) {
         let header = number == 1 ? 100 : 0
         guard page.count > header + 12, let kind = Kind(rawValue: page[header]) else { return nil }
@@ -116,7 +116,7 @@ package struct Record {
     private static let columnLimit = 16
 
     /// - Parameter bytes: the row, or the beginning of one.
-    /// - Returns: nil for bytes that are no row. Of a beginning, the columns that are whole.
+    /// - Returns: nil for bytes that are not a row. Of a beginning, the columns that are whole.
     package init?(_ bytes: [UInt8], isWhole: Bool = true) {
         var header = ByteReader(bytes, from: 0)
         guard let length = header.varint(), length >= 1, length <= Int64(bytes.count) else { return nil }
@@ -178,7 +178,7 @@ package struct Record {
         if case .blob(let range) = values[column] { Array(bytes[range]) } else { nil }
     }
 
-    /// Nil also for what is no UTF-8.
+    /// Nil also for what is not UTF-8.
     package func text(_ column: Int) -> String? {
         guard case .text(let range) = values[column] else { return nil }
         return String(validating: bytes[range], as: UTF8.self)

@@ -34,7 +34,7 @@ package struct Binding: Equatable, Sendable {
         }
     }
 
-    /// - Throws: `damaged` (500) when rows are missing, as in a file that is no store's database.
+    /// - Throws: `damaged` (500) when rows are missing, as in a file that is not a store's database.
     static func read(from connection: borrowing Connection) throws(CofferError) -> Binding {
         let selection = Statement(connection, "SELECT value FROM info WHERE key = ?1")
         func value<Value>(
@@ -77,7 +77,7 @@ package struct Binding: Equatable, Sendable {
 
     /// - Throws: `damaged` (500) unless this is the binding of the manifest's store and generation, at no later sequence.
     ///
-    /// An earlier sequence is no damage: a change of the manifest was cut short before it reached the database.
+    /// An earlier sequence is not damage: a change of the manifest was cut short before it reached the database.
     package func check(against manifest: Manifest, subject: String) throws(CofferError) {
         guard storeUUID == manifest.storeUUID else {
             throw CofferError(.damaged, of: subject, "the database file belongs to another store")

@@ -153,7 +153,7 @@ package struct DocumentFlags: OptionSet {
     package static let isDeleted = DocumentFlags(rawValue: 1)
     /// The tree has more than one leaf, and they are in `leaves`. Without it the winner is the only one.
     package static let isBranched = DocumentFlags(rawValue: 2)
-    /// More than one leaf is no deletion.
+    /// More than one leaf is not a deletion.
     package static let isInConflict = DocumentFlags(rawValue: 4)
 }
 

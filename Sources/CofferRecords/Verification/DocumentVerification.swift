@@ -280,7 +280,7 @@ package struct DocumentVerification {
             """,
         next: "SELECT min(sequence) FROM revisions WHERE sequence >= ?1", last: "SELECT max(sequence) FROM revisions")
 
-    /// How many documents have a revision that is what was written, the last of which is no deletion: without the tables that
+    /// How many documents have a revision that is what was written, the last of which is not a deletion: without the tables that
     /// say which revision is the current one.
     private func readableDocumentCount() throws(CofferError) -> Int {
         var isDeletion: [Int64: Bool] = [:]

@@ -111,7 +111,7 @@ package struct Connection: ~Copyable {
             try execute("PRAGMA auto_vacuum = INCREMENTAL")
         case .readWrite:
             try execute("PRAGMA fullfsync = 1")
-            // 16 MiB, what a log grows to by itself: a longer one, of a large transaction, is cut when it starts again.
+            // 16 MiB, what a log usually grows to: a longer one, of a large transaction, is cut when it starts again.
             try execute("PRAGMA journal_size_limit = 16777216")
             // Checkpoints are made on purpose, by the writer alone: see checkpoint().
             unsafe sqlcipher_wal_hook(handle.pointer, Self.noteCommit, Unmanaged.passUnretained(handle).toOpaque())
@@ -209,7 +209,7 @@ package struct Connection: ~Copyable {
         let code = try unsafe inside { (pointer) throws(CofferError) in
             unsafe sqlcipher_wal_checkpoint_v2(pointer, nil, Int32(SQLCIPHER_CHECKPOINT_TRUNCATE), nil, nil)
         }
-        // A reader in the way is no failure: the next checkpoint goes on from there.
+        // A reader in the way is not a failure: the next checkpoint goes on from there.
         if code & 0xFF == Int32(SQLCIPHER_BUSY) { return false }
         try check(code)
         handle.logFrameCount = 0

@@ -9,7 +9,7 @@ package struct CobblestoneDecryptor: ~Copyable, Sendable {
     /// Checks the first 56 bytes of a message.
     ///
     /// Nil when the commitment isn't the one that this key and context have for the salt: the message was sealed under
-    /// another key or for another context (another store or generation), was changed, or is no such message.
+    /// another key or for another context (another store or generation), was changed, or is not such a message.
     ///
     /// - Throws: ``CofferError/Code/invalidArgument`` (400) if the key is a password,
     ///   ``CofferError/Code/encryptionUnavailable`` (501) if OpenSSL can't do it.

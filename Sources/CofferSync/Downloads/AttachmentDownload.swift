@@ -56,8 +56,8 @@ public final class AttachmentDownload: Sendable {
     ///
     /// - Throws: a ``SyncError`` with the server's status: 404 where it has no such content, 401 and 403, 502 where what comes
     ///   is not what its digest says; a `CofferError`: `attachmentNotFound` (404) where no revision here has it any more,
-    ///   `noSpace` (507), `closed` (500); `CancellationError` where it was cancelled, or the task, which cancels it. That the
-    ///   server is not there is no error: it is waited for.
+    ///   `noSpace` (507), `closed` (500); `CancellationError` where it was cancelled, or the task, which cancels it. A server
+    ///   that can't be reached is not an error: the call waits for it.
     public func run() async throws {
         let statuses = statuses
         await withTaskCancellationHandler {

@@ -129,7 +129,7 @@ struct ContentFetch {
                     fields: ["Accept-Encoding": encoding])
             }
         guard response.status == 200 else {
-            throw SyncError.garbage("an answer that is no content", of: location.subject)
+            throw SyncError.garbage("an answer that is not content", of: location.subject)
         }
         let isPacked = Self.isPacked(response)
         let tag = response.fields["ETag"].flatMap { $0.hasPrefix("\"") ? $0 : nil }

@@ -5,7 +5,7 @@ package struct MediaType: Sendable {
     /// Names in lower case.
     package private(set) var parameters: [String: String] = [:]
 
-    /// Nil for what is no such field.
+    /// Nil for what is not such a field.
     package init?(_ text: String) {
         var fields = Self.split(text)[...]
         guard let first = fields.popFirst()?.trimmed.lowercased(), first.contains("/") else { return nil }

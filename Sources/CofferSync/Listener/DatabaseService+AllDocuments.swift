@@ -116,7 +116,7 @@ extension DatabaseService {
 
     private func row(_ key: JSONValue, _ query: AllDocumentsQuery) throws -> JSONValue {
         let missing: JSONValue = ["key": key, "error": "not_found"]
-        // What can't be an id is no document's.
+        // What can't be an id is not a document's.
         guard let id = key.stringValue, (try? DocumentID(id)) != nil, id.hasPrefix(query.idPrefix ?? "") else {
             return missing
         }

@@ -55,7 +55,7 @@ extension DatabaseService {
         return RevisionsDifference(missing: missing, possibleAncestors: ancestors)
     }
 
-    /// Answers `_bulk_docs`. Each document is saved by itself: one that is refused keeps no other from being saved.
+    /// Answers `_bulk_docs`. Each document is saved separately: one that is refused keeps no other from being saved.
     func bulkDocuments(_ request: HTTPRequest) async throws -> HTTPResponse {
         try request.expect("POST")
         let (documents, isReplicated) = try await request.documents(upTo: service.options.documentByteLimit)

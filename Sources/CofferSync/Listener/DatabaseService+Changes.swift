@@ -94,7 +94,7 @@ actor ChangesFeed {
         case "now": position = try database.lastSequenceNumber
         case .some(let text):
             guard let number = Int(text), number >= 0 else {
-                throw SyncError(400, "since is no sequence of this database")
+                throw SyncError(400, "since is not a sequence of this database")
             }
             position = number
         }
@@ -269,7 +269,7 @@ actor ChangesFeed {
 
     private func end() throws -> [UInt8] {
         isOver = true
-        // Those that listen to events begin again by themselves, from the last one that they have.
+        // Event sources reconnect on their own, from the last one that they have.
         if mode == .events { return Array("\n".utf8) }
         let pending = max(0, try database.lastSequenceNumber - position)
         let last = "\"last_seq\":\(position),\"pending\":\(pending)}\n"

@@ -46,7 +46,7 @@ extension DatabaseService {
     /// - Throws: ``SyncError`` 404.
     func revision(of document: Document, _ id: String?) throws -> SavedRevision {
         if let id {
-            guard let revisionID = RevisionID(id) else { throw SyncError(400, "rev is no revision id") }
+            guard let revisionID = RevisionID(id) else { throw SyncError(400, "rev is not a revision id") }
             guard let revision = try document.revision(withID: revisionID), try revision.propertiesAvailable else {
                 throw SyncError(404, "missing")
             }
@@ -70,7 +70,7 @@ extension DatabaseService {
             }
             let ids = try list.map { element in
                 guard let id = element.stringValue.flatMap(RevisionID.init) else {
-                    throw SyncError(400, "open_revs holds what is no revision id")
+                    throw SyncError(400, "open_revs holds what is not a revision id")
                 }
                 return id
             }
@@ -167,7 +167,7 @@ extension DatabaseService {
         guard let text = target["rev"] ?? request.fields["If-Match"].map({ $0.filter { $0 != "\"" } }) else {
             return nil
         }
-        guard let id = RevisionID(text) else { throw SyncError(400, "rev is no revision id") }
+        guard let id = RevisionID(text) else { throw SyncError(400, "rev is not a revision id") }
         return id
     }
 
@@ -200,7 +200,7 @@ extension DatabaseService {
         return try incoming.save(in: database, contents: contents)
     }
 
-    /// As in CouchDB, what begins with `_` is no name for a new attachment.
+    /// As in CouchDB, what begins with `_` is not a name for a new attachment.
     ///
     /// - Throws: ``SyncError`` 400.
     static func checkName(_ name: String, of subject: String? = nil) throws(SyncError) {

@@ -71,12 +71,12 @@ private enum ReplicationEnd {
     /// - Parameter json: a name, a URL, or an object with `url`, `headers` and `auth`.
     init(_ json: JSONValue?, _ name: String, _ host: String?) throws {
         let text = json?.stringValue ?? json?["url"]?.stringValue
-        guard let text, !text.isEmpty else { throw SyncError(400, "\(name) is no database") }
+        guard let text, !text.isEmpty else { throw SyncError(400, "\(name) is not a database") }
         guard text.contains("://") else {
             self = .here(text)
             return
         }
-        guard let url = URL(string: text) else { throw SyncError(400, "\(name) is no URL") }
+        guard let url = URL(string: text) else { throw SyncError(400, "\(name) is not a URL") }
         let remote = try RemoteURL(url)
         if let host, ["http://\(host)", "https://\(host)"].contains(where: { HTTPFields.isSame($0, remote.origin) }) {
             guard let path = RequestTarget(remote.path)?.path, path.count == 1 else {

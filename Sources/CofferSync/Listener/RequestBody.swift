@@ -20,7 +20,7 @@ extension HTTPRequest {
 
     /// The body as JSON.
     ///
-    /// - Parameter value: what one without bytes says. Default: nothing, which is no JSON.
+    /// - Parameter value: what one without bytes says. Default: nothing, which is not JSON.
     /// - Throws: ``SyncError`` 413 for one that is too large, 503 where other requests take all memory; `invalidJSON` (400).
     func json(upTo limit: Int, default value: JSONValue? = nil) async throws -> JSONValue {
         try await json(of: try unpackedBody(), upTo: limit, default: value)

@@ -22,7 +22,7 @@ package struct RevisionRequest: Sendable, Equatable {
         let text = json["rev"]?.stringValue
         let revision = text.flatMap(RevisionID.init)
         guard text == nil || revision != nil else {
-            throw SyncError(400, of: "document \(id)", "_bulk_get asks for what is no revision id")
+            throw SyncError(400, of: "document \(id)", "_bulk_get asks for what is not a revision id")
         }
         let since = json["atts_since"]?.arrayValue ?? []
         self.init(
@@ -109,7 +109,7 @@ package enum RevisionAnswer: Sendable {
         return answers
     }
 
-    /// The same of an answer in which something can't be held: each revision is looked at by itself.
+    /// The same of an answer in which something can't be held: each revision is looked at separately.
     ///
     /// - Throws: ``SyncError`` 502; 413 for more values than an answer may have.
     static func all(inBulkAnswer outline: JSONOutline) throws -> [RevisionAnswer] {

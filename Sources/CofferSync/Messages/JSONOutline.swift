@@ -10,7 +10,7 @@ struct JSONOutline: Sendable {
     /// What of the text is this value.
     private let range: Range<Int>
 
-    /// Nil for what is no JSON.
+    /// Nil for what is not JSON.
     init?(_ text: [UInt8]) {
         guard String(validating: text, as: UTF8.self) != nil else { return nil }
         var scanner = JSONScanner(text, at: 0)
@@ -31,12 +31,12 @@ struct JSONOutline: Sendable {
     /// The value's own text.
     var bytes: [UInt8] { Array(text[range]) }
 
-    /// Nil where it is no string, or one with half of a surrogate pair.
+    /// Nil where it is not a string, or one with half of a surrogate pair.
     var stringValue: String? {
         text[range.lowerBound] == UInt8(ascii: "\"") ? (try? JSONValue(json: text[range]))?.stringValue : nil
     }
 
-    /// Nil where it is no array.
+    /// Nil where it is not an array.
     ///
     /// - Throws: ``SyncError`` 413 for more than `limit` elements.
     func elements(upTo limit: Int) throws(SyncError) -> [JSONOutline]? {

@@ -29,7 +29,7 @@ package struct RevisionsQuestion: Sendable {
                 } else if let text = text.stringValue, RevisionID.isForeign(text) {
                     foreign[ByteKey(id), default: []].append(text)
                 } else {
-                    throw SyncError(400, of: "document \(id)", "_revs_diff asks for what is no revision id")
+                    throw SyncError(400, of: "document \(id)", "_revs_diff asks for what is not a revision id")
                 }
             }
             if let place = places[ByteKey(id)] {
@@ -73,7 +73,7 @@ package struct RevisionsDifference: Sendable, Equatable {
 
     /// - Throws: ``SyncError`` 502.
     package init(_ json: JSONValue) throws(SyncError) {
-        // What is no revision id can't be one of ours.
+        // What is not a revision id can't be one of ours.
         func ids(_ key: String) -> [RevisionID] {
             (json[key]?.arrayValue ?? []).compactMap { $0.stringValue.flatMap(RevisionID.init) }
         }

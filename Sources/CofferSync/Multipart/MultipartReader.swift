@@ -30,7 +30,7 @@ package actor MultipartReader {
 
     /// The next part; nil after the last one.
     ///
-    /// - Throws: ``SyncError`` 502 for what is no such message, or ends before its end; what the stream throws.
+    /// - Throws: ``SyncError`` 502 for what is not such a message, or ends before its end; what the stream throws.
     package func nextPart() async throws -> Part? {
         while isInPart, try await nextPiece(of: current) != nil {}
         switch try await event() {

@@ -43,7 +43,7 @@ extension TLSConfiguration {
 }
 
 extension SyncError {
-    /// What went wrong before a connection was secure; nil for what is no error of TLS.
+    /// What went wrong before a connection was secure; nil for what is not a TLS error.
     init?(tls error: any Error) {
         if error as? NIOSSLExtraError == .failedToValidateHostname {
             self = .untrusted("the server's certificate is another host's")

@@ -61,7 +61,7 @@ struct ContentCollector {
     /// them would cost more.
     private static let inlineByteLimit = 16 << 10
 
-    /// Whether the contents are small, and can be checked by themselves: CouchDB's digests may be those of a packed form.
+    /// Whether the contents are small, and can be checked alone: CouchDB's digests may be those of a packed form.
     private static func mayStandInJSON(_ wanted: Wanted) -> Bool {
         wanted.comeTogether && wanted.byteCount <= inlineByteLimit
             && wanted.contents.allSatisfy { $0.length != nil && $0.digest?.hasPrefix("sha1-") == true }

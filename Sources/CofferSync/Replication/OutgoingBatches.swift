@@ -9,7 +9,7 @@ enum OutgoingBatch: Sendable {
     case alone(OutgoingRevision, history: [RevisionID], known: [RevisionID])
     /// A revision that can't be read.
     case failure(DocumentFailure)
-    /// All of these documents, up to this position; nil if they are no part of the feed.
+    /// All of these documents, up to this position; nil if they are not part of the feed.
     case reached(position: Int?, ids: [String])
 }
 
@@ -23,7 +23,7 @@ struct OutgoingDocument: Sendable {
 /// Documents to send, with the revisions that may be missing.
 struct OutgoingPage: Sendable {
     var documents: [(id: String, revisions: [RevisionID])]
-    /// Where they end; nil if they are no part of the feed.
+    /// Where they end; nil if they are not part of the feed.
     var position: Int?
 }
 

@@ -109,18 +109,18 @@ package final class RemoteDatabase: Sendable {
         }
     }
 
-    /// - Throws: ``SyncError`` 502 for what is no JSON, 413 for what is too large; ``UnholdableJSON``.
+    /// - Throws: ``SyncError`` 502 for what is not JSON, 413 for what is too large; ``UnholdableJSON``.
     static func json(_ response: HTTPResponse) async throws -> JSONValue { try await sizedJSON(response).json }
 
     /// The same, and how many bytes it has.
     static func sizedJSON(_ response: HTTPResponse) async throws -> (json: JSONValue, byteCount: Int) {
         let body = try await response.body.stream.collect(upTo: answerByteLimit)
         var valueCount = 0
-        guard let json = try json(body, &valueCount) else { throw SyncError.garbage("an answer that is no JSON") }
+        guard let json = try json(body, &valueCount) else { throw SyncError.garbage("an answer that is not JSON") }
         return (json, body.count)
     }
 
-    /// The value that a part of an answer says; nil for what is no JSON.
+    /// The value that a part of an answer says; nil for what is not JSON.
     ///
     /// - Parameter valueCount: how many values the answer has had so far.
     /// - Throws: ``SyncError`` 413 where it has too many; ``UnholdableJSON``.

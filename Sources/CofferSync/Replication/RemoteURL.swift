@@ -9,7 +9,7 @@ package struct RemoteURL: Sendable {
     /// What the URL itself says.
     package let credentials: (name: String, password: String)?
 
-    /// - Throws: ``SyncError`` 400 for what is no such place.
+    /// - Throws: ``SyncError`` 400 for what is not such a place.
     package init(_ url: URL) throws(SyncError) {
         guard let parts = URLComponents(url: url, resolvingAgainstBaseURL: true),
             let scheme = parts.scheme?.lowercased(), scheme == "http" || scheme == "https",

@@ -241,7 +241,7 @@ public final class Replication: Sendable {
 
     /// Runs it to its end: until everything was exchanged, or, where it is continuous, until it is stopped.
     ///
-    /// - Returns: what it did. Documents that were refused are counted there, and are no error.
+    /// - Returns: what it did. Documents that were refused are counted there, and are not errors.
     /// - Throws: what it was stopped by: a ``SyncError``, with the server's status, or 503 and 504 where it can't be reached;
     ///   a `CofferError`; `CancellationError` where the task was cancelled, which stops it, and where somebody else stopped it
     ///   before it had exchanged everything.

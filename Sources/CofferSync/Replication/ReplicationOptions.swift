@@ -87,7 +87,7 @@ public struct ReplicationOptions: Sendable {
     /// Otherwise it brings what their documents say of them, and no content travels: `contentAvailable` is false, `content`
     /// nil. ``Replication/download(_:)-(Attachment)`` fetches one when it is wanted,
     /// ``Replication/downloadMissingContents(ofDocumentsWithIDs:progress:)`` all. A run with another choice goes on where the
-    /// last one ended; it does not come back by itself for what that left out.
+    /// last one ended; it does not come back for what that left out.
     public var downloadsAttachments = true
 
     /// Decides which contents a pull brings, where ``downloadsAttachments`` doesn't say none. Default: nil, all.

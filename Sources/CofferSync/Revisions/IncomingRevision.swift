@@ -36,7 +36,7 @@ package struct IncomingRevision: Sendable {
     /// What `_attachments` is to say, of attachments only.
     private var attachments: JSONObject
 
-    /// - Throws: ``SyncError`` 502 for what is no revision.
+    /// - Throws: ``SyncError`` 502 for what is not a revision.
     package init(_ json: JSONObject) throws(SyncError) {
         guard let id = json["_id"]?.stringValue, !id.isEmpty else { throw .garbage("a revision without a document") }
         let subject = "document \(id)"
@@ -93,7 +93,7 @@ package struct IncomingRevision: Sendable {
         let start: Int? = json["start"]
         guard let start, start == revisionID.generation, let suffixes = json["ids"]?.arrayValue, !suffixes.isEmpty,
             suffixes.count <= min(start, RevisionHistory.limit)
-        else { throw .garbage("_revisions is no history of the revision", of: subject) }
+        else { throw .garbage("_revisions is not a history of the revision", of: subject) }
         var ids: [RevisionID] = []
         for (distance, suffix) in suffixes.enumerated() {
             guard let text = suffix.stringValue, let id = RevisionID("\(start - distance)-\(text)") else {
@@ -138,7 +138,7 @@ package struct IncomingRevision: Sendable {
     ///
     /// - Parameters:
     ///   - brought: contents by the names of their attachments. Those that are neither here nor brought are awaited.
-    ///   - source: the database that a pull brings it from. Default: nil, a peer sent it by itself.
+    ///   - source: the database that a pull brings it from. Default: nil, a peer pushed it.
     /// - Throws: as `putExistingRevision`; ``SyncError`` 502 where a content is not the blob that it should be.
     @discardableResult
     package func save(

@@ -19,10 +19,10 @@ struct InlineContent {
     /// The content itself, unpacked.
     ///
     /// - Parameter limit: more bytes than that are refused, before they are all unpacked.
-    /// - Throws: ``SyncError`` 502 for what is no base64 or no gzip, for more than `limit`, and for a packed content with
+    /// - Throws: ``SyncError`` 502 for what is not base64 or not gzip, for more than `limit`, and for a packed content with
     ///   another MD5, packed and unpacked, than is said of it.
     func data(upTo limit: Int) throws(SyncError) -> Data {
-        guard let data = Data(base64Encoded: text) else { throw .garbage("\(subject) is no base64") }
+        guard let data = Data(base64Encoded: text) else { throw .garbage("\(subject) is not base64") }
         guard isPacked else {
             guard data.count <= limit else { throw tooLong() }
             return data

@@ -35,7 +35,7 @@ struct RelatedContents {
                 let place = name == nil
                     ? waiting.indices.first
                     : waiting.firstIndex(where: { $0.name.utf8.elementsEqual((name ?? "").utf8) })
-            else { throw SyncError.garbage("a part that is no attachment of the document", of: subject) }
+            else { throw SyncError.garbage("a part that is not an attachment of the document", of: subject) }
             let content = waiting.remove(at: place)
             if let limit, (content.length ?? 0) > limit {
                 throw SyncError(413, of: subject, "an attachment is too large")

@@ -39,7 +39,7 @@ package enum AnnouncementList {
         return writer.bytes
     }
 
-    /// The names in the list of these bytes; nil when they are no whole list for names of that form.
+    /// The names in the list of these bytes; nil when they are not a whole list for names of that form.
     package static func attachments(in bytes: [UInt8], _ names: Manifest.AttachmentNames) throws(CofferError)
         -> [String]?
     {

@@ -225,7 +225,7 @@ package final class AttachmentStore: Sendable {
 
     /// Notes that the store has another generation, durably. This one is removed when nobody has a lease on it any more.
     ///
-    /// Returns whether it is gone when the call returns; otherwise that happens by itself.
+    /// Returns whether it is gone when the call returns; otherwise it is removed later.
     package func retire() -> Bool {
         var taken = lease.withLock { lease in
             let taken = lease

@@ -15,7 +15,7 @@ extension FileSystem {
     /// - Parameters:
     ///   - first: names that go before the others in their directory.
     ///   - last: a file in the tree's own directory that goes when nothing else is left in it.
-    /// - Throws: the first error, or the first that is no refusal, and how many there were.
+    /// - Throws: the first error, or the first that is not a refusal, and how many there were.
     package func removeTree(
         _ name: FileName, in directory: Directory, first: Set<FileName> = [], last: FileName? = nil
     ) throws(CofferError) {

@@ -94,7 +94,7 @@ package struct StoreIdentity: Sendable, Hashable {
 
     /// The identity of a directory that stores are in. Unlike a store it may be reached by a symbolic link.
     ///
-    /// Throws `databaseNotFound` (404) when it is missing, `notAStore` (404) when it is no directory, `notOwner` (403) when
+    /// Throws `databaseNotFound` (404) when it is missing, `notAStore` (404) when it is not a directory, `notOwner` (403) when
     /// it is closed to this user.
     package init(
         ofDirectoryAt path: String, fileSystem: any FileSystem = SystemFileSystem()

@@ -16,7 +16,7 @@ void by_hand_free(by_hand *);
 
 // A file: 12 random bytes, then the content in pieces of 16 KiB, each under AES-256-GCM and followed by its 16-byte tag.
 // One pass makes SHA-1, SHA-256 and the ciphertext, and writes it about 1 MiB at a time. `with_fsync` makes the file
-// durable by itself. False when something fails; errno says what if it was the system.
+// durable on its own. False when something fails; errno says what if it was the system.
 bool by_hand_write(by_hand *, int directory, const char *name, const void *content, size_t count, bool with_fsync);
 
 // Reads such a file about 1 MiB at a time and opens its pieces into `content`, which holds `count` bytes. No digest.

@@ -50,13 +50,16 @@ struct LockHolders {
 
     /// The lines of locks that are held by open directories, one process after the other.
     private static func locksOfOpenDirectories() -> [String] {
-        contents(of: "/proc").filter { Int32($0) != nil }.flatMap { process in
-            contents(of: "/proc/\(process)/fd").filter { isDirectory("/proc/\(process)/fd/\($0)") }
-                .compactMap { try? String(contentsOfFile: "/proc/\(process)/fdinfo/\($0)", encoding: .utf8) }
+        var found: [String] = []
+        for process in contents(of: "/proc") where Int32(process) != nil {
+            for file in contents(of: "/proc/\(process)/fd") where isDirectory("/proc/\(process)/fd/\(file)") {
+                let text = (try? String(contentsOfFile: "/proc/\(process)/fdinfo/\(file)", encoding: .utf8)) ?? ""
+                for line in text.split(separator: "\n") where line.hasPrefix("lock:") {
+                    found.append(line.dropFirst("lock:".count).trimmingCharacters(in: .whitespaces))
+                }
+            }
         }
-        .flatMap { $0.split(separator: "\n") }
-        .filter { $0.hasPrefix("lock:") }
-        .map { String($0.dropFirst("lock:".count)).trimmingCharacters(in: .whitespaces) }
+        return found
     }
 
     private static func contents(of folder: String) -> [String] {
@@ -64,8 +67,8 @@ struct LockHolders {
     }
 
     private static func isDirectory(_ path: String) -> Bool {
-        var isDirectory: ObjCBool = false
-        return FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory) && isDirectory.boolValue
+        var status = stat()
+        return unsafe stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
     }
 
     /// Such as "1: FLOCK  ADVISORY  WRITE 694 fe:00:16580615 0 EOF"; one that waits has an arrow after its number.

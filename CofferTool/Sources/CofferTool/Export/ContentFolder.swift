@@ -47,7 +47,7 @@ final class ContentFolder {
         }
     }
 
-    /// The name of the file with the content that has this digest; nil if that is no SHA-1.
+    /// The name of the file with the content that has this digest; nil if that is not a SHA-1.
     static func name(ofContent digest: String) -> String? {
         guard digest.utf8.starts(with: "sha1-".utf8), let bytes = Data(base64Encoded: String(digest.dropFirst(5))),
             bytes.count == 20

@@ -43,7 +43,7 @@ struct FileTree {
     ///
     /// - Parameters:
     ///   - path: what messages call it.
-    ///   - id: nil for what was named itself, as a folder's name is no part of ids.
+    ///   - id: nil for what was named itself, as a folder's name is not part of ids.
     private mutating func add(
         _ entry: String, in parent: Int32, path: String, id: String?, name: String
     ) throws(Failure) {

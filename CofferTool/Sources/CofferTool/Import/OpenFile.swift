@@ -11,7 +11,7 @@ struct OpenFile {
     let descriptor: Int32
     /// What messages call it.
     let name: String
-    /// Its length; 0 for what is no regular file.
+    /// Its length; 0 for what is not a regular file.
     let byteCount: Int
 
     /// Which files are meant.

@@ -50,7 +50,7 @@ extension KeySource {
         }
     }
 
-    /// Reads a secret that is no key of a store, such as a password that a server knows. `noun` is what messages call it.
+    /// Reads a secret that is not a key of a store, such as a password that a server knows. `noun` is what messages call it.
     func text(for purpose: String, _ noun: String) throws(Failure) -> String {
         guard encoding == .password else {
             throw Failure.usage("a \(noun) is text: hex+, base64+ and raw+ are for keys")

@@ -15,7 +15,7 @@ enum EarlySecrets {
         keys.withLock { $0[source.early] = key }
     }
 
-    /// The same for a secret that is no key of a store.
+    /// The same for a secret that is not a key of a store.
     static func takeText(_ source: KeySource) throws(Failure) {
         guard source.needsRights, text(from: source) == nil else { return }
         let text = try source.text(for: "secret", "secret")

@@ -42,7 +42,7 @@ struct ReceiptRecord: Decodable, Sendable {
     /// Whether the store has the new key alone since.
     var isSettled: Bool { type == .done && ["rotated", "alreadyRotated"].contains(outcome) }
 
-    /// - Returns: nil if the line is no such record.
+    /// - Returns: nil if the line is not such a record.
     init?(line: Data) {
         guard let record = try? JSONDecoder().decode(ReceiptRecord.self, from: line) else { return nil }
         self = record

@@ -32,7 +32,7 @@ struct RotatePartCommand: ParsableCommand {
         let summary = try Interruptible.run {
             try await run.run { report in try channel.report(report) }
         }
-        // What failed was reported, and is no failure of this process.
+        // What failed was reported, and is not a failure of this process.
         if summary.isCancelled { ExitStatus.cancelled.endProcess() }
     }
 }
