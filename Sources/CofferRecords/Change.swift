@@ -136,8 +136,9 @@ package struct Change: ~Copyable {
     ///   - parent: the parent's sequence; nil at the root.
     ///   - body: nil for an ancestor of which only the id is known.
     package func insertRevision(
-        _ id: RevisionID, _ flags: RevisionFlags, sequence: Int64, of document: DocumentID, number: Int64,
-        parent: Int64?, body: [UInt8]?
+        _ id: RevisionID, _ flags: RevisionFlags, sequence: SequenceNumber, of document: DocumentID,
+        number: DocumentNumber,
+        parent: SequenceNumber?, body: [UInt8]?
     ) throws(CofferError) {
         try insertRevision.bind(1, sequence)
         try insertRevision.bind(2, number)
@@ -157,7 +158,7 @@ package struct Change: ~Copyable {
 
     /// Gives a revision another body, and more flags.
     package func update(
-        _ sequence: Int64, body: [UInt8], adding flags: RevisionFlags
+        _ sequence: SequenceNumber, body: [UInt8], adding flags: RevisionFlags
     ) throws(CofferError) {
         try updateRevision.bind(1, sequence)
         try updateRevision.bindBody(body, digest: 2, body: 3)

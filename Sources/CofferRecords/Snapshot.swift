@@ -6,12 +6,12 @@ internal import Synchronization
 /// A row of `documents`.
 package struct DocumentRow: Equatable, Sendable {
     /// The sequence of the document's first revision.
-    package var number: Int64
+    package var number: DocumentNumber
     /// The sequence of the winning revision.
-    package var winner: Int64
+    package var winner: SequenceNumber
     package var flags: DocumentFlags
 
-    package init(number: Int64, winner: Int64, flags: DocumentFlags) {
+    package init(number: DocumentNumber, winner: SequenceNumber, flags: DocumentFlags) {
         self.number = number
         self.winner = winner
         self.flags = flags
@@ -20,16 +20,17 @@ package struct DocumentRow: Equatable, Sendable {
 
 /// A row of `revisions`. Its body is nil when compaction dropped it, or when it was not asked for.
 package struct RevisionRow: Sendable {
-    package var sequence: Int64
-    package var document: Int64
+    package var sequence: SequenceNumber
+    package var document: DocumentNumber
     /// The parent's sequence; nil at the root. There is no such revision where the parent was pruned.
-    package var parent: Int64?
+    package var parent: SequenceNumber?
     package var isDeletion: Bool
     package var id: RevisionID
     package var body: [UInt8]?
 
     package init(
-        sequence: Int64, document: Int64, parent: Int64? = nil, isDeletion: Bool, id: RevisionID, body: [UInt8]? = nil
+        sequence: SequenceNumber, document: DocumentNumber, parent: SequenceNumber? = nil, isDeletion: Bool,
+        id: RevisionID, body: [UInt8]? = nil
     ) {
         self.sequence = sequence
         self.document = document
@@ -52,9 +53,9 @@ extension RevisionRow {
     init(
         _ statement: Statement, subject: @autoclosure () -> String, body: [UInt8]? = nil
     ) throws(CofferError) {
-        sequence = statement.integer(0)
-        document = statement.integer(1)
-        parent = statement.isNull(2) ? nil : statement.integer(2)
+        sequence = statement.number(0)
+        document = statement.number(1)
+        parent = statement.isNull(2) ? nil : statement.number(2)
         isDeletion = RevisionFlags(rawValue: statement.integer(3)).contains(.isDeletion)
         id = try statement.revisionID(4, sequence: sequence, subject: subject())
         self.body = body
@@ -72,7 +73,7 @@ extension Statement {
 
     /// The revision id in this column and the next.
     package func revisionID(
-        _ column: Int32, sequence: Int64, subject: @autoclosure () -> String
+        _ column: Int32, sequence: SequenceNumber, subject: @autoclosure () -> String
     ) throws(CofferError) -> RevisionID {
         let suffix: RevisionID.Suffix? =
             if let digest = words(column + 1) {
@@ -171,7 +172,7 @@ package struct Snapshot: ~Copyable {
         try findDocument.bind(1, id.text)
         return try findDocument.first {
             DocumentRow(
-                number: $0.integer(0), winner: $0.integer(1), flags: DocumentFlags(rawValue: $0.integer(2)))
+                number: $0.number(0), winner: $0.number(1), flags: DocumentFlags(rawValue: $0.integer(2)))
         }
     }
 
@@ -186,13 +187,14 @@ package struct Snapshot: ~Copyable {
     }
 
     /// The document's revision with its body, which must be there.
-    package func revision(sequence: Int64, of document: DocumentID) throws(CofferError) -> RevisionRow {
+    package func revision(sequence: SequenceNumber, of document: DocumentID) throws(CofferError) -> RevisionRow {
         guard let found = try revision(ifThere: sequence, of: document) else { throw missing("revision \(sequence)") }
         return found
     }
 
     /// The document's revision with its body; nil if it was pruned or purged.
-    package func revision(ifThere sequence: Int64, of document: DocumentID) throws(CofferError) -> RevisionRow? {
+    package func revision(ifThere sequence: SequenceNumber, of document: DocumentID) throws(CofferError) -> RevisionRow?
+    {
         try findRevision.bind(1, sequence)
         try findRevision.bind(2, document.text)
         return try findRevision.first { (statement) throws(CofferError) in
@@ -201,7 +203,8 @@ package struct Snapshot: ~Copyable {
     }
 
     /// The id of a document that uses this content, and the body of the latest of its revisions that does.
-    package func firstUse(ofAttachment number: Int64) throws(CofferError) -> (document: String, body: [UInt8])? {
+    package func firstUse(ofAttachment number: ContentNumber) throws(CofferError) -> (document: String, body: [UInt8])?
+    {
         let use = Statement(
             connection,
             """
@@ -214,7 +217,7 @@ package struct Snapshot: ~Copyable {
     }
 
     /// The revision's id alone. The revision must be there.
-    package func revisionID(sequence: Int64) throws(CofferError) -> RevisionID {
+    package func revisionID(sequence: SequenceNumber) throws(CofferError) -> RevisionID {
         try findRevisionID.bind(1, sequence)
         let found = try findRevisionID.first { (statement) throws(CofferError) in
             try statement.revisionID(0, sequence: sequence, subject: connection.subject)
@@ -224,13 +227,13 @@ package struct Snapshot: ~Copyable {
     }
 
     /// Whether the revision is there.
-    package func hasRevision(sequence: Int64) throws(CofferError) -> Bool {
+    package func hasRevision(sequence: SequenceNumber) throws(CofferError) -> Bool {
         try findRevisionID.bind(1, sequence)
         return try findRevisionID.first { _ in true } ?? false
     }
 
     /// The revision's flags alone. The revision must be there.
-    package func flags(sequence: Int64) throws(CofferError) -> RevisionFlags {
+    package func flags(sequence: SequenceNumber) throws(CofferError) -> RevisionFlags {
         try findRevisionID.bind(1, sequence)
         guard let flags = try findRevisionID.first({ RevisionFlags(rawValue: $0.integer(2)) }) else {
             throw missing("revision \(sequence)")
@@ -240,12 +243,9 @@ package struct Snapshot: ~Copyable {
 
     /// The ids of up to `limit` documents that are not deleted, in the order of their bytes, from the first after `id`.
     package func documentIDs(after id: String, limit: Int) throws(CofferError) -> [String] {
-        defer { listDocuments.reset() }
         try listDocuments.bind(1, id)
         try listDocuments.bind(2, Int64(limit))
-        var ids: [String] = []
-        while try listDocuments.step() { ids.append(listDocuments.text(0)) }
-        return ids
+        return try listDocuments.all { $0.text(0) }
     }
 
     /// How many documents are not deleted.
@@ -254,8 +254,8 @@ package struct Snapshot: ~Copyable {
     }
 
     /// The highest sequence that was ever used, 0 in a database where nothing was saved.
-    package func lastSequence() throws(CofferError) -> Int64 {
-        let last = try findLastSequence.first { $0.integer(0) } ?? 0
+    package func lastSequence() throws(CofferError) -> SequenceNumber {
+        let last: SequenceNumber = try findLastSequence.first { $0.number(0) } ?? 0
         guard Schema.counts.contains(last) else {
             throw CofferError(.damaged, of: connection.subject, "its last sequence number is out of range")
         }

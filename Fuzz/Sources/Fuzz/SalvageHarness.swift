@@ -89,7 +89,7 @@ enum SalvageHarness {
                 cell.local.upperBound <= page.count && cell.byteCount >= cell.local.count, "a row outside of its page")
             guard let record = Record(Array(page[cell.local]), isWhole: false) else { continue }
             if case .revision(let revision)? = try? FoundRow(record, rowID: cell.rowID) {
-                expect(revision.document <= revision.sequence, "a revision before its document")
+                expect(revision.document.firstSequence <= revision.sequence, "a revision before its document")
             }
         }
     }

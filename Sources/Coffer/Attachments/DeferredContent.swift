@@ -9,7 +9,7 @@ package struct ContentUse: Sendable, Hashable {
     package let revisionID: RevisionID
     /// Whether nothing follows it.
     package let isLeaf: Bool
-    fileprivate let sequence: Int64
+    fileprivate let sequence: SequenceNumber
 }
 
 /// A content that revisions have and that is not here.
@@ -55,8 +55,8 @@ extension Database {
     /// - Throws: `damaged` and `closed` (500).
     package func awaitedContents(after number: Int64 = 0, limit: Int) throws(CofferError) -> [AwaitedContent] {
         try storage.read { (tables) throws(CofferError) in
-            try tables.attachments.awaitedContents(after: number, limit: limit).map { row in
-                AwaitedContent(digest: row.key.text, byteCount: row.byteCount, number: row.number)
+            try tables.attachments.awaitedContents(after: ContentNumber(number), limit: limit).map { row in
+                AwaitedContent(digest: row.key.text, byteCount: row.byteCount, number: row.number.rawValue)
             }
         }
     }
@@ -122,7 +122,9 @@ extension Database {
 }
 
 extension Snapshot {
-    fileprivate func contentUses(ofAttachment number: Int64, limit: Int? = nil) throws(CofferError) -> [ContentUse] {
+    fileprivate func contentUses(ofAttachment number: ContentNumber, limit: Int? = nil) throws(CofferError)
+        -> [ContentUse]
+    {
         try uses(ofAttachment: number, limit: limit).map { (use) throws(CofferError) in
             var isLeaf = use.document.winner == use.sequence
             if !isLeaf, use.document.flags.contains(.isBranched) {
@@ -180,7 +182,7 @@ extension Writer {
 
     /// Has revisions call a content by its SHA-1, and removes the row that they called it by, unless their blobs still do.
     private func rename(
-        _ digest: String, _ old: Int64, to name: String, _ new: Int64, in uses: [ContentUse]
+        _ digest: String, _ old: ContentNumber, to name: String, _ new: ContentNumber, in uses: [ContentUse]
     ) throws(CofferError) {
         let isOld = { (text: String) in text.utf8.elementsEqual(digest.utf8) }
         var isStillUsed = false

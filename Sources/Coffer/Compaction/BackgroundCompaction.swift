@@ -37,7 +37,7 @@ extension Writer {
     /// Notes what a compaction would give back of a revision that gets a child.
     ///
     /// About as much as the child holds: a look at the parent would cost more than it is worth.
-    func noteReplaced(_ sequence: Int64, by revision: NewRevision) throws(CofferError) {
+    func noteReplaced(_ sequence: SequenceNumber, by revision: NewRevision) throws(CofferError) {
         var byteCount = revision.content?.body.bytes.count ?? 0
         if revision.isDeletion {
             byteCount += Self.usualByteCount + (try tables.attachments.byteCount(usedBy: sequence))

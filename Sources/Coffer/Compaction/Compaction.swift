@@ -78,7 +78,7 @@ struct Compaction {
         monitor.begin(.revisions, itemCount: Int(max(0, last - first)))
         var position = first
         while position < last {
-            let end = min(position + Self.sequenceStep, last)
+            let end = min(position.advanced(by: Self.sequenceStep), last)
             let replaced = try storage.read { (tables) throws(CofferError) in
                 try tables.compaction.replaced(after: position, upTo: end)
             }
@@ -90,7 +90,8 @@ struct Compaction {
             }
             // On to where the next one is: purged documents leave long gaps.
             let next =
-                end < last && replaced.isEmpty ? min(try nextSequence(after: end).map { $0 - 1 } ?? last, last) : end
+                end < last && replaced.isEmpty
+                ? min(try nextSequence(after: end).map { $0.advanced(by: -1) } ?? last, last) : end
             monitor.advance(itemCount: Int(next - position))
             position = next
         }
@@ -101,7 +102,7 @@ struct Compaction {
         }
     }
 
-    private func nextSequence(after last: Int64) throws(CofferError) -> Int64? {
+    private func nextSequence(after last: SequenceNumber) throws(CofferError) -> SequenceNumber? {
         try storage.read { (tables) throws(CofferError) in try tables.compaction.nextSequence(after: last) }
     }
 
@@ -142,7 +143,7 @@ struct Compaction {
         }
     }
 
-    private mutating func removeContents(_ numbers: [Int64]) throws(CofferError) {
+    private mutating func removeContents(_ numbers: [ContentNumber]) throws(CofferError) {
         try monitor.check(storage)
         defer { storage.letOthersWrite() }
         let (sha1s, byteCount) = try storage.alone { (writer) throws(CofferError) in
@@ -231,9 +232,9 @@ extension Writer {
     /// Drops what revisions hold that were replaced, if they still are.
     ///
     /// - Returns: how many were.
-    fileprivate func dropProperties(of sequences: ArraySlice<Int64>) throws(CofferError) -> Int {
+    fileprivate func dropProperties(of sequences: ArraySlice<SequenceNumber>) throws(CofferError) -> Int {
         var count = 0
-        var leaves: [Int64: Set<Int64>] = [:]
+        var leaves: [DocumentNumber: Set<SequenceNumber>] = [:]
         for sequence in sequences {
             guard let (number, row) = try records.compaction.document(of: sequence), row.winner != sequence else {
                 continue

@@ -44,12 +44,12 @@ extension Writer {
     }
 
     /// Notes that the revision uses the contents that its body names. Those that are new are installed with the commit.
-    func useContents(_ content: RevisionBody, by revision: Int64) throws(CofferError) {
+    func useContents(_ content: RevisionBody, by revision: SequenceNumber) throws(CofferError) {
         guard !content.references.isEmpty else { return }
         try change { () throws(CofferError) in
             for reference in content.references {
                 let row = try tables.attachments.attachment(reference.key)
-                let number: Int64
+                let number: ContentNumber
                 if let file = stagedFile(reference.key) {
                     number = try save(file, over: row)
                 } else if let row {
@@ -70,7 +70,7 @@ extension Writer {
     }
 
     /// The number of the row that has the file's content from here on.
-    func save(_ file: StagedAttachment, over row: AttachmentRow?) throws(CofferError) -> Int64 {
+    func save(_ file: StagedAttachment, over row: AttachmentRow?) throws(CofferError) -> ContentNumber {
         guard let row else {
             let number = try insert(.sha1(file.digest.sha1), byteCount: file.digest.byteCount, file.proof)
             try installation.add(file)
@@ -93,8 +93,8 @@ extension Writer {
     /// Adds a content's row, and returns its number.
     private func insert(
         _ key: AttachmentKey, byteCount: Int, _ proof: AttachmentRow.Proof?
-    ) throws(CofferError) -> Int64 {
-        let number = try nextNumber(in: .attachments)
+    ) throws(CofferError) -> ContentNumber {
+        let number = ContentNumber(try nextNumber(in: .attachments))
         try records.attachments.insert(key, number: number, byteCount: byteCount, proof)
         return number
     }

@@ -14,7 +14,7 @@ struct EntryReader {
     /// What the index was made for, once that is known.
     private var definition: String?
     /// The sequence that it had when reading began: one that is rebuilt begins below it.
-    private var sequence: Int64 = 0
+    private var sequence: SequenceNumber = 0
     /// Those that aren't over yet.
     private var ranges: ArraySlice<EntryRange>
     /// The place of the last entry that was read of the first of them, and how many were read there.

@@ -23,7 +23,7 @@ protocol IndexedForm {
 
 /// A document whose entries are to be rebuilt.
 struct DocumentToIndex {
-    var number: Int64
+    var number: DocumentNumber
     var id: DocumentID
     var winner: RevisionRow
 
@@ -45,7 +45,7 @@ struct IndexUpdateStep<Form: IndexedForm> {
         // Debts of documents that come later anyway are paid then.
         let debts = try writer.tables.indexes.debts(of: row.number, limit: Form.limit.rowCount)
         var (position, isComplete, documentCount) = (row.sequence, false, 0)
-        for debt in debts where debt.document <= row.sequence {
+        for debt in debts where debt.document.firstSequence <= row.sequence {
             guard let id = try? DocumentID(debt.id), let (document, winner) = try writer.tables.winner(of: id),
                 document.number == debt.document
             else { continue }
@@ -76,15 +76,15 @@ struct IndexUpdateStep<Form: IndexedForm> {
     /// - Returns: the sequence up to which it goes, whether that is the last, and how many documents these were.
     private mutating func remakeNext(
         _ writer: borrowing Writer
-    ) throws(CofferError) -> (Int64, isComplete: Bool, documentCount: Int) {
+    ) throws(CofferError) -> (SequenceNumber, isComplete: Bool, documentCount: Int) {
         var work: [DocumentToIndex] = []
-        var elsewhere: [(number: Int64, id: DocumentID, winner: Int64)] = []
+        var elsewhere: [(number: DocumentNumber, id: DocumentID, winner: SequenceNumber)] = []
         var (position, byteCount, visitCount) = (row.sequence, 0, 0)
         var isComplete = true
         // Not the writer's own count, which goes on after what was rolled back.
         let last = try writer.tables.lastSequence()
         guard row.sequence < last else { return (row.sequence, true, 0) }
-        try writer.tables.revisions(from: row.sequence + 1, to: .max, descending: false, loadsBodies: true) {
+        try writer.tables.revisions(from: row.sequence.next, to: .max, descending: false, loadsBodies: true) {
             (revision, id, document) throws(CofferError) in
             guard work.count + elsewhere.count < Form.limit.rowCount, byteCount < Form.limit.byteCount,
                 visitCount < 20 * Form.limit.rowCount

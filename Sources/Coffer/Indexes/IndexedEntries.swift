@@ -16,7 +16,7 @@ struct IndexedEntries: IndexedForm {
     private(set) var touched: [EntryPosition]?
     private var touchedByteCount = 0
     /// Documents that may have entries although they came after ``IndexRow/sequence``.
-    private var visited: Set<Int64> = []
+    private var visited: Set<DocumentNumber> = []
 
     /// - Parameter notesPlaces: whether to say which entries came and went.
     init(
@@ -68,7 +68,7 @@ struct IndexedEntries: IndexedForm {
         _ writer: borrowing Writer, of document: DocumentToIndex
     ) throws(CofferError) {
         // A document that is new to the index has none.
-        let isNew = document.number > row.sequence && visited.insert(document.number).inserted
+        let isNew = document.number.firstSequence > row.sequence && visited.insert(document.number).inserted
         guard !isNew else { return }
         let places = try writer.records.indexes.places(of: document.number, in: row.number)
         guard !places.isEmpty else { return }

@@ -19,7 +19,7 @@ struct IndexedTexts: IndexedForm {
     var touched: [EntryPosition]? { nil }
 
     /// Documents that may be in the index although they came after ``IndexRow/sequence``.
-    private var visited: Set<Int64> = []
+    private var visited: Set<DocumentNumber> = []
     private var lengths = ChangedLengths()
     /// What is to be added to each term.
     private var pending: [[UInt8]: PendingPostings] = [:]
@@ -81,7 +81,7 @@ struct IndexedTexts: IndexedForm {
 
     private mutating func removeOld(_ document: DocumentToIndex, _ writer: borrowing Writer) throws(CofferError) {
         // A document that is new to the index has no number.
-        let isNew = document.number > row.sequence && visited.insert(document.number).inserted
+        let isNew = document.number.firstSequence > row.sequence && visited.insert(document.number).inserted
         guard !isNew else { return }
         for (index, number) in try writer.records.indexes.texts.numbers(of: document.number) where index == row.number {
             try writer.records.indexes.texts.removeDocument(number, from: index)
@@ -124,7 +124,7 @@ private struct ChangedLengths {
     private var next: UInt32?
 
     /// A number that no document had: given when its length is set.
-    mutating func nextNumber(of index: Int64, _ tables: borrowing TextChanges) throws(CofferError) -> UInt32 {
+    mutating func nextNumber(of index: IndexNumber, _ tables: borrowing TextChanges) throws(CofferError) -> UInt32 {
         var number = next ?? 0
         if next == nil {
             number = 1
@@ -143,7 +143,7 @@ private struct ChangedLengths {
     }
 
     mutating func set(
-        _ length: Int, of number: UInt32, in index: Int64, _ tables: borrowing TextChanges
+        _ length: Int, of number: UInt32, in index: IndexNumber, _ tables: borrowing TextChanges
     ) throws(CofferError) {
         let (chunk, place) = LengthChunk.place(of: number)
         var lengths = chunks[chunk] ?? LengthChunk()
@@ -153,7 +153,7 @@ private struct ChangedLengths {
         if let next, number >= next { self.next = number + 1 }
     }
 
-    mutating func write(of index: Int64, _ tables: borrowing TextChanges) throws(CofferError) {
+    mutating func write(of index: IndexNumber, _ tables: borrowing TextChanges) throws(CofferError) {
         for (chunk, lengths) in chunks { try tables.put(lengths, chunk, of: index) }
         self = ChangedLengths()
     }

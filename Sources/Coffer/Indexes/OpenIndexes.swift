@@ -10,7 +10,7 @@ final class OpenIndex: Sendable {
         var touched: [[EntryPosition]?] = []
         var firstNumber: Int64 = 0
         /// The number of the index that these are of.
-        var index: Int64 = 0
+        var index: IndexNumber = 0
         var isUpdating = false
         var watcherCount = 0
     }
@@ -40,7 +40,7 @@ final class OpenIndex: Sendable {
     ///   - places: nil when there are too many to tell, and where nobody was watching as it was made.
     ///   - index: the index's number.
     ///   - number: ``IndexRow/changeCount`` since then.
-    func note(_ places: [EntryPosition]?, of index: Int64, number: Int64) {
+    func note(_ places: [EntryPosition]?, of index: IndexNumber, number: Int64) {
         state.withLock { state in
             guard state.watcherCount > 0 else { return }
             let next = state.firstNumber + Int64(state.touched.count)
@@ -62,7 +62,7 @@ final class OpenIndex: Sendable {
     }
 
     /// Whether a change after `old`, up to and with `new`, may have touched an entry in one of the ranges.
-    func mayHaveChanged(_ ranges: [EntryRange], of index: Int64, after old: Int64, upTo new: Int64) -> Bool {
+    func mayHaveChanged(_ ranges: [EntryRange], of index: IndexNumber, after old: Int64, upTo new: Int64) -> Bool {
         guard old < new else { return old != new }
         return state.withLock { state in
             let end = state.firstNumber + Int64(state.touched.count)

@@ -62,8 +62,8 @@ extension Storage {
         }
         let start = ContinuousClock.now
         let open = indexes[index.kind, index.name]
-        var number: Int64?
-        var target: Int64?
+        var number: IndexNumber?
+        var target: SequenceNumber?
         var documentCount = 0
         while true {
             let update = try write { (writer) throws(CofferError) in
@@ -238,7 +238,7 @@ extension Writer {
     ///   - goesOn: whether to take another step in this transaction, after so many documents.
     /// - Returns: nil if the index isn't there, or is another one by now.
     fileprivate func update(
-        _ index: IndexDefinition, _ number: Int64?, making: Bool, in database: Database, notesPlaces: Bool,
+        _ index: IndexDefinition, _ number: IndexNumber?, making: Bool, in database: Database, notesPlaces: Bool,
         goesOn: (Int) -> Bool
     ) throws(CofferError) -> IndexUpdate? {
         let known = try number == nil && making ? row(of: index) : tables.row(of: index)

@@ -4,7 +4,7 @@ internal import CofferRecords
 /// Where the compaction of a text index is.
 struct TextCompaction {
     /// The index's number.
-    let index: Int64
+    let index: IndexNumber
     /// The row that it went up to.
     private var term: [UInt8] = []
     private var block: Int64 = 0
@@ -21,7 +21,7 @@ struct TextCompaction {
     let shouldRebuild: Bool
 
     /// - Returns: nil if there is nothing to remove.
-    init?(of index: Int64, _ tables: borrowing Snapshot) throws(CofferError) {
+    init?(of index: IndexNumber, _ tables: borrowing Snapshot) throws(CofferError) {
         let lengths = try tables.indexes.texts.lengths(of: index)
         let aliveCount = lengths.count { $0 > 0 }
         shouldRebuild = lengths.count > Self.rebuildingFactor * aliveCount + Self.smallCount

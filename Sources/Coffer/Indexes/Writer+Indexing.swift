@@ -64,7 +64,7 @@ extension Writer {
     }
 
     /// Empties an index, so that it is rebuilt when it is next asked.
-    func emptyIndex(_ number: Int64) throws(CofferError) {
+    func emptyIndex(_ number: IndexNumber) throws(CofferError) {
         try change { () throws(CofferError) in try records.indexes.restart(number) }
     }
 

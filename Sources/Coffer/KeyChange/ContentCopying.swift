@@ -13,7 +13,7 @@ struct ContentCopying {
     private let next: GenerationBuilder
     private let monitor: CopyMonitor
     /// The rows of the contents to be copied, in the order of their numbers, after one and so many.
-    private let rows: @Sendable (_ after: Int64, _ limit: Int) throws(CofferError) -> [AttachmentRow]
+    private let rows: @Sendable (_ after: ContentNumber, _ limit: Int) throws(CofferError) -> [AttachmentRow]
 
     /// Rows that are read at once.
     private static let batchSize = 128
@@ -29,7 +29,7 @@ struct ContentCopying {
 
     init(
         _ storage: Storage, _ next: GenerationBuilder, _ monitor: CopyMonitor,
-        rows: @escaping @Sendable (_ after: Int64, _ limit: Int) throws(CofferError) -> [AttachmentRow]
+        rows: @escaping @Sendable (_ after: ContentNumber, _ limit: Int) throws(CofferError) -> [AttachmentRow]
     ) {
         self.rows = rows
         self.storage = storage
@@ -70,7 +70,7 @@ struct ContentCopying {
 
     private struct Work {
         var rows: ArraySlice<AttachmentRow> = []
-        var lastNumber: Int64 = 0
+        var lastNumber: ContentNumber = 0
         var failure: CofferError?
     }
 

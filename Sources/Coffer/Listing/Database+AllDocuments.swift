@@ -130,7 +130,7 @@ private struct AllDocumentsReader {
     private var remainingCount: Int
     /// The last that was read.
     private var lastID: String?
-    private var lastSequence: Int64?
+    private var lastSequence: SequenceNumber?
     private var keyCount = 0
     private var isOver = false
 
@@ -199,11 +199,13 @@ private struct AllDocumentsReader {
     }
 
     private mutating func readBySequence(_ tables: borrowing Snapshot, _ batch: inout Batch) throws(CofferError) {
-        var (first, last) = (options.startSequence.map { Int64($0) }, options.endSequence.map { Int64($0) })
+        var (first, last) = (
+            options.startSequence.map(SequenceNumber.init), options.endSequence.map(SequenceNumber.init)
+        )
         let next: Int64 = options.isDescending ? -1 : 1
-        if !options.includesStart { first = first.map { $0.addingSaturated(next) } }
-        if !options.includesEnd { last = last.map { $0.addingSaturated(-next) } }
-        if let lastSequence { first = lastSequence.addingSaturated(next) }
+        if !options.includesStart { first = first.map { $0.advanced(by: next) } }
+        if !options.includesEnd { last = last.map { $0.advanced(by: -next) } }
+        if let lastSequence { first = lastSequence.advanced(by: next) }
         if options.isDescending { (first, last) = (last, first) }
         var (lastSequence, visitCount) = (lastSequence, 0)
         try tables.revisions(

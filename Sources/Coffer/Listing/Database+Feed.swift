@@ -102,7 +102,7 @@ package struct FeedReader {
         while remainingCount > 0 {
             let (found, last) = try database.storage.read { (tables) throws(CofferError) in try read(tables) }
             guard let last else { return [] }
-            guard last > position else {
+            guard last.value > position else {
                 throw CofferError(.damaged, of: database.storage.subject, "its revisions are not in order")
             }
             var batch: [ChangedDocument] = []
@@ -112,7 +112,7 @@ package struct FeedReader {
                 remainingCount -= 1
             }
             // No more was read than may be handed out.
-            position = Int(last)
+            position = last.value
             if !batch.isEmpty { return batch }
         }
         return []
@@ -120,7 +120,7 @@ package struct FeedReader {
 
     private struct Entry {
         var id: DocumentID
-        var sequence: Int64
+        var sequence: SequenceNumber
         var winner: RevisionRow
         /// More than the winner only where they are asked for.
         var leaves: [RevisionRow]
@@ -129,19 +129,18 @@ package struct FeedReader {
     /// What is known of a document with branches, so that its leaves are not read again for each of them.
     private struct Branches {
         var leaves: [RevisionRow]
-        var lastSequence: Int64
+        var lastSequence: SequenceNumber
     }
 
     /// - Returns: what comes after `position`, and the last sequence that was looked at; nil if nothing comes.
-    private func read(_ tables: borrowing Snapshot) throws(CofferError) -> ([Entry], last: Int64?) {
+    private func read(_ tables: borrowing Snapshot) throws(CofferError) -> ([Entry], last: SequenceNumber?) {
         var entries: [Entry] = []
-        var known: [Int64: Branches] = [:]
-        var last: Int64?
+        var known: [DocumentNumber: Branches] = [:]
+        var last: SequenceNumber?
         var (byteCount, visitCount) = (0, 0)
         let loadsBodies = options.loadsProperties || filter != nil
-        var first = Int64(position)
-        guard first < .max else { return ([], nil) }
-        first += 1
+        guard position < .max else { return ([], nil) }
+        let first = SequenceNumber(position).next
         try tables.revisions(from: first, to: .max, descending: false, loadsBodies: loadsBodies) {
             (revision, id, row) throws(CofferError) in
             last = revision.sequence
@@ -197,7 +196,7 @@ package struct FeedReader {
         }
         guard !leaves.isEmpty else { return nil }
         return ChangedDocument(
-            document: document, sequence: Int(entry.sequence), revision: winner,
+            document: document, sequence: entry.sequence.value, revision: winner,
             leafRevisionIDs: leaves.map(\.revisionID))
     }
 }

@@ -1,3 +1,5 @@
+internal import CofferRecords
+
 /// Commits that somebody has not taken yet, in their order. Bounded: a consumer that lags too far behind learns that
 /// instead.
 struct ChangeQueue {
@@ -12,7 +14,7 @@ struct ChangeQueue {
     private var takenCount = 0
     private var changeCount = 0
     /// Set when what came after this sequence was dropped, and nobody was told yet. No commit waits then.
-    private var missedSince: Int64?
+    private var missedSince: SequenceNumber?
 
     var isEmpty: Bool { missedSince == nil && takenCount == commits.count }
 
@@ -35,7 +37,7 @@ struct ChangeQueue {
     mutating func next() -> DatabaseChanges? {
         if let sequence = missedSince {
             missedSince = nil
-            return .missed(since: Int(sequence))
+            return .missed(since: sequence.value)
         }
         guard takenCount < commits.count else { return nil }
         let changes = commits[takenCount].changes

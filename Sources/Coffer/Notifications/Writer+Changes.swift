@@ -9,7 +9,7 @@ extension Writer {
     ///   - after: what the document's row says with the revision.
     ///   - source: the database that a pull brought it from.
     func noteSaved(
-        _ revisionID: RevisionID, _ sequence: Int64, isDeletion: Bool, of document: DocumentID,
+        _ revisionID: RevisionID, _ sequence: SequenceNumber, isDeletion: Bool, of document: DocumentID,
         before: DocumentFlags?, after: DocumentRow, isFromPeer: Bool = false, source: String? = nil
     ) {
         state.changes.note(

@@ -1,4 +1,5 @@
 internal import CofferModel
+internal import CofferRecords
 
 /// One revision that a commit added to the database, or that counts since it purged others, or one document that it
 /// purged.
@@ -33,13 +34,13 @@ public struct DatabaseChange: Sendable {
     public var isPurge: Bool { revisionID == nil }
 
     init(
-        documentID: String, revisionID: RevisionID?, sequence: Int64, isDeletion: Bool = false,
+        documentID: String, revisionID: RevisionID?, sequence: SequenceNumber, isDeletion: Bool = false,
         isCurrentRevision: Bool = false, isInConflict: Bool = false, isFromPeer: Bool = false,
         source: String? = nil
     ) {
         self.documentID = documentID
         self.revisionID = revisionID
-        self.sequence = Int(sequence)
+        self.sequence = sequence.value
         self.isDeletion = isDeletion
         self.isCurrentRevision = isCurrentRevision
         self.isInConflict = isInConflict

@@ -7,7 +7,7 @@ final class DocumentCounter: Sendable {
     private struct State {
         var count: Int?
         /// The last sequence that was in use at the last commit that was noted, or one before it was rolled back.
-        var lastSequence: Int64
+        var lastSequence: SequenceNumber
         var commitNumber = 0
         /// Whether a commit may be under way that purges. It can be read before it is noted, and no sequence tells.
         var isPurging = false
@@ -16,7 +16,7 @@ final class DocumentCounter: Sendable {
     private let state: Lock<State>
 
     /// - Parameter lastSequence: the last sequence in use.
-    init(lastSequence: Int64) { state = Lock(State(lastSequence: lastSequence)) }
+    init(lastSequence: SequenceNumber) { state = Lock(State(lastSequence: lastSequence)) }
 
     /// The number of documents at the last commit, if it is known.
     var known: Int? { state.withLock(\.count) }
@@ -32,7 +32,7 @@ final class DocumentCounter: Sendable {
     /// Called by the writer right after each commit.
     ///
     /// - Parameter hasPurged: whether documents went without a new sequence. They are counted again then.
-    func note(documentDelta: Int, lastSequence: Int64, hasPurged: Bool) {
+    func note(documentDelta: Int, lastSequence: SequenceNumber, hasPurged: Bool) {
         state.withLock { state in
             state.count = hasPurged ? nil : state.count.map { $0 + documentDelta }
             state.lastSequence = lastSequence
@@ -50,8 +50,8 @@ final class DocumentCounter: Sendable {
     ///   - lastSequence: reads the last sequence in use.
     ///   - scan: counts the documents, and reads the last sequence in the same snapshot.
     func count(
-        lastSequence: () throws(CofferError) -> Int64,
-        scan: () throws(CofferError) -> (count: Int, lastSequence: Int64)
+        lastSequence: () throws(CofferError) -> SequenceNumber,
+        scan: () throws(CofferError) -> (count: Int, lastSequence: SequenceNumber)
     ) throws(CofferError) -> Int {
         let seen = try lastSequence()
         let before = state.withLock { $0 }

@@ -1,3 +1,5 @@
+internal import CofferRecords
+
 /// What the transaction under way has changed so far, for those who will be told when it is committed.
 ///
 /// Notes each change only while somebody watches; otherwise it counts them.
@@ -14,7 +16,7 @@ struct PendingChanges {
     /// The changes, or the first of them: see ``limit``.
     private var changes: [DatabaseChange] = []
     private var count = 0
-    private var sequenceBefore: Int64 = 0
+    private var sequenceBefore: SequenceNumber = 0
 
     /// About how many bytes a compaction could give back that it could not before.
     private(set) var reclaimableByteCount = 0
@@ -26,7 +28,7 @@ struct PendingChanges {
     static let limit = 100_000
 
     /// Called as a transaction begins, nested or not.
-    mutating func begin(lastSequence: Int64) {
+    mutating func begin(lastSequence: SequenceNumber) {
         if marks.isEmpty {
             sequenceBefore = lastSequence
             changes = []
@@ -73,5 +75,5 @@ struct Commit: Sendable {
     /// Whether `changes` has all of them. Not so where nobody watched yet as it began, or where there are too many.
     var isComplete: Bool
     /// The last sequence that was used before.
-    var sequenceBefore: Int64
+    var sequenceBefore: SequenceNumber
 }

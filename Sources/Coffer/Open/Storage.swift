@@ -68,7 +68,7 @@ final class Storage: Sendable {
         self.clock = clock
         self.didClose = didClose
         state = Lock(State(manifest: manifest, generation: generation, databaseFile: databaseFile))
-        let lastSequence: Int64?
+        let lastSequence: SequenceNumber?
         switch writer {
         case .some(let writer): lastSequence = writer.state.lastSequence
         case .none: lastSequence = nil

@@ -174,10 +174,10 @@ struct Writer: ~Copyable {
     // MARK: Rows
 
     /// The sequence that the next revision gets.
-    var nextSequence: Int64 { state.lastSequence + 1 }
+    var nextSequence: SequenceNumber { state.lastSequence.next }
 
     /// The sequence that the next revision gets, from here on that of a revision.
-    func takeSequence() throws(CofferError) -> Int64 {
+    func takeSequence() throws(CofferError) -> SequenceNumber {
         let sequence = nextSequence
         guard Schema.counts.contains(sequence) else {
             throw CofferError(.damaged, of: records.subject, "all sequence numbers are used up")
@@ -201,7 +201,7 @@ final class WriterState {
     var nextCheckpoint = 0
 
     /// The highest sequence that is in use.
-    fileprivate(set) var lastSequence: Int64
+    fileprivate(set) var lastSequence: SequenceNumber
 
     /// The numbers of rows that it has given.
     var numbers = GivenNumbers()

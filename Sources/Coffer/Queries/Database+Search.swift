@@ -54,7 +54,7 @@ extension Database {
         return LiveQuery(
             LiveSource(database: self, rows: hits) { [self] () throws(CofferError) in
                 if isReadOnly { return LiveState(sequence: try lastSequenceNumber) }
-                return LiveState(sequence: Int(try bringTextIndexUpToDate(name).row.sequence))
+                return LiveState(sequence: try bringTextIndexUpToDate(name).row.sequence.value)
             })
     }
 
@@ -162,7 +162,7 @@ struct SearchReader {
     ) throws(CofferError) -> Value {
         let (storage, isReadOnly) = (database.storage, database.isReadOnly)
         /// Up to which revision it was brought.
-        var reached: Int64?
+        var reached: SequenceNumber?
         for _ in 0..<Database.attemptLimit {
             let value = try storage.readIndexes { (tables) throws(CofferError) -> Value? in
                 guard try tables.indexes.areUsable(), let index = try tables.indexes.index(.text, search.index) else {

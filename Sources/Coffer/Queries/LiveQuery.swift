@@ -105,12 +105,12 @@ struct LiveState: Sendable {
     /// How often it had been changed.
     var changeCount: Int64 = 0
     /// Which index it is: one that is rebuilt counts its changes again.
-    var number: Int64 = 0
+    var number: IndexNumber = 0
 
     init(sequence: Int) { self.sequence = sequence }
 
     init(of row: IndexRow, _ kind: IndexKind, _ ranges: [EntryRange], _ storage: Storage) {
-        sequence = Int(row.sequence)
+        sequence = row.sequence.value
         index = storage.indexes[kind, row.name]
         self.ranges = ranges
         changeCount = row.changeCount

@@ -50,15 +50,16 @@ extension Writer {
     ///
     /// - Throws: `rejected` (403). Nothing was changed then.
     func validate(
-        _ id: RevisionID, _ body: CanonicalBody, isDeletion: Bool, of document: Document, number: Int64?,
-        parent: Int64?, isFromPeer: Bool = false
+        _ id: RevisionID, _ body: CanonicalBody, isDeletion: Bool, of document: Document, number: DocumentNumber?,
+        parent: SequenceNumber?, isFromPeer: Bool = false
     ) throws(CofferError) {
         let validations = document.database.storage.functions.validations
         guard !validations.isEmpty else { return }
         try checkNotInFunction()
         let documentID = try document.checkedID
         let stored = RevisionRow(
-            sequence: nextSequence, document: number ?? nextSequence, parent: parent, isDeletion: isDeletion,
+            sequence: nextSequence, document: number ?? DocumentNumber(first: nextSequence), parent: parent,
+            isDeletion: isDeletion,
             id: id, body: body.bytes)
         let parentRevision = try parent.map { (sequence) throws(CofferError) in
             SavedRevision(document: document, try tables.revision(sequence: sequence, of: documentID))

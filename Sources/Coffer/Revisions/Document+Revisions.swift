@@ -153,7 +153,7 @@ extension Snapshot {
     }
 
     private func leaf(
-        _ sequence: Int64, _ row: DocumentRow, _ rank: LeafRank?
+        _ sequence: SequenceNumber, _ row: DocumentRow, _ rank: LeafRank?
     ) throws(CofferError) -> RevisionRow {
         guard let leaf = try trees.revision(sequence: sequence, inDocument: row.number) else {
             throw missing("revision \(sequence)")

@@ -169,7 +169,7 @@ extension Writer {
         for id in history.missingAncestors(toKnown: distance, depth: depth) {
             let ancestor = NewRevision(id: id, isDeletion: false, content: nil, isForeign: true)
             parent = try insert(ancestor, of: document, number: number, parent: parent)
-            number = number ?? parent
+            number = number ?? parent.map(DocumentNumber.init(first:))
         }
         let new = NewRevision(id: history.newest, isDeletion: existing.isDeletion, content: content, isForeign: true)
         let sequence = try insert(new, of: document, number: number, parent: parent)
@@ -181,7 +181,8 @@ extension Writer {
             try records.update(after, of: document)
         } else {
             after = DocumentRow(
-                number: number ?? sequence, winner: sequence, flags: new.isDeletion ? .isDeleted : [])
+                number: number ?? DocumentNumber(first: sequence), winner: sequence,
+                flags: new.isDeletion ? .isDeleted : [])
             _ = try records.insert(after, of: document)
         }
         let stored = RevisionRow(

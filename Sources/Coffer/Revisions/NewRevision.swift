@@ -26,12 +26,12 @@ extension Writer {
     /// - Parameter number: the document's; nil for its first revision.
     /// - Returns: the revision's sequence.
     func insert(
-        _ revision: NewRevision, of document: DocumentID, number: Int64?, parent: Int64?
-    ) throws(CofferError) -> Int64 {
+        _ revision: NewRevision, of document: DocumentID, number: DocumentNumber?, parent: SequenceNumber?
+    ) throws(CofferError) -> SequenceNumber {
         let sequence = try takeSequence()
         try records.insertRevision(
-            revision.id, revision.flags, sequence: sequence, of: document, number: number ?? sequence, parent: parent,
-            body: revision.content?.body.bytes)
+            revision.id, revision.flags, sequence: sequence, of: document,
+            number: number ?? DocumentNumber(first: sequence), parent: parent, body: revision.content?.body.bytes)
         return sequence
     }
 }

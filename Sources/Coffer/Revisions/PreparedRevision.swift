@@ -122,9 +122,10 @@ extension Writer {
         try useContents(content, by: sequence)
         noteSaved(
             id, sequence, isDeletion: false, of: draft.documentID, before: nil,
-            after: DocumentRow(number: sequence, winner: sequence, flags: []))
+            after: DocumentRow(number: DocumentNumber(first: sequence), winner: sequence, flags: []))
         return RevisionRow(
-            sequence: sequence, document: sequence, parent: nil, isDeletion: false, id: id, body: body.bytes)
+            sequence: sequence, document: DocumentNumber(first: sequence), parent: nil, isDeletion: false, id: id,
+            body: body.bytes)
     }
 
     private func makeRevisionID(

@@ -19,7 +19,7 @@ public final class SavedRevision: Sendable {
     public var isDeletion: Bool { stored.isDeletion }
 
     /// The revision's number in the order in which the database got them.
-    public var sequence: Int { Int(stored.sequence) }
+    public var sequence: Int { stored.sequence.value }
 
     let database: Database
     let stored: RevisionRow

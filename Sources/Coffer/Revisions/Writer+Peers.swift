@@ -10,7 +10,7 @@ extension Writer {
     }
 
     /// The generation of a line from which on its revisions are kept for peers; nil if none is.
-    func generationOfPeers(_ number: Int64) throws(CofferError) -> Int? {
+    func generationOfPeers(_ number: DocumentNumber) throws(CofferError) -> Int? {
         let peers = try peers()
         guard peers.isThere else { return nil }
         // A peer that has nothing of the document knows no revision that could be in conflict with another: such as one that is
@@ -22,7 +22,7 @@ extension Writer {
     }
 
     /// Notes that a peer has all revisions up to a sequence; without a name, that revisions came from one.
-    func notePeer(_ name: String, has sequence: Int64) throws(CofferError) {
+    func notePeer(_ name: String, has sequence: SequenceNumber) throws(CofferError) {
         if name.isEmpty, try peers().isThere { return }
         try change { () throws(CofferError) in
             try records.trees.notePeer(PeerKnowledge.key + name, has: sequence)
@@ -42,6 +42,6 @@ extension Database {
     ///
     /// - Parameter name: the peer's, which is the same every time.
     package func notePeer(_ name: String, has sequence: Int) throws(CofferError) {
-        try storage.write { (writer) throws(CofferError) in try writer.notePeer(name, has: Int64(sequence)) }
+        try storage.write { (writer) throws(CofferError) in try writer.notePeer(name, has: SequenceNumber(sequence)) }
     }
 }

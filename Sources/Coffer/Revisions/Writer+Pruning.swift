@@ -17,7 +17,7 @@ extension Writer {
     /// Prunes what is too old in a document that is one line, whose leaf is of this generation.
     ///
     /// What a peer had last stays with all that came after it, beyond the depth: see ``PeerKnowledge``.
-    func pruneLine(_ number: Int64, upTo generation: Int) throws(CofferError) {
+    func pruneLine(_ number: DocumentNumber, upTo generation: Int) throws(CofferError) {
         var last = try generation - revisionTreeDepth()
         guard last >= 1 else { return }
         if let known = try generationOfPeers(number) {
@@ -38,7 +38,7 @@ extension Writer {
     /// be kept longer than it has to, until the database is compacted: so this takes about the same time however many there
     /// are.
     func pruneBranch(
-        _ number: Int64, of leaf: RevisionID, after replaced: RevisionReference
+        _ number: DocumentNumber, of leaf: RevisionID, after replaced: RevisionReference
     ) throws(CofferError) {
         let depth = try revisionTreeDepth()
         let newest = min(leaf.generation - depth, replaced.id.generation)
@@ -48,7 +48,7 @@ extension Writer {
             // Too far back even to be linked to: nothing follows it any more, and it goes like a purged one.
             var tree = try tree(number)
             for revision in tree.purge([replaced.id]) + tree.prune(to: depth) {
-                try records.trees.deleteRevision(revision.tag)
+                try records.trees.deleteRevision(revision.sequence)
             }
             return
         }
@@ -70,8 +70,8 @@ extension Writer {
     /// Prunes a revision, and ancestors of it that were kept longer than they had to be, unless it is needed.
     ///
     /// What stays without being needed must not lose its child: it would look like a leaf.
-    private func pruneUnneeded(_ sequence: Int64, _ number: Int64, depth: Int) throws(CofferError) {
-        var unneeded: [Int64] = []
+    private func pruneUnneeded(_ sequence: SequenceNumber, _ number: DocumentNumber, depth: Int) throws(CofferError) {
+        var unneeded: [SequenceNumber] = []
         var next = try tables.trees.revision(sequence: sequence, inDocument: number)
         while let revision = next {
             let need = try need(
@@ -85,7 +85,7 @@ extension Writer {
     }
 
     private func line(
-        from revision: RevisionReference, _ number: Int64, downTo generation: Int
+        from revision: RevisionReference, _ number: DocumentNumber, downTo generation: Int
     ) throws(CofferError) -> [RevisionRow] {
         try tables.trees.history(
             from: revision.sequence, inDocument: number, limit: revision.id.generation - generation + 1)
@@ -99,7 +99,7 @@ extension Writer {
 
     /// Whether the revision is a leaf, or fewer than `depth` generations before one that comes after it.
     private func need(
-        for sequence: Int64, generation: Int, _ number: Int64, depth: Int
+        for sequence: SequenceNumber, generation: Int, _ number: DocumentNumber, depth: Int
     ) throws(CofferError) -> Need {
         let leaves = try tables.trees.leaves(
             ofDocument: number, generations: generation..<(generation + depth), limit: Self.leafLimit + 1)
@@ -115,21 +115,21 @@ extension Writer {
     /// Prunes what is too old in a document, whatever its tree.
     ///
     /// Takes time in proportion to its revisions.
-    func pruneTree(_ number: Int64) throws(CofferError) {
+    func pruneTree(_ number: DocumentNumber) throws(CofferError) {
         var tree = try tree(number)
-        for revision in tree.prune(to: try revisionTreeDepth()) { try records.trees.deleteRevision(revision.tag) }
+        for revision in tree.prune(to: try revisionTreeDepth()) { try records.trees.deleteRevision(revision.sequence) }
     }
 
     /// A document's whole tree. The tags of its revisions are their sequences.
-    func tree(_ number: Int64) throws(CofferError) -> RevisionTree {
+    func tree(_ number: DocumentNumber) throws(CofferError) -> RevisionTree {
         var tree = RevisionTree()
-        var ids: [Int64: RevisionID] = [:]
+        var ids: [SequenceNumber: RevisionID] = [:]
         do throws(CofferError) {
             for revision in try tables.trees.revisions(ofDocument: number) {
                 ids[revision.sequence] = revision.id
                 try tree.add(
                     revision.id, parent: revision.parent.flatMap { ids[$0] }, isDeletion: revision.isDeletion,
-                    tag: revision.sequence)
+                    tag: revision.sequence.rawValue)
             }
         } catch  where error.code == .invalidArgument {
             throw CofferError(
@@ -161,4 +161,9 @@ extension Writer {
     func pruneBranchedDocuments() throws(CofferError) {
         for number in try tables.branchedDocuments() { try pruneTree(number) }
     }
+}
+
+extension RevisionTree.Revision {
+    /// The sequence that the tree's revision was read with.
+    var sequence: SequenceNumber { SequenceNumber(tag) }
 }

@@ -38,14 +38,14 @@ extension Writer {
         }
         let after = try change { () throws(CofferError) in
             try records.purging.keep(state.lastSequence)
-            for revision in removed { try records.trees.deleteRevision(revision.tag) }
+            for revision in removed { try records.trees.deleteRevision(revision.sequence) }
             try records.trees.deleteLeaves(ofDocument: row.number)
             var after = DocumentRow(
-                number: row.number, winner: winner.tag, flags: winner.isDeletion ? .isDeleted : [])
+                number: row.number, winner: winner.sequence, flags: winner.isDeletion ? .isDeleted : [])
             if leaves.count > 1 {
                 for leaf in leaves {
                     let rank = LeafRank(leaf.id, isDeletion: leaf.isDeletion)
-                    try records.trees.insert(StoredLeaf(rank: rank, sequence: leaf.tag), ofDocument: row.number)
+                    try records.trees.insert(StoredLeaf(rank: rank, sequence: leaf.sequence), ofDocument: row.number)
                 }
                 after = try rowOfLeaves(row.number)
             }
@@ -54,7 +54,7 @@ extension Writer {
             return after
         }
         noteSaved(
-            winner.id, winner.tag, isDeletion: winner.isDeletion, of: document, before: row.flags, after: after)
+            winner.id, winner.sequence, isDeletion: winner.isDeletion, of: document, before: row.flags, after: after)
         return removed.map(\.id)
     }
 }

@@ -8,9 +8,9 @@ extension Writer {
     /// Adds a document with its first revision, unless there is one with this id, deleted or not.
     ///
     /// - Returns: the new revision's sequence, or nil when there is such a document.
-    func insertNewDocument(_ document: DocumentID, _ revision: NewRevision) throws(CofferError) -> Int64? {
+    func insertNewDocument(_ document: DocumentID, _ revision: NewRevision) throws(CofferError) -> SequenceNumber? {
         try change { () throws(CofferError) in
-            let row = DocumentRow(number: nextSequence, winner: nextSequence, flags: [])
+            let row = DocumentRow(number: DocumentNumber(first: nextSequence), winner: nextSequence, flags: [])
             guard try records.insert(row, of: document) else { return nil }
             return try insert(revision, of: document, number: nil, parent: nil)
         }
@@ -24,7 +24,7 @@ extension Writer {
     /// - Returns: the new revision's sequence, and the document's row with it.
     func insertRevision(
         _ revision: NewRevision, of document: DocumentID, _ row: DocumentRow, after parent: RevisionReference?
-    ) throws(CofferError) -> (sequence: Int64, row: DocumentRow) {
+    ) throws(CofferError) -> (sequence: SequenceNumber, row: DocumentRow) {
         try change { () throws(CofferError) in
             let sequence = try insert(revision, of: document, number: row.number, parent: parent?.sequence)
             if let parent { try noteReplaced(parent.sequence, by: revision) }
@@ -68,7 +68,7 @@ extension Writer {
     }
 
     /// The row of a document that has leaves in the table of leaves.
-    func rowOfLeaves(_ number: Int64) throws(CofferError) -> DocumentRow {
+    func rowOfLeaves(_ number: DocumentNumber) throws(CofferError) -> DocumentRow {
         let best = try tables.trees.bestLeaves(ofDocument: number)
         guard let winner = best.first else {
             throw CofferError(.damaged, of: records.subject, "document \(number) has no leaves")

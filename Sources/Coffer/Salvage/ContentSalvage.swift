@@ -44,7 +44,7 @@ struct ContentSalvage {
 
     /// That a content is lost, for each document that has it.
     private func findings(
-        _ number: Int64, _ digest: String, _ detail: String
+        _ number: ContentNumber, _ digest: String, _ detail: String
     ) throws(CofferError) -> [VerificationFinding] {
         try tables.documents(using: number).map { id in
             VerificationFinding(
@@ -140,20 +140,20 @@ struct ContentSalvage {
         }
         let object: JSONObject = ["_attachments": .object(attachments)]
         let body = try DocumentBody(object, valueLimit: JSONLimits.storedValueCount).body
-        let sequence = try max(tables.documents.lastSequence(), tables.lastNotedSequence()) + 1
+        let sequence = try max(tables.documents.lastSequence(), tables.lastNotedSequence()).next
         var (id, count) = ("salvaged-attachments", 1)
         while try tables.documents.document(DocumentID(id)) != nil {
             count += 1
             id = "salvaged-attachments-\(count)"
         }
         let revision = FoundRevision(
-            sequence: sequence, document: sequence, parent: nil, flags: .hasAttachments,
+            sequence: sequence, document: DocumentNumber(first: sequence), parent: nil, flags: .hasAttachments,
             id: try RevisionID.make(parent: nil, isDeletion: false, body: body), documentID: id, body: body.bytes,
             hasDigest: false)
         guard try tables.insert(revision) else {
             throw CofferError(.damaged, of: tables.documents.subject, "a new revision has no place")
         }
-        try tables.insertDocument(id, DocumentRow(number: sequence, winner: sequence, flags: []))
+        try tables.insertDocument(id, DocumentRow(number: DocumentNumber(first: sequence), winner: sequence, flags: []))
         for content in contents {
             try tables.use(SHA1Digest.text(of: content.sha1), byteCount: content.byteCount, by: sequence)
         }

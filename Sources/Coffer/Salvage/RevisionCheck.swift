@@ -10,7 +10,7 @@ struct RevisionCheck {
 
     func run() throws(CofferError) {
         // Parents come before their children.
-        var last: Int64 = 0
+        var last: SequenceNumber = 0
         while let revision = try tables.revision(after: last) {
             try monitor.checkCancelled()
             last = revision.sequence
@@ -68,8 +68,8 @@ struct RevisionCheck {
                 return "another document has its id"
             }
         }
-        if revision.sequence != revision.document,
-            let first = try tables.identity(of: revision.document), first.document != revision.document
+        if revision.sequence != revision.document.firstSequence,
+            let first = try tables.identity(of: revision.document.firstSequence), first.document != revision.document
         {
             return "its document's number belongs to another revision"
         }
@@ -99,13 +99,13 @@ struct RevisionCheck {
     // MARK: What follows
 
     /// Removes revisions without content that nothing follows any more: a leaf has content.
-    private func removeBodilessLeaves(upTo last: Int64) throws(CofferError) {
+    private func removeBodilessLeaves(upTo last: SequenceNumber) throws(CofferError) {
         var next = last
         while true {
             try monitor.checkCancelled()
             guard let revision = try tables.bodilessRevision(upTo: next) else { return }
             if try !tables.isFollowed(revision) { try tables.remove(revision.sequence) }
-            next = revision.sequence - 1
+            next = revision.sequence.advanced(by: -1)
         }
     }
 
@@ -126,7 +126,7 @@ struct RevisionCheck {
     }
 
     /// The leaves of a document, the winner first.
-    private func leaves(ofDocument number: Int64) throws(CofferError) -> [StoredLeaf] {
+    private func leaves(ofDocument number: DocumentNumber) throws(CofferError) -> [StoredLeaf] {
         let revisions = try tables.trees.revisions(ofDocument: number).filter { $0.document == number }
         let parents = Set(revisions.compactMap(\.parent))
         return revisions.filter { !parents.contains($0.sequence) }

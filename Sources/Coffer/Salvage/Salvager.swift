@@ -164,7 +164,7 @@ struct Salvager {
     ) throws(CofferError) {
         var last = try tables.lastNotedSequence()
         if case .integer(let sequence)? = info["last_sequence"], Schema.counts.contains(sequence) {
-            last = max(last, sequence)
+            last = max(last, SequenceNumber(sequence))
         }
         try tables.keep(last)
     }

@@ -132,7 +132,7 @@ public final class DatabaseView: Sendable {
 
     /// The sequence of the last revision that it knows; 0 before it was first brought up to date.
     public var lastSequenceIndexed: Int {
-        get throws(CofferError) { Int(try row?.sequence ?? 0) }
+        get throws(CofferError) { try row?.sequence.value ?? 0 }
     }
 
     /// How many rows it had when it was last brought up to date. Takes no time to speak of.

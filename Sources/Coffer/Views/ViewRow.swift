@@ -37,7 +37,7 @@ public struct ViewRow: Sendable {
         json = entry.value
         self.documentID = documentID
         self.view = view
-        sequence = Int(entry.sequence)
+        sequence = entry.sequence.value
         self.revision = revision
     }
 

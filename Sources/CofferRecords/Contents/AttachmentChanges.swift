@@ -21,7 +21,7 @@ package struct AttachmentChanges: ~Copyable {
     ///
     /// - Parameter proof: nil for a content that is not here.
     package func insert(
-        _ key: AttachmentKey, number: Int64, byteCount: Int, _ proof: AttachmentRow.Proof?
+        _ key: AttachmentKey, number: ContentNumber, byteCount: Int, _ proof: AttachmentRow.Proof?
     ) throws(CofferError) {
         switch key {
         case .sha1(let bytes): try insertRow.bind(1, bytes)
@@ -40,7 +40,7 @@ package struct AttachmentChanges: ~Copyable {
     }
 
     /// Has a content's row mean another file.
-    package func update(_ number: Int64, byteCount: Int, _ proof: AttachmentRow.Proof) throws(CofferError) {
+    package func update(_ number: ContentNumber, byteCount: Int, _ proof: AttachmentRow.Proof) throws(CofferError) {
         try updateRow.bind(1, number)
         try updateRow.bind(2, Int64(byteCount))
         try updateRow.bind(3, proof.sha256)
@@ -48,25 +48,25 @@ package struct AttachmentChanges: ~Copyable {
         try updateRow.run()
     }
 
-    package func remove(_ number: Int64) throws(CofferError) {
+    package func remove(_ number: ContentNumber) throws(CofferError) {
         try removeRow.bind(1, number)
         try removeRow.run()
     }
 
     /// Has a content's row say that the content was never here.
-    package func forget(_ number: Int64) throws(CofferError) {
+    package func forget(_ number: ContentNumber) throws(CofferError) {
         try forgetContent.bind(1, number)
         try forgetContent.run()
     }
 
     /// Notes that a revision uses a content, once.
-    package func insertUse(of attachment: Int64, by revision: Int64) throws(CofferError) {
+    package func insertUse(of attachment: ContentNumber, by revision: SequenceNumber) throws(CofferError) {
         try insertUse.bind(1, revision)
         try insertUse.bind(2, attachment)
         try insertUse.run()
     }
 
-    package func removeUse(of attachment: Int64, by revision: Int64) throws(CofferError) {
+    package func removeUse(of attachment: ContentNumber, by revision: SequenceNumber) throws(CofferError) {
         try removeUse.bind(1, revision)
         try removeUse.bind(2, attachment)
         try removeUse.run()

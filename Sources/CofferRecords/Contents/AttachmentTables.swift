@@ -5,7 +5,7 @@ package import CofferVault
 
 /// A row of `attachments`: one content, however many revisions use it.
 package struct AttachmentRow: Sendable {
-    package var number: Int64
+    package var number: ContentNumber
     package var key: AttachmentKey
     package var byteCount: Int
     /// What proves the file; nil while the content is not here.
@@ -22,7 +22,7 @@ package struct AttachmentRow: Sendable {
         }
     }
 
-    package init(number: Int64, key: AttachmentKey, byteCount: Int, proof: Proof?) {
+    package init(number: ContentNumber, key: AttachmentKey, byteCount: Int, proof: Proof?) {
         self.number = number
         self.key = key
         self.byteCount = byteCount
@@ -31,7 +31,7 @@ package struct AttachmentRow: Sendable {
 
     /// The row in the statement's first columns: number, length, sha256, header, digest.
     init(_ row: Statement) {
-        number = row.integer(0)
+        number = row.number(0)
         byteCount = Int(row.integer(1))
         proof = row.isNull(2) ? nil : Proof(sha256: row.bytes(2), header: row.bytes(3))
         key = row.isBlob(4) ? .sha1(row.bytes(4)) : .foreign(row.text(4))
@@ -183,45 +183,36 @@ package struct AttachmentTables: ~Copyable {
     }
 
     /// About how many bytes the contents have that the revision uses, as far as their rows say.
-    package func byteCount(usedBy revision: Int64) throws(CofferError) -> Int {
+    package func byteCount(usedBy revision: SequenceNumber) throws(CofferError) -> Int {
         try sumOfUses.bind(1, revision)
         let sum = try sumOfUses.first { $0.integer(0) } ?? 0
         return Int(min(max(sum, Schema.counts.lowerBound), Schema.counts.upperBound))
     }
 
     /// The numbers of contents that no revision uses.
-    package func unusedAttachments() throws(CofferError) -> [Int64] {
-        defer { unused.reset() }
-        var found: [Int64] = []
-        while try unused.step() { found.append(unused.integer(0)) }
-        return found
+    package func unusedAttachments() throws(CofferError) -> [ContentNumber] {
+        return try unused.all { $0.number(0) }
     }
 
     /// The contents that are here, in the order of their numbers.
-    package func contents(after number: Int64, limit: Int) throws(CofferError) -> [AttachmentRow] {
-        defer { list.reset() }
+    package func contents(after number: ContentNumber, limit: Int) throws(CofferError) -> [AttachmentRow] {
         try list.bind(1, number)
         try list.bind(2, Int64(limit))
-        var found: [AttachmentRow] = []
-        while try list.step() { found.append(try AttachmentRow(list).checked()) }
-        return found
+        return try list.all { (row) throws(CofferError) in try AttachmentRow(row).checked() }
     }
 
     /// The contents that revisions have and that are not here, in the order of their numbers.
-    package func awaitedContents(after number: Int64, limit: Int) throws(CofferError) -> [AttachmentRow] {
-        defer { listAwaited.reset() }
+    package func awaitedContents(after number: ContentNumber, limit: Int) throws(CofferError) -> [AttachmentRow] {
         try listAwaited.bind(1, number)
         try listAwaited.bind(2, Int64(limit))
-        var found: [AttachmentRow] = []
-        while try listAwaited.step() { found.append(try AttachmentRow(listAwaited).checked()) }
-        return found
+        return try listAwaited.all { (row) throws(CofferError) in try AttachmentRow(row).checked() }
     }
 
     /// Whether any content has a row and is not here.
     package func areAnyAwaited() throws(CofferError) -> Bool { try findAwaited.first { _ in true } != nil }
 
     /// The id of the document that used a content last; nil if no revision does.
-    package func latestUser(of number: Int64) throws(CofferError) -> String? {
+    package func latestUser(of number: ContentNumber) throws(CofferError) -> String? {
         try findLatestUser.bind(1, number)
         return try findLatestUser.first { $0.text(0) }
     }
@@ -232,7 +223,7 @@ package struct AttachmentTables: ~Copyable {
     /// Goes through all contents that are here, in the order of their numbers and in batches, so that `visit` may change
     /// the rows that it is given.
     package func forEachContent(_ visit: (AttachmentRow) throws(CofferError) -> Void) throws(CofferError) {
-        var last: Int64 = 0
+        var last: ContentNumber = 0
         while true {
             let rows = try contents(after: last, limit: 256)
             guard let end = rows.last?.number else { return }

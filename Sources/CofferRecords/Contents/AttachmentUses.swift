@@ -4,7 +4,7 @@ internal import CofferSQLite
 
 /// A revision that uses a content, and what its document's row says.
 package struct AttachmentUse: Sendable {
-    package let sequence: Int64
+    package let sequence: SequenceNumber
     package let revisionID: RevisionID
     package let documentID: String
     /// The document's row.
@@ -15,7 +15,7 @@ extension Snapshot {
     /// The revisions that use a content, the latest first.
     ///
     /// - Parameter limit: so many at most; nil for all.
-    package func uses(ofAttachment number: Int64, limit: Int? = nil) throws(CofferError) -> [AttachmentUse] {
+    package func uses(ofAttachment number: ContentNumber, limit: Int? = nil) throws(CofferError) -> [AttachmentUse] {
         let list = Statement(
             connection,
             """
@@ -26,18 +26,14 @@ extension Snapshot {
         defer { list.finalize() }
         try list.bind(1, number)
         try list.bind(2, Int64(limit ?? -1))
-        var found: [AttachmentUse] = []
-        while try list.step() {
-            let sequence = list.integer(2)
-            found.append(
-                AttachmentUse(
-                    sequence: sequence, revisionID: try list.revisionID(0, sequence: sequence, subject: subject),
-                    documentID: list.text(3),
-                    document: DocumentRow(
-                        number: list.integer(6), winner: list.integer(4),
-                        flags: DocumentFlags(rawValue: list.integer(5)))))
+        return try list.all { (row) throws(CofferError) in
+            let sequence: SequenceNumber = row.number(2)
+            return AttachmentUse(
+                sequence: sequence, revisionID: try row.revisionID(0, sequence: sequence, subject: subject),
+                documentID: row.text(3),
+                document: DocumentRow(
+                    number: row.number(6), winner: row.number(4), flags: DocumentFlags(rawValue: row.integer(5))))
         }
-        return found
     }
 }
 

@@ -23,23 +23,29 @@ package struct CompactionTables: ~Copyable {
     }
 
     /// The numbers of documents with more than one leaf.
-    package func branchedDocuments() throws(CofferError) -> [Int64] { try integers(listBranched) }
+    package func branchedDocuments() throws(CofferError) -> [DocumentNumber] {
+        try listBranched.all { $0.number(0) }
+    }
 
     /// The revisions with a body that one with a sequence between these replaced.
-    package func replaced(after first: Int64, upTo last: Int64) throws(CofferError) -> [Int64] {
+    package func replaced(after first: SequenceNumber, upTo last: SequenceNumber) throws(CofferError)
+        -> [SequenceNumber]
+    {
         try listReplaced.bind(1, first)
         try listReplaced.bind(2, last)
-        return try integers(listReplaced)
+        return try listReplaced.all { $0.number(0) }
     }
 
     /// The first sequence after this one that a revision has.
-    package func nextSequence(after last: Int64) throws(CofferError) -> Int64? {
+    package func nextSequence(after last: SequenceNumber) throws(CofferError) -> SequenceNumber? {
         try findNext.bind(1, last)
-        return try findNext.first { $0.integer(0) }
+        return try findNext.first { $0.number(0) }
     }
 
     /// The last sequence that a compaction has come to.
-    package func position() throws(CofferError) -> Int64 { try noted(findPosition) }
+    package func position() throws(CofferError) -> SequenceNumber {
+        SequenceNumber(try noted(findPosition))
+    }
 
     /// About how many bytes a compaction would give back, as far as it was noted.
     package func reclaimable() throws(CofferError) -> Int { Int(try noted(findReclaimable)) }
@@ -48,13 +54,6 @@ package struct CompactionTables: ~Copyable {
     private func noted(_ statement: Statement) throws(CofferError) -> Int64 {
         let number = try statement.first { $0.integer(0) } ?? 0
         return Schema.counts.contains(number) ? number : 0
-    }
-
-    private func integers(_ statement: Statement) throws(CofferError) -> [Int64] {
-        defer { statement.reset() }
-        var found: [Int64] = []
-        while try statement.step() { found.append(statement.integer(0)) }
-        return found
     }
 }
 
@@ -96,13 +95,15 @@ package struct CompactionChanges: ~Copyable {
 
     /// The document of a revision with a body; nil if there isn't one, or its id does not find its document: then
     /// nothing is known of it, and nothing is dropped.
-    package func document(of sequence: Int64) throws(CofferError) -> (number: Int64, row: DocumentRow)? {
+    package func document(of sequence: SequenceNumber) throws(CofferError) -> (
+        number: DocumentNumber, row: DocumentRow
+    )? {
         try findDocument.bind(1, sequence)
         let found = try findDocument.first { row in
             row.isNull(1) || row.integer(0) != row.integer(1)
                 ? nil
                 : DocumentRow(
-                    number: row.integer(1), winner: row.integer(2), flags: DocumentFlags(rawValue: row.integer(3)))
+                    number: row.number(1), winner: row.number(2), flags: DocumentFlags(rawValue: row.integer(3)))
         }
         guard let row = found ?? nil else { return nil }
         return (row.number, row)
@@ -112,7 +113,7 @@ package struct CompactionChanges: ~Copyable {
     ///
     /// The row is removed and inserted again, not updated: SQLite joins pages that have become empty only where rows are
     /// removed, so that an update of rows that fit in their pages would free nothing.
-    package func drop(_ sequence: Int64) throws(CofferError) {
+    package func drop(_ sequence: SequenceNumber) throws(CofferError) {
         try findRow.bind(1, sequence)
         let isThere = try findRow.first { (row) throws(CofferError) in
             try insertRow.bind(1, sequence)
@@ -135,7 +136,7 @@ package struct CompactionChanges: ~Copyable {
     /// Removes the rows of contents that no revision uses, of those with these numbers.
     ///
     /// - Returns: the SHA-1s of those that are here, and the bytes of all.
-    package func removeUnused(_ numbers: [Int64]) throws(CofferError) -> (sha1s: [[UInt8]], byteCount: Int) {
+    package func removeUnused(_ numbers: [ContentNumber]) throws(CofferError) -> (sha1s: [[UInt8]], byteCount: Int) {
         var removed: (sha1s: [[UInt8]], byteCount: Int) = ([], 0)
         for number in numbers {
             try findUnused.bind(1, number)
@@ -151,7 +152,9 @@ package struct CompactionChanges: ~Copyable {
         return removed
     }
 
-    package func note(position: Int64) throws(CofferError) { try note("compacted", position) }
+    package func note(position: SequenceNumber) throws(CofferError) {
+        try note("compacted", position.rawValue)
+    }
 
     package func note(reclaimable byteCount: Int) throws(CofferError) { try note("reclaimable", Int64(byteCount)) }
 

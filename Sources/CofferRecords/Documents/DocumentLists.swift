@@ -5,16 +5,14 @@ internal import CofferSQLite
 
 extension Snapshot {
     /// The numbers of documents with more than one leaf.
-    package func branchedDocuments() throws(CofferError) -> [Int64] {
+    package func branchedDocuments() throws(CofferError) -> [DocumentNumber] {
         let list = Statement(connection, "SELECT DISTINCT document FROM leaves")
         defer { list.finalize() }
-        var numbers: [Int64] = []
-        while try list.step() { numbers.append(list.integer(0)) }
-        return numbers
+        return try list.all { $0.number(0) }
     }
 
     /// The documents that have one leaf and more than one revision, and the generations of their leaves.
-    package func latestGenerations() throws(CofferError) -> [(number: Int64, generation: Int)] {
+    package func latestGenerations() throws(CofferError) -> [(number: DocumentNumber, generation: Int)] {
         let list = Statement(
             connection,
             """
@@ -22,9 +20,7 @@ extension Snapshot {
             WHERE document <> sequence AND document NOT IN (SELECT document FROM leaves) GROUP BY document
             """)
         defer { list.finalize() }
-        var found: [(number: Int64, generation: Int)] = []
-        while try list.step() { found.append((list.integer(0), Int(list.integer(1)))) }
-        return found
+        return try list.all { ($0.number(0), Int($0.integer(1))) }
     }
 
     /// How many documents, not counting deleted ones, a listing by id has before it comes to this id.
@@ -51,8 +47,6 @@ extension Snapshot {
         defer { list.finalize() }
         try list.bind(1, id)
         try list.bind(2, Int64(limit))
-        var ids: [String] = []
-        while try list.step() { ids.append(list.text(0)) }
-        return ids
+        return try list.all { $0.text(0) }
     }
 }

@@ -94,7 +94,8 @@ package struct ListTables: ~Copyable {
     /// Revisions in the order of their sequences, both bounds included, each with its document's id and row; a body only
     /// where it is the winner's.
     fileprivate func revisions(
-        from first: Int64, to last: Int64, descending: Bool, loadsBodies: Bool, _ tables: borrowing Snapshot,
+        from first: SequenceNumber, to last: SequenceNumber, descending: Bool, loadsBodies: Bool,
+        _ tables: borrowing Snapshot,
         _ visit: VisitRevision
     ) throws(CofferError) {
         let statement = descending ? bySequenceDescending : bySequence
@@ -111,7 +112,7 @@ package struct ListTables: ~Copyable {
             }
             let revision = try tables.revision(statement, bodyColumns: (6, 7))
             let row = DocumentRow(
-                number: revision.document, winner: statement.integer(10), flags: flags(statement))
+                number: revision.document, winner: statement.number(10), flags: flags(statement))
             guard try visit(revision, try id(statement), row) else { return }
         }
     }
@@ -140,7 +141,7 @@ extension Snapshot {
 
     /// Revisions in the order of their sequences: see above.
     package func revisions(
-        from first: Int64, to last: Int64, descending: Bool, loadsBodies: Bool,
+        from first: SequenceNumber, to last: SequenceNumber, descending: Bool, loadsBodies: Bool,
         visit: VisitRevision
     ) throws(CofferError) {
         try lists.revisions(

@@ -21,7 +21,7 @@ package struct PurgeChanges: ~Copyable {
         keepSequence = Statement(connection, "INSERT OR REPLACE INTO info (key, value) VALUES ('last_sequence', ?1)")
     }
 
-    package func purge(_ id: DocumentID, number: Int64, lastSequence: Int64) throws(CofferError) {
+    package func purge(_ id: DocumentID, number: DocumentNumber, lastSequence: SequenceNumber) throws(CofferError) {
         for statement in [uses, revisions, leaves] {
             try statement.bind(1, number)
             try statement.run()
@@ -34,7 +34,7 @@ package struct PurgeChanges: ~Copyable {
     }
 
     /// Keeps the last number in mind where its revision may go: no number is given twice.
-    package func keep(_ lastSequence: Int64) throws(CofferError) {
+    package func keep(_ lastSequence: SequenceNumber) throws(CofferError) {
         try keepSequence.bind(1, lastSequence)
         try keepSequence.run()
     }

@@ -17,7 +17,7 @@ package struct TreeChanges: ~Copyable {
         notePeer = Statement(connection, "INSERT OR REPLACE INTO info (key, value) VALUES (?1, ?2)")
     }
 
-    package func insert(_ leaf: StoredLeaf, ofDocument number: Int64) throws(CofferError) {
+    package func insert(_ leaf: StoredLeaf, ofDocument number: DocumentNumber) throws(CofferError) {
         try insertLeaf.bind(1, number)
         try insertLeaf.bind(2, leaf.rank.bytes)
         try insertLeaf.bind(3, leaf.sequence)
@@ -25,7 +25,7 @@ package struct TreeChanges: ~Copyable {
     }
 
     /// - Returns: whether the revision was among the leaves.
-    package func deleteLeaf(_ id: RevisionID, ofDocument number: Int64) throws(CofferError) -> Bool {
+    package func deleteLeaf(_ id: RevisionID, ofDocument number: DocumentNumber) throws(CofferError) -> Bool {
         try deleteLeaf.bind(1, number)
         try deleteLeaf.bind(2, LeafRank(id, isDeletion: true).bytes)
         try deleteLeaf.bind(3, LeafRank(id, isDeletion: false).bytes)
@@ -33,12 +33,12 @@ package struct TreeChanges: ~Copyable {
         return deleteLeaf.changedRowCount > 0
     }
 
-    package func deleteLeaves(ofDocument number: Int64) throws(CofferError) {
+    package func deleteLeaves(ofDocument number: DocumentNumber) throws(CofferError) {
         try deleteLeaves.bind(1, number)
         try deleteLeaves.run()
     }
 
-    package func deleteRevision(_ sequence: Int64) throws(CofferError) {
+    package func deleteRevision(_ sequence: SequenceNumber) throws(CofferError) {
         try deleteRevision.bind(1, sequence)
         try deleteRevision.run()
         try deleteUses.bind(1, sequence)
@@ -46,7 +46,7 @@ package struct TreeChanges: ~Copyable {
     }
 
     /// Notes that a peer has all revisions up to a sequence.
-    package func notePeer(_ key: String, has sequence: Int64) throws(CofferError) {
+    package func notePeer(_ key: String, has sequence: SequenceNumber) throws(CofferError) {
         try notePeer.bind(1, key)
         try notePeer.bind(2, sequence)
         try notePeer.run()

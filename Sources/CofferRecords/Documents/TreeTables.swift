@@ -4,10 +4,10 @@ internal import CofferSQLite
 
 /// A revision that is there: how it is found, and what it is called.
 package struct RevisionReference: Sendable {
-    package var sequence: Int64
+    package var sequence: SequenceNumber
     package var id: RevisionID
 
-    package init(sequence: Int64, id: RevisionID) {
+    package init(sequence: SequenceNumber, id: RevisionID) {
         self.sequence = sequence
         self.id = id
     }
@@ -16,9 +16,9 @@ package struct RevisionReference: Sendable {
 /// A leaf of a document that has more than one.
 package struct StoredLeaf: Sendable {
     package var rank: LeafRank
-    package var sequence: Int64
+    package var sequence: SequenceNumber
 
-    package init(rank: LeafRank, sequence: Int64) {
+    package init(rank: LeafRank, sequence: SequenceNumber) {
         self.rank = rank
         self.sequence = sequence
     }
@@ -121,7 +121,7 @@ package struct TreeTables: ~Copyable {
     }
 
     /// The sequence of the document's revision with this id, if there is one.
-    package func sequence(of id: RevisionID, inDocument number: Int64) throws(CofferError) -> Int64? {
+    package func sequence(of id: RevisionID, inDocument number: DocumentNumber) throws(CofferError) -> SequenceNumber? {
         try find.bind(1, number)
         try find.bind(2, Int64(id.generation))
         try find.bind(3, id.suffix)
@@ -129,7 +129,11 @@ package struct TreeTables: ~Copyable {
     }
 
     /// The sequence in the first column, where the row that the index led to is the one that it means, as column `matches` says.
-    private func sequence(_ row: Statement, matches: Int32) throws(CofferError) -> Int64 {
+    private func sequence(_ row: Statement, matches: Int32) throws(CofferError) -> SequenceNumber {
+        SequenceNumber(try matched(row, matches))
+    }
+
+    private func matched(_ row: Statement, _ matches: Int32) throws(CofferError) -> Int64 {
         guard row.integer(matches) != 0 else {
             throw CofferError(
                 .damaged, of: subject, "the row of revision \(row.integer(0)) belongs to another revision")
@@ -138,7 +142,9 @@ package struct TreeTables: ~Copyable {
     }
 
     /// The document's revision without its body; nil if it was pruned.
-    package func revision(sequence: Int64, inDocument number: Int64) throws(CofferError) -> RevisionRow? {
+    package func revision(sequence: SequenceNumber, inDocument number: DocumentNumber) throws(CofferError)
+        -> RevisionRow?
+    {
         try findBodiless.bind(1, sequence)
         let found = try findBodiless.first { (statement) throws(CofferError) in
             try RevisionRow(statement, subject: subject)
@@ -153,7 +159,7 @@ package struct TreeTables: ~Copyable {
     ///
     /// - Parameter limit: how many at most.
     package func history(
-        from sequence: Int64, inDocument number: Int64, limit: Int = .max
+        from sequence: SequenceNumber, inDocument number: DocumentNumber, limit: Int = .max
     ) throws(CofferError) -> [RevisionRow] {
         var history: [RevisionRow] = []
         var next = limit > 0 ? try revision(sequence: sequence, inDocument: number) : nil
@@ -177,13 +183,11 @@ package struct TreeTables: ~Copyable {
     }
 
     /// All revisions of a document without their bodies, parents before their children.
-    package func revisions(ofDocument number: Int64) throws(CofferError) -> [RevisionRow] {
-        defer { list.reset() }
+    package func revisions(ofDocument number: DocumentNumber) throws(CofferError) -> [RevisionRow] {
         try list.bind(1, number)
-        var all: [RevisionRow] = []
-        while try list.step() {
-            _ = try sequence(list, matches: 6)
-            all.append(try RevisionRow(list, subject: subject))
+        let all = try list.all { (row) throws(CofferError) in
+            _ = try sequence(row, matches: 6)
+            return try RevisionRow(row, subject: subject)
         }
         return all.sorted { $0.sequence < $1.sequence }
     }
@@ -191,42 +195,40 @@ package struct TreeTables: ~Copyable {
     // MARK: Leaves of documents that have more than one
 
     /// Whether nothing follows the revision.
-    package func isLeaf(_ revision: RevisionReference, ofDocument number: Int64) throws(CofferError) -> Bool {
+    package func isLeaf(_ revision: RevisionReference, ofDocument number: DocumentNumber) throws(CofferError) -> Bool {
         for isDeletion in [false, true] {
             try findLeaf.bind(1, number)
             try findLeaf.bind(2, LeafRank(revision.id, isDeletion: isDeletion).bytes)
-            if try findLeaf.first({ $0.integer(0) }) == revision.sequence { return true }
+            if try findLeaf.first({ $0.number(0) }) == revision.sequence { return true }
         }
         return false
     }
 
     /// All leaves, the winner first.
-    package func leaves(ofDocument number: Int64) throws(CofferError) -> [StoredLeaf] { try leaves(listLeaves, number) }
+    package func leaves(ofDocument number: DocumentNumber) throws(CofferError) -> [StoredLeaf] {
+        try leaves(listLeaves, number)
+    }
 
     /// The two best leaves, the winner first.
-    package func bestLeaves(ofDocument number: Int64) throws(CofferError) -> [StoredLeaf] {
+    package func bestLeaves(ofDocument number: DocumentNumber) throws(CofferError) -> [StoredLeaf] {
         try leaves(listBestLeaves, number)
     }
 
-    private func leaves(_ statement: Statement, _ number: Int64) throws(CofferError) -> [StoredLeaf] {
-        defer { statement.reset() }
+    private func leaves(_ statement: Statement, _ number: DocumentNumber) throws(CofferError) -> [StoredLeaf] {
         try statement.bind(1, number)
-        var leaves: [StoredLeaf] = []
-        while try statement.step() {
-            guard let rank = LeafRank(bytes: statement.bytes(0)) else {
+        return try statement.all { (row) throws(CofferError) in
+            guard let rank = LeafRank(bytes: row.bytes(0)) else {
                 throw CofferError(.damaged, of: subject, "a leaf of document \(number) has no revision id")
             }
-            leaves.append(StoredLeaf(rank: rank, sequence: statement.integer(1)))
+            return StoredLeaf(rank: rank, sequence: row.number(1))
         }
-        return leaves
     }
 
     /// The sequences of up to `limit` leaves of these generations.
     package func leaves(
-        ofDocument number: Int64, generations: Range<Int>, limit: Int
-    ) throws(CofferError) -> [Int64] {
+        ofDocument number: DocumentNumber, generations: Range<Int>, limit: Int
+    ) throws(CofferError) -> [SequenceNumber] {
         let statement = listLeavesOfGenerations
-        defer { statement.reset() }
         try statement.bind(1, number)
         try statement.bind(2, LeafRank.lowest(isDeletion: true, generation: generations.lowerBound))
         try statement.bind(3, LeafRank.lowest(isDeletion: true, generation: generations.upperBound))
@@ -239,8 +241,9 @@ package struct TreeTables: ~Copyable {
     // MARK: Revisions by generation
 
     /// The sequences of up to `limit` of the document's revisions of that generation.
-    package func sequences(ofDocument number: Int64, generation: Int, limit: Int) throws(CofferError) -> [Int64] {
-        defer { listOfGeneration.reset() }
+    package func sequences(ofDocument number: DocumentNumber, generation: Int, limit: Int) throws(CofferError)
+        -> [SequenceNumber]
+    {
         try listOfGeneration.bind(1, number)
         try listOfGeneration.bind(2, Int64(generation))
         try listOfGeneration.bind(3, Int64(limit))
@@ -248,34 +251,35 @@ package struct TreeTables: ~Copyable {
     }
 
     /// The sequences of the document's revisions of that generation and those before.
-    package func sequences(ofDocument number: Int64, upToGeneration generation: Int) throws(CofferError) -> [Int64] {
-        defer { listUpToGeneration.reset() }
+    package func sequences(ofDocument number: DocumentNumber, upToGeneration generation: Int) throws(CofferError)
+        -> [SequenceNumber]
+    {
         try listUpToGeneration.bind(1, number)
         try listUpToGeneration.bind(2, Int64(generation))
         return try sequences(listUpToGeneration)
     }
 
     /// The highest generation of the document's revisions whose sequence is no higher.
-    package func generation(ofDocument number: Int64, upToSequence sequence: Int64) throws(CofferError) -> Int? {
-        try generation(findSent, number, sequence)
+    package func generation(ofDocument number: DocumentNumber, upToSequence sequence: SequenceNumber)
+        throws(CofferError) -> Int?
+    {
+        try generation(findSent, number, sequence.rawValue)
     }
 
     /// The highest generation of the document's revisions that came from a peer.
-    package func foreignGeneration(ofDocument number: Int64) throws(CofferError) -> Int? {
+    package func foreignGeneration(ofDocument number: DocumentNumber) throws(CofferError) -> Int? {
         try generation(findForeign, number, RevisionFlags.isForeign.rawValue)
     }
 
     private func generation(
-        _ statement: Statement, _ number: Int64, _ value: Int64
+        _ statement: Statement, _ number: DocumentNumber, _ value: Int64
     ) throws(CofferError) -> Int? {
         try statement.bind(1, number)
         try statement.bind(2, value)
-        return try statement.first { (row) throws(CofferError) in Int(try sequence(row, matches: 1)) }
+        return try statement.first { (row) throws(CofferError) in Int(try matched(row, 1)) }
     }
 
-    private func sequences(_ statement: Statement) throws(CofferError) -> [Int64] {
-        var sequences: [Int64] = []
-        while try statement.step() { sequences.append(try sequence(statement, matches: 1)) }
-        return sequences
+    private func sequences(_ statement: Statement) throws(CofferError) -> [SequenceNumber] {
+        try statement.all { (row) throws(CofferError) in try sequence(row, matches: 1) }
     }
 }

@@ -48,7 +48,7 @@ package struct DatabaseFile: Sendable {
     /// What the file says before anyone may write to it.
     package struct Inspection {
         package var binding: Binding
-        package var lastSequence: Int64
+        package var lastSequence: SequenceNumber
         /// When the first document expires, in milliseconds since 1970; nil when none does.
         package var nextExpiration: Int64?
         /// About how many bytes a compaction would give back.
@@ -149,7 +149,7 @@ package struct DatabaseFile: Sendable {
 /// What a writer begins with.
 package struct WriterCounts: Sendable {
     /// The highest sequence that is in use.
-    package var lastSequence: Int64
+    package var lastSequence: SequenceNumber
     /// About how many bytes a compaction would give back, and what the database has noted of it.
     package var reclaimableByteCount: Int
     package var notedReclaimableByteCount: Int
@@ -157,7 +157,8 @@ package struct WriterCounts: Sendable {
     package var nextCompactionByteCount = 0
 
     package init(
-        lastSequence: Int64, reclaimableByteCount: Int, notedReclaimableByteCount: Int, nextCompactionByteCount: Int = 0
+        lastSequence: SequenceNumber, reclaimableByteCount: Int, notedReclaimableByteCount: Int,
+        nextCompactionByteCount: Int = 0
     ) {
         self.lastSequence = lastSequence
         self.reclaimableByteCount = reclaimableByteCount

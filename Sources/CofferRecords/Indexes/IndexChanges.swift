@@ -91,7 +91,7 @@ package struct IndexChanges: ~Copyable {
     }
 
     /// Gives the index another definition, and empties it.
-    package func redefine(_ index: Int64, as definition: String) throws(CofferError) {
+    package func redefine(_ index: IndexNumber, as definition: String) throws(CofferError) {
         try empty(index)
         try redefine.bind(1, index)
         try redefine.bind(2, definition)
@@ -99,19 +99,19 @@ package struct IndexChanges: ~Copyable {
     }
 
     /// Empties an index, as it was before it was first brought up to date.
-    package func restart(_ index: Int64) throws(CofferError) {
+    package func restart(_ index: IndexNumber) throws(CofferError) {
         try empty(index)
         try restart.bind(1, index)
         try restart.run()
     }
 
-    package func remove(_ index: Int64) throws(CofferError) {
+    package func remove(_ index: IndexNumber) throws(CofferError) {
         try empty(index)
         try removeIndex.bind(1, index)
         try removeIndex.run()
     }
 
-    private func empty(_ index: Int64) throws(CofferError) {
+    private func empty(_ index: IndexNumber) throws(CofferError) {
         for statement in [removeAllEntries, removeDebtsOfIndex] {
             try statement.bind(1, index)
             try statement.run()
@@ -120,7 +120,9 @@ package struct IndexChanges: ~Copyable {
     }
 
     /// Notes that the index has the documents up to `sequence`.
-    package func advance(_ index: Int64, to sequence: Int64, entryDelta: Int, hasRests: Bool) throws(CofferError) {
+    package func advance(_ index: IndexNumber, to sequence: SequenceNumber, entryDelta: Int, hasRests: Bool)
+        throws(CofferError)
+    {
         try advance.bind(1, index)
         try advance.bind(2, sequence)
         try advance.bind(3, Int64(entryDelta))
@@ -134,7 +136,8 @@ package struct IndexChanges: ~Copyable {
     ///   - number: of the entry's row.
     ///   - key: nil notes that the index's function failed for the document.
     package func insert(
-        _ number: Int64, of index: Int64, document: Int64, sequence: Int64, key: SplitBytes?, id: SplitBytes,
+        _ number: Int64, of index: IndexNumber, document: DocumentNumber, sequence: SequenceNumber, key: SplitBytes?,
+        id: SplitBytes,
         value: [UInt8]?
     ) throws(CofferError) {
         try insertEntry.bind(1, index)
@@ -155,7 +158,7 @@ package struct IndexChanges: ~Copyable {
     }
 
     /// The places of a document's entries in an index; a key of nil if its function failed.
-    package func places(of document: Int64, in index: Int64) throws(CofferError) -> [EntryPosition?] {
+    package func places(of document: DocumentNumber, in index: IndexNumber) throws(CofferError) -> [EntryPosition?] {
         defer { listKeys.reset() }
         try listKeys.bind(1, document)
         try listKeys.bind(2, index)
@@ -173,12 +176,12 @@ package struct IndexChanges: ~Copyable {
         return places
     }
 
-    private func stray(_ document: Int64) -> CofferError {
+    private func stray(_ document: DocumentNumber) -> CofferError {
         CofferError(.damaged, of: subject, "an index entry of document \(document) belongs to another document")
     }
 
     /// Removes a document's entries from an index, which ``places(of:in:)`` has looked at in this transaction.
-    package func removeEntries(of document: Int64, from index: Int64) throws(CofferError) {
+    package func removeEntries(of document: DocumentNumber, from index: IndexNumber) throws(CofferError) {
         try removeEntries.bind(1, document)
         try removeEntries.bind(2, index)
         try removeEntries.run()
@@ -187,13 +190,13 @@ package struct IndexChanges: ~Copyable {
     // MARK: Documents that change without a new revision
 
     /// Removes a document that is purged from all indexes.
-    package func forget(_ document: Int64) throws(CofferError) {
-        var counts: [(index: Int64, count: Int64)] = []
+    package func forget(_ document: DocumentNumber) throws(CofferError) {
+        var counts: [(index: IndexNumber, count: Int64)] = []
         try countEntries.bind(1, document)
         defer { countEntries.reset() }
         while try countEntries.step() {
             guard countEntries.integer(2) != 0 else { throw stray(document) }
-            counts.append((countEntries.integer(0), countEntries.integer(1)))
+            counts.append((countEntries.number(0), countEntries.integer(1)))
         }
         countEntries.reset()
         for (index, count) in counts {
@@ -208,20 +211,20 @@ package struct IndexChanges: ~Copyable {
         try removeDebts.run()
     }
 
-    private func noteRemoval(of count: Int64, from index: Int64) throws(CofferError) {
+    private func noteRemoval(of count: Int64, from index: IndexNumber) throws(CofferError) {
         try countRemoved.bind(1, index)
         try countRemoved.bind(2, count)
         try countRemoved.run()
     }
 
     /// Notes that a document's entries are to be rebuilt in all indexes.
-    package func owe(_ document: Int64, _ id: DocumentID) throws(CofferError) {
+    package func owe(_ document: DocumentNumber, _ id: DocumentID) throws(CofferError) {
         try insertDebt.bind(1, document)
         try insertDebt.bind(2, id.text)
         try insertDebt.run()
     }
 
-    package func removeDebt(of index: Int64, _ document: Int64) throws(CofferError) {
+    package func removeDebt(of index: IndexNumber, _ document: DocumentNumber) throws(CofferError) {
         try removeDebt.bind(1, index)
         try removeDebt.bind(2, document)
         try removeDebt.run()

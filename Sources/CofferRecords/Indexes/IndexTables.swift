@@ -129,11 +129,8 @@ package struct IndexTables: ~Copyable {
 
     /// All indexes of a kind, by the bytes of their names. The tables must be there.
     package func indexes(_ kind: IndexKind) throws(CofferError) -> [IndexRow] {
-        defer { listIndexes.reset() }
         try listIndexes.bind(1, kind.rawValue)
-        var rows: [IndexRow] = []
-        while try listIndexes.step() { rows.append(try row(listIndexes)) }
-        return rows
+        return try listIndexes.all { (statement) throws(CofferError) in try row(statement) }
     }
 
     private func row(_ statement: Statement) throws(CofferError) -> IndexRow {
@@ -144,23 +141,22 @@ package struct IndexTables: ~Copyable {
             throw CofferError(.damaged, of: subject, "the row of an index holds impossible values")
         }
         return IndexRow(
-            number: statement.integer(0), name: statement.text(1), definition: statement.text(2),
-            sequence: statement.integer(3), entryCount: Int(statement.integer(4)), changeCount: statement.integer(5),
+            number: statement.number(0), name: statement.text(1), definition: statement.text(2),
+            sequence: statement.number(3), entryCount: Int(statement.integer(4)), changeCount: statement.integer(5),
             hasRests: statement.integer(6) & 1 != 0)
     }
 
     /// Up to `limit` documents whose entries are to be rebuilt, though they have no new revision.
-    package func debts(of index: Int64, limit: Int) throws(CofferError) -> [(document: Int64, id: String)] {
-        defer { findDebts.reset() }
+    package func debts(of index: IndexNumber, limit: Int) throws(CofferError) -> [(
+        document: DocumentNumber, id: String
+    )] {
         try findDebts.bind(1, index)
         try findDebts.bind(2, Int64(limit))
-        var debts: [(Int64, String)] = []
-        while try findDebts.step() { debts.append((findDebts.integer(0), findDebts.text(1))) }
-        return debts
+        return try findDebts.all { ($0.number(0), $0.text(1)) }
     }
 
     /// Up to `limit` ids of documents for which the index's function failed, by their bytes.
-    package func failures(of index: Int64, limit: Int) throws(CofferError) -> [String] {
+    package func failures(of index: IndexNumber, limit: Int) throws(CofferError) -> [String] {
         defer { listFailures.reset() }
         try listFailures.bind(1, index)
         try listFailures.bind(2, Int64(limit))
@@ -264,7 +260,7 @@ package struct IndexTables: ~Copyable {
         let (key, id) = (statement.bytes(2), statement.bytes(3))
         guard loadsValue && !statement.isNull(4) else {
             return IndexEntry(
-                number: statement.integer(0), sequence: statement.integer(1), key: key, id: id, value: nil)
+                number: statement.number(0), sequence: statement.number(1), key: key, id: id, value: nil)
         }
         return try checked(statement, SplitBytes(start: key, rest: nil), SplitBytes(start: id, rest: nil))
     }
@@ -285,7 +281,7 @@ package struct IndexTables: ~Copyable {
                 .damaged, of: subject, "entry \(statement.integer(0)) of an index is not what was written")
         }
         return IndexEntry(
-            number: statement.integer(0), sequence: statement.integer(1), key: key.bytes, id: id.bytes, value: value)
+            number: statement.number(0), sequence: statement.number(1), key: key.bytes, id: id.bytes, value: value)
     }
 }
 

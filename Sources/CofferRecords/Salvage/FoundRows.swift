@@ -7,7 +7,7 @@ package enum FoundRow {
     case revision(FoundRevision)
     case document(id: String, DocumentRow)
     /// An entry of the index of later revisions.
-    case laterRevision(sequence: Int64, document: Int64, RevisionID)
+    case laterRevision(sequence: SequenceNumber, document: DocumentNumber, RevisionID)
     case attachment(AttachmentRow)
     case localDocument(FoundLocalDocument)
     /// An entry of the index of local documents.
@@ -42,13 +42,13 @@ package enum FoundRow {
     private static func tableRow(_ record: Record, _ rowID: Int64) throws(CofferError) -> FoundRow? {
         switch record.values.count {
         case 9:
-            return try FoundRevision(record, sequence: rowID).map { .revision($0) }
+            return try FoundRevision(record, sequence: SequenceNumber(rowID)).map { .revision($0) }
         case 8:
             return FoundIndex(record).map { .index($0) }
         case 5:
             if record.isNull(0) {
                 return try FoundLocalDocument(record, number: rowID).map { .localDocument($0) }
-                    ?? AttachmentRow(record, number: rowID).map { .attachment($0) }
+                    ?? AttachmentRow(record, number: ContentNumber(rowID)).map { .attachment($0) }
             }
             guard let page = record.integer(3), let name = record.text(1) else { return nil }
             return .root(page: page, name: name)
@@ -60,13 +60,15 @@ package enum FoundRow {
     private static func entry(_ record: Record) -> FoundRow? {
         switch record.values.count {
         case 4:
-            if let id = record.text(0), let number = record.integer(1), let winner = record.integer(2),
+            if let id = record.text(0), let number: DocumentNumber = record.number(1),
+                let winner: SequenceNumber = record.number(2),
                 let flags = record.integer(3), Self.isDocumentID(id), Schema.counts.contains(winner)
             {
                 let row = DocumentRow(number: number, winner: winner, flags: DocumentFlags(rawValue: flags))
                 return .document(id: id, row)
             }
-            guard let document = record.integer(0), let id = record.revisionID(1), let sequence = record.integer(3),
+            guard let document: DocumentNumber = record.number(0), let id = record.revisionID(1),
+                let sequence: SequenceNumber = record.number(3),
                 Schema.counts.contains(sequence)
             else { return nil }
             return .laterRevision(sequence: sequence, document: document, id)
@@ -95,10 +97,10 @@ package enum FoundRow {
 
 /// A row of `revisions`.
 package struct FoundRevision {
-    package var sequence: Int64
+    package var sequence: SequenceNumber
     /// The document's number.
-    package var document: Int64
-    package var parent: Int64?
+    package var document: DocumentNumber
+    package var parent: SequenceNumber?
     package var flags: RevisionFlags
     package var id: RevisionID
     package var documentID: String
@@ -109,13 +111,13 @@ package struct FoundRevision {
     /// Whether the body, if there is one, is what its digest says, and one that Coffer writes.
     package var isIntact: Bool
 
-    package init?(_ record: Record, sequence: Int64) throws(CofferError) {
-        guard record.isNull(0), sequence > 0, Schema.counts.contains(sequence), let document = record.integer(1),
-            (1...sequence).contains(document),
+    package init?(_ record: Record, sequence: SequenceNumber) throws(CofferError) {
+        guard record.isNull(0), sequence > 0, Schema.counts.contains(sequence),
+            let document: DocumentNumber = record.number(1), (1...sequence).contains(document.firstSequence),
             let flags = record.integer(3), (0...7).contains(flags), let id = record.revisionID(4),
             let name = record.text(7), let documentID = try? DocumentID(name), !documentID.isLocal
         else { return nil }
-        parent = record.integer(2)
+        parent = record.number(2)
         guard record.isNull(2) || parent.map({ (1..<sequence).contains($0) }) == true else { return nil }
         self.sequence = sequence
         self.document = document
@@ -178,7 +180,7 @@ package struct FoundIndex: Hashable {
 }
 
 extension AttachmentRow {
-    fileprivate init?(_ record: Record, number: Int64) {
+    fileprivate init?(_ record: Record, number: ContentNumber) {
         guard let length = record.integer(2), number > 0 else { return nil }
         let proof: Proof?
         switch (record.blob(3), record.blob(4)) {
@@ -194,6 +196,8 @@ extension AttachmentRow {
 }
 
 extension Record {
+    fileprivate func number<Number: RowNumber>(_ column: Int) -> Number? { integer(column).map { Number($0) } }
+
     /// The revision id in this column and the next.
     fileprivate func revisionID(_ column: Int) -> RevisionID? {
         guard let generation = integer(column) else { return nil }

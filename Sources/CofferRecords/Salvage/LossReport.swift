@@ -51,7 +51,7 @@ package struct LossReport {
                 AND (g.id IS NULL OR EXISTS (SELECT 1 FROM documents AS d WHERE d.id = g.id))
             """
         ) { (row) throws(CofferError) in
-            let revision = "revision \(try row.revisionID(1, sequence: row.integer(3), subject: "the index"))"
+            let revision = "revision \(try row.revisionID(1, sequence: row.number(3), subject: "the index"))"
             return row.isNull(0)
                 ? Damage(
                     .structure, revision, "it can't be read, and nothing says which document it belongs to")
@@ -87,9 +87,7 @@ package struct LossReport {
     ) throws(CofferError) -> [Damage] {
         let statement = Statement(tables.connection, sql)
         defer { statement.finalize() }
-        var findings: [Damage] = []
-        while try statement.step() { findings.append(try finding(statement)) }
-        return findings
+        return try statement.all(finding)
     }
 }
 

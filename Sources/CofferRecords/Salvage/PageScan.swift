@@ -78,7 +78,8 @@ package struct PageScan {
                 if try !add(row, isNewest) { entries.append(row) }
             case .torn(let record):
                 guard isNewest, tree.kind == .tableLeaf else { continue }
-                try tables.refuse(cell.rowID, record?.documentIDOfRevision, "a part of it can't be read")
+                try tables.refuse(
+                    SequenceNumber(cell.rowID), record?.documentIDOfRevision, "a part of it can't be read")
             }
         }
         try addPairs(entries, isNewest)

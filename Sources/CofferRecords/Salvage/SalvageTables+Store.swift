@@ -28,16 +28,16 @@ extension SalvageTables {
 
     /// A revision of which only the id is there.
     package struct BodilessRevision {
-        package let sequence: Int64
-        fileprivate let document: Int64
+        package let sequence: SequenceNumber
+        fileprivate let document: DocumentNumber
         fileprivate let generation: Int64
     }
 
     /// The last revision without a body, up to this sequence.
-    package func bodilessRevision(upTo last: Int64) throws(CofferError) -> BodilessRevision? {
+    package func bodilessRevision(upTo last: SequenceNumber) throws(CofferError) -> BodilessRevision? {
         try findBodiless.bind(1, last)
         return try findBodiless.first {
-            BodilessRevision(sequence: $0.integer(0), document: $0.integer(1), generation: $0.integer(2))
+            BodilessRevision(sequence: $0.number(0), document: $0.number(1), generation: $0.integer(2))
         }
     }
 
@@ -51,11 +51,11 @@ extension SalvageTables {
 
     /// Hands out each document's number and id, in the order of the numbers.
     package func forEachDocument(
-        _ body: (_ number: Int64, _ id: String) throws(CofferError) -> Void
+        _ body: (_ number: DocumentNumber, _ id: String) throws(CofferError) -> Void
     ) throws(CofferError) {
         let groups = Statement(connection, "SELECT number, id FROM salvage_groups ORDER BY number")
         defer { groups.finalize() }
-        while try groups.step() { try body(groups.integer(0), groups.text(1)) }
+        while try groups.step() { try body(groups.number(0), groups.text(1)) }
     }
 
     // MARK: Contents
@@ -69,18 +69,18 @@ extension SalvageTables {
 
     /// Hands out each content that a revision names by its SHA-1.
     package func forEachUsedContent(
-        _ body: (_ number: Int64, _ byteCount: Int, _ sha1: [UInt8]) throws(CofferError) -> Void
+        _ body: (_ number: ContentNumber, _ byteCount: Int, _ sha1: [UInt8]) throws(CofferError) -> Void
     ) throws(CofferError) {
         let all = Statement(connection, "SELECT number, length, digest FROM attachments ORDER BY number")
         defer { all.finalize() }
         while try all.step() {
             guard all.isBlob(2) else { continue }
-            try body(all.integer(0), Int(all.integer(1)), all.bytes(2))
+            try body(all.number(0), Int(all.integer(1)), all.bytes(2))
         }
     }
 
     /// The ids of the documents that have a content, sorted.
-    package func documents(using attachment: Int64) throws(CofferError) -> [String] {
+    package func documents(using attachment: ContentNumber) throws(CofferError) -> [String] {
         let owners = Statement(
             connection,
             """
@@ -89,9 +89,7 @@ extension SalvageTables {
             """)
         defer { owners.finalize() }
         try owners.bind(1, attachment)
-        var ids: [String] = []
-        while try owners.step() { ids.append(owners.text(0)) }
-        return ids
+        return try owners.all { $0.text(0) }
     }
 
     /// What the files of contents would be called that revisions name and that are not here.
@@ -133,9 +131,7 @@ extension SalvageTables {
         }
         try insert.bind(1, areProven ? 1 : 0)
         try insert.run()
-        var ids: [String] = []
-        while try lost.step() { ids.append(lost.text(0)) }
-        return ids
+        return try lost.all { $0.text(0) }
     }
 
     package func insertLabel(_ label: String, of slot: KeySlot.ID) throws(CofferError) {
@@ -155,7 +151,7 @@ extension SalvageTables {
     }
 
     /// Sees that no revision gets a number up to this one.
-    package func keep(_ lastSequence: Int64) throws(CofferError) {
+    package func keep(_ lastSequence: SequenceNumber) throws(CofferError) {
         try PurgeChanges(connection).keep(lastSequence)
     }
 

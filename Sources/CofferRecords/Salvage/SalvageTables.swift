@@ -140,7 +140,7 @@ package final class SalvageTables {
         }
         if try insert(found) || !isNewest { return }
         // A document's first revision has its number: of two in one place, one of which is that, the other is not what it says.
-        if found.sequence == found.document, let other = try identity(of: found.sequence)?.document,
+        if found.sequence == found.document.firstSequence, let other = try identity(of: found.sequence)?.document,
             other != found.document
         {
             try remove(found.sequence)
@@ -184,7 +184,9 @@ package final class SalvageTables {
         try noteDocument.run()
     }
 
-    package func addLater(_ sequence: Int64, ofDocument number: Int64, _ id: RevisionID) throws(CofferError) {
+    package func addLater(_ sequence: SequenceNumber, ofDocument number: DocumentNumber, _ id: RevisionID)
+        throws(CofferError)
+    {
         try insertLater.bind(1, sequence)
         try insertLater.bind(2, number)
         try insertLater.bind(3, Int64(id.generation))
@@ -224,7 +226,7 @@ package final class SalvageTables {
     }
 
     /// Notes why a revision is not taken, the first time.
-    package func refuse(_ sequence: Int64, _ documentID: String?, _ detail: String) throws(CofferError) {
+    package func refuse(_ sequence: SequenceNumber, _ documentID: String?, _ detail: String) throws(CofferError) {
         // Nobody saved that as a revision.
         guard Schema.counts.contains(sequence) else { return }
         try refuse.bind(1, sequence)
@@ -236,7 +238,7 @@ package final class SalvageTables {
     // MARK: Revisions
 
     /// The revision with the lowest sequence above this one. It is intact.
-    package func revision(after sequence: Int64) throws(CofferError) -> FoundRevision? {
+    package func revision(after sequence: SequenceNumber) throws(CofferError) -> FoundRevision? {
         try nextRevision.bind(1, sequence)
         return try nextRevision.first { (row) throws(CofferError) in
             let stored = try RevisionRow(row, subject: connection.subject)
@@ -248,29 +250,34 @@ package final class SalvageTables {
     }
 
     /// Which revision has this sequence: the one that was taken, or else the one that the index of the old database names.
-    package func identity(of sequence: Int64) throws(CofferError) -> (document: Int64, id: RevisionID)? {
+    package func identity(of sequence: SequenceNumber) throws(CofferError) -> (
+        document: DocumentNumber, id: RevisionID
+    )? {
         for statement in [findRevisionID, findLater] {
             try statement.bind(1, sequence)
             let found = try statement.first { (row) throws(CofferError) in
-                (row.integer(0), try row.revisionID(1, sequence: sequence, subject: connection.subject))
+                (
+                    row.number(0) as DocumentNumber,
+                    try row.revisionID(1, sequence: sequence, subject: connection.subject)
+                )
             }
             if let found { return found }
         }
         return nil
     }
 
-    package func dropBody(_ sequence: Int64) throws(CofferError) {
+    package func dropBody(_ sequence: SequenceNumber) throws(CofferError) {
         try dropBody.bind(1, sequence)
         try dropBody.run()
     }
 
-    package func remove(_ sequence: Int64) throws(CofferError) {
+    package func remove(_ sequence: SequenceNumber) throws(CofferError) {
         try removeRevision.bind(1, sequence)
         try removeRevision.run()
     }
 
     /// The highest sequence that the old database said of any revision.
-    package func lastNotedSequence() throws(CofferError) -> Int64 {
+    package func lastNotedSequence() throws(CofferError) -> SequenceNumber {
         let find = Statement(
             connection,
             """
@@ -280,7 +287,7 @@ package final class SalvageTables {
                 coalesce((SELECT max(winner) FROM salvage_documents), 0))
             """)
         defer { find.finalize() }
-        return try find.first { $0.integer(0) } ?? 0
+        return try find.first { $0.number(0) } ?? 0
     }
 
     // MARK: Documents
@@ -292,20 +299,20 @@ package final class SalvageTables {
         case none
     }
 
-    package func claim(_ number: Int64, _ id: String) throws(CofferError) -> Claim {
+    package func claim(_ number: DocumentNumber, _ id: String) throws(CofferError) -> Claim {
         try findClaim.bind(1, number)
         try findClaim.bind(2, id)
         return try findClaim.first { $0.isNull(0) ? .none : $0.integer(0) == 1 ? .same : .other } ?? .none
     }
 
     /// The id of the document with this number; nil if nobody has said.
-    package func documentID(ofNumber number: Int64) throws(CofferError) -> String? {
+    package func documentID(ofNumber number: DocumentNumber) throws(CofferError) -> String? {
         try findGroup.bind(1, number)
         return try findGroup.first { $0.text(0) }
     }
 
     /// - Returns: false when the document has another number.
-    package func adopt(_ number: Int64, _ id: String) throws(CofferError) -> Bool {
+    package func adopt(_ number: DocumentNumber, _ id: String) throws(CofferError) -> Bool {
         try insertGroup.bind(1, number)
         try insertGroup.bind(2, id)
         try insertGroup.run()
@@ -324,23 +331,23 @@ package final class SalvageTables {
     // MARK: Contents
 
     /// Notes that a revision uses a content, which is not here yet.
-    package func use(_ digest: String, byteCount: Int, by sequence: Int64) throws(CofferError) {
+    package func use(_ digest: String, byteCount: Int, by sequence: SequenceNumber) throws(CofferError) {
         try insertUse.bind(1, sequence)
         try insertUse.bind(2, try number(of: AttachmentKey(digest), byteCount: byteCount))
         try insertUse.run()
     }
 
-    private func number(of key: AttachmentKey, byteCount: Int) throws(CofferError) -> Int64 {
+    private func number(of key: AttachmentKey, byteCount: Int) throws(CofferError) -> ContentNumber {
         try bind(key, to: findAttachment)
-        if let number = try findAttachment.first({ $0.integer(0) }) { return number }
+        if let number: ContentNumber = try findAttachment.first({ $0.number(0) }) { return number }
         try bind(key, to: insertAttachment)
         try insertAttachment.bind(2, Int64(byteCount))
         try insertAttachment.run()
-        return connection.lastInsertedRowID
+        return ContentNumber(connection.lastInsertedRowID)
     }
 
     /// Adds a row for a content that no revision names, and returns its number.
-    package func add(_ content: ContentDigest) throws(CofferError) -> Int64 {
+    package func add(_ content: ContentDigest) throws(CofferError) -> ContentNumber {
         try number(of: .sha1(content.sha1), byteCount: content.byteCount)
     }
 
@@ -351,7 +358,7 @@ package final class SalvageTables {
     }
 
     /// Notes that a content is here.
-    package func prove(_ number: Int64, _ proof: AttachmentRow.Proof) throws(CofferError) {
+    package func prove(_ number: ContentNumber, _ proof: AttachmentRow.Proof) throws(CofferError) {
         try proveAttachment.bind(1, number)
         try proveAttachment.bind(2, proof.sha256)
         try proveAttachment.bind(3, proof.header)
@@ -369,7 +376,8 @@ package final class SalvageTables {
 extension FoundRevision {
     /// One of the new database's.
     package init(
-        sequence: Int64, document: Int64, parent: Int64?, flags: RevisionFlags, id: RevisionID, documentID: String,
+        sequence: SequenceNumber, document: DocumentNumber, parent: SequenceNumber?, flags: RevisionFlags,
+        id: RevisionID, documentID: String,
         body: [UInt8]?, hasDigest: Bool
     ) {
         self.sequence = sequence

@@ -142,12 +142,12 @@ package enum IndexKind: Int64, Sendable {
 
 /// A row of `indexes`.
 package struct IndexRow: Sendable, Equatable {
-    package var number: Int64
+    package var number: IndexNumber
     package var name: String
     /// A view's version, or a declared index's paths as JSON.
     package var definition: String
     /// The sequence up to which documents are in it.
-    package var sequence: Int64
+    package var sequence: SequenceNumber
     /// How many entries it has.
     package var entryCount: Int
     /// How often it was changed.
@@ -180,9 +180,9 @@ package struct SplitBytes: Equatable, Sendable {
 
 /// A row of `index_entries`.
 package struct IndexEntry: Sendable {
-    package var number: Int64
+    package var number: IndexNumber
     /// Of the revision that it was made from.
-    package var sequence: Int64
+    package var sequence: SequenceNumber
     package var key: [UInt8]
     package var id: [UInt8]
     /// JSON in canonical form; nil for null.

@@ -11,7 +11,7 @@ package struct PeerKnowledge: Sendable {
     /// Whether this database has ever exchanged revisions with another.
     package var isThere = false
     /// The sequences up to which peers that revisions were sent to have what was saved, from the lowest on.
-    package var sequences: [Int64] = []
+    package var sequences: [SequenceNumber] = []
 
     /// No line is kept longer than that, for a peer that never comes back. CouchDB keeps as many.
     package static let generationLimit = 1000
@@ -34,7 +34,7 @@ package struct PeerKnowledge: Sendable {
                 throw CofferError(.damaged, of: connection.subject, "the sequence that a peer has of it is invalid")
             }
             peers.isThere = true
-            if list.integer(0) != 0 { peers.sequences.append(list.integer(1)) }
+            if list.integer(0) != 0 { peers.sequences.append(list.number(1)) }
         }
         peers.sequences.sort()
         return peers

@@ -48,18 +48,20 @@ package struct TextChanges: ~Copyable {
     // MARK: Documents
 
     /// The numbers that a document has, with the index that each is of.
-    package func numbers(of document: Int64) throws(CofferError) -> [(index: Int64, number: UInt32)] {
+    package func numbers(of document: DocumentNumber) throws(CofferError) -> [(index: IndexNumber, number: UInt32)] {
         defer { findNumbers.reset() }
         try findNumbers.bind(1, document)
-        var numbers: [(Int64, UInt32)] = []
+        var numbers: [(IndexNumber, UInt32)] = []
         while try findNumbers.step() {
             guard let number = UInt32(exactly: findNumbers.integer(1)) else { throw PostingReader.damage }
-            numbers.append((findNumbers.integer(0), number))
+            numbers.append((findNumbers.number(0), number))
         }
         return numbers
     }
 
-    package func insert(_ number: UInt32, of document: Int64, _ id: DocumentID, in index: Int64) throws(CofferError) {
+    package func insert(_ number: UInt32, of document: DocumentNumber, _ id: DocumentID, in index: IndexNumber)
+        throws(CofferError)
+    {
         try insertDocument.bind(1, index)
         try insertDocument.bind(2, Int64(number))
         try insertDocument.bind(3, document)
@@ -68,7 +70,7 @@ package struct TextChanges: ~Copyable {
     }
 
     /// Takes a document's number from it. Its length is to be set to zero.
-    package func removeDocument(_ number: UInt32, from index: Int64) throws(CofferError) {
+    package func removeDocument(_ number: UInt32, from index: IndexNumber) throws(CofferError) {
         try removeDocument.bind(1, index)
         try removeDocument.bind(2, Int64(number))
         try removeDocument.run()
@@ -76,7 +78,7 @@ package struct TextChanges: ~Copyable {
     }
 
     /// Takes a document's number from it, and sets its length to zero.
-    package func remove(_ number: UInt32, from index: Int64) throws(CofferError) {
+    package func remove(_ number: UInt32, from index: IndexNumber) throws(CofferError) {
         try removeDocument(number, from: index)
         let (chunk, place) = LengthChunk.place(of: number)
         guard var lengths = try lengths(chunk, of: index) else { throw PostingReader.damage }
@@ -87,21 +89,21 @@ package struct TextChanges: ~Copyable {
     // MARK: Lengths
 
     /// The row with the highest numbers of an index; nil if it has none.
-    package func lastLengths(of index: Int64) throws(CofferError) -> (chunk: Int64, lengths: LengthChunk)? {
+    package func lastLengths(of index: IndexNumber) throws(CofferError) -> (chunk: Int64, lengths: LengthChunk)? {
         defer { findLast.reset() }
         try findLast.bind(1, index)
         guard try findLast.step(), !findLast.isNull(0) else { return nil }
         return (findLast.integer(0), try LengthChunk(bytes: findLast.bytes(1)))
     }
 
-    package func lengths(_ chunk: Int64, of index: Int64) throws(CofferError) -> LengthChunk? {
+    package func lengths(_ chunk: Int64, of index: IndexNumber) throws(CofferError) -> LengthChunk? {
         defer { findLengths.reset() }
         try findLengths.bind(1, index)
         try findLengths.bind(2, chunk)
         return try findLengths.step() ? LengthChunk(bytes: findLengths.bytes(0)) : nil
     }
 
-    package func put(_ lengths: LengthChunk, _ chunk: Int64, of index: Int64) throws(CofferError) {
+    package func put(_ lengths: LengthChunk, _ chunk: Int64, of index: IndexNumber) throws(CofferError) {
         try putLengths.bind(1, index)
         try putLengths.bind(2, chunk)
         try putLengths.bind(3, lengths.bytes)
@@ -111,7 +113,9 @@ package struct TextChanges: ~Copyable {
     // MARK: Postings
 
     /// The last row of a term; nil if there isn't one.
-    package func lastBlock(of term: [UInt8], in index: Int64) throws(CofferError) -> (number: Int64, PostingBlock)? {
+    package func lastBlock(of term: [UInt8], in index: IndexNumber) throws(CofferError) -> (
+        number: Int64, PostingBlock
+    )? {
         defer { findLastBlock.reset() }
         try findLastBlock.bind(1, index)
         try findLastBlock.bind(2, term)
@@ -124,7 +128,7 @@ package struct TextChanges: ~Copyable {
 
     /// - Parameter isThere: whether the term has a row of that number.
     package func put(
-        _ block: PostingBlock, _ number: Int64, of term: [UInt8], in index: Int64, isThere: Bool
+        _ block: PostingBlock, _ number: Int64, of term: [UInt8], in index: IndexNumber, isThere: Bool
     ) throws(CofferError) {
         let statement = isThere ? updateBlock : insertBlock
         try statement.bind(1, index)
@@ -135,7 +139,7 @@ package struct TextChanges: ~Copyable {
         try statement.run()
     }
 
-    package func removeBlock(_ number: Int64, of term: [UInt8], in index: Int64) throws(CofferError) {
+    package func removeBlock(_ number: Int64, of term: [UInt8], in index: IndexNumber) throws(CofferError) {
         try removeBlock.bind(1, index)
         try removeBlock.bind(2, term)
         try removeBlock.bind(3, number)
@@ -144,23 +148,18 @@ package struct TextChanges: ~Copyable {
 
     /// The next rows of an index behind one, in the order of terms.
     package func blocks(
-        of index: Int64, after term: [UInt8], _ block: Int64, limit: Int
+        of index: IndexNumber, after term: [UInt8], _ block: Int64, limit: Int
     ) throws(CofferError) -> [(term: [UInt8], block: Int64, last: Int64, postings: [UInt8])] {
-        defer { listBlocks.reset() }
         try listBlocks.bind(1, index)
         try listBlocks.bind(2, term)
         try listBlocks.bind(3, block)
         try listBlocks.bind(4, Int64(limit))
-        var rows: [([UInt8], Int64, Int64, [UInt8])] = []
-        while try listBlocks.step() {
-            rows.append((listBlocks.bytes(0), listBlocks.integer(1), listBlocks.integer(2), listBlocks.bytes(3)))
-        }
-        return rows
+        return try listBlocks.all { ($0.bytes(0), $0.integer(1), $0.integer(2), $0.bytes(3)) }
     }
 
     // MARK: An index
 
-    package func empty(_ index: Int64) throws(CofferError) {
+    package func empty(_ index: IndexNumber) throws(CofferError) {
         for statement in [removeDocuments, removeLengths, removePostings] {
             try statement.bind(1, index)
             try statement.run()

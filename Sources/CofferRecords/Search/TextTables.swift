@@ -35,7 +35,7 @@ package struct TextTables: ~Copyable {
     }
 
     /// How many terms each document has, by its number in the index, up to the last that was given; 0 where it is dead.
-    package func lengths(of index: Int64) throws(CofferError) -> [UInt16] {
+    package func lengths(of index: IndexNumber) throws(CofferError) -> [UInt16] {
         defer { listLengths.reset() }
         try listLengths.bind(1, index)
         var lengths: [UInt16] = []
@@ -50,14 +50,14 @@ package struct TextTables: ~Copyable {
     }
 
     /// Whether an index has any term.
-    package func hasPostings(of index: Int64) throws(CofferError) -> Bool {
+    package func hasPostings(of index: IndexNumber) throws(CofferError) -> Bool {
         try findPostings.bind(1, index)
         return try findPostings.first { _ in true } ?? false
     }
 
     /// Calls `visit` with the rows of a term, in order.
     package func postings(
-        of index: Int64, _ term: [UInt8], _ visit: (PostingReader) throws(CofferError) -> Void
+        of index: IndexNumber, _ term: [UInt8], _ visit: (PostingReader) throws(CofferError) -> Void
     ) throws(CofferError) {
         defer { readPostings.reset() }
         try readPostings.bind(1, index)
@@ -69,7 +69,7 @@ package struct TextTables: ~Copyable {
 
     /// Calls `visit` with the rows of all terms that begin with `prefix`, term by term.
     package func postings(
-        of index: Int64, prefix: [UInt8], _ visit: (PostingReader) throws(CofferError) -> Void
+        of index: IndexNumber, prefix: [UInt8], _ visit: (PostingReader) throws(CofferError) -> Void
     ) throws(CofferError) {
         defer { readPrefix.reset() }
         try readPrefix.bind(1, index)
@@ -82,7 +82,7 @@ package struct TextTables: ~Copyable {
     }
 
     /// The id of the document that has a number in the index, which must be alive.
-    package func documentID(_ number: UInt32, of index: Int64) throws(CofferError) -> [UInt8] {
+    package func documentID(_ number: UInt32, of index: IndexNumber) throws(CofferError) -> [UInt8] {
         try findDocument.bind(1, index)
         try findDocument.bind(2, Int64(number))
         guard let id = try findDocument.first({ $0.bytes(0) }) else { throw damage }
@@ -91,13 +91,13 @@ package struct TextTables: ~Copyable {
 
     /// Reads all rows, and checks them: fails where any can't be read, or they contradict each other.
     package func readEverything() throws(CofferError) {
-        var lengths: [Int64: [Int64: LengthChunk]] = [:]
+        var lengths: [IndexNumber: [Int64: LengthChunk]] = [:]
         defer {
             for statement in [listDocuments, listAllLengths, listAllPostings] { statement.reset() }
         }
-        var aliveCounts: [Int64: Int] = [:]
+        var aliveCounts: [IndexNumber: Int] = [:]
         while try listAllLengths.step() {
-            let owner = listAllLengths.integer(0)
+            let owner: IndexNumber = listAllLengths.number(0)
             let chunk = try LengthChunk(bytes: listAllLengths.bytes(2))
             lengths[owner, default: [:]][listAllLengths.integer(1)] = chunk
             aliveCounts[owner, default: 0] += (0..<LengthChunk.count).count { chunk[$0] > 0 }
@@ -105,9 +105,9 @@ package struct TextTables: ~Copyable {
         while try listDocuments.step() {
             guard let number = UInt32(exactly: listDocuments.integer(1)),
                 case let (chunk, place) = LengthChunk.place(of: number),
-                let length = lengths[listDocuments.integer(0)]?[chunk]?[place], length > 0
+                let length = lengths[listDocuments.number(0)]?[chunk]?[place], length > 0
             else { throw damage }
-            aliveCounts[listDocuments.integer(0), default: 0] -= 1
+            aliveCounts[listDocuments.number(0), default: 0] -= 1
         }
         guard aliveCounts.values.allSatisfy({ $0 == 0 }) else { throw damage }
         while try listAllPostings.step() {

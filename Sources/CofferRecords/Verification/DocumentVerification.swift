@@ -283,9 +283,12 @@ package struct DocumentVerification {
     /// How many documents have a revision that is what was written, the last of which is not a deletion: without the tables that
     /// say which revision is the current one.
     private func readableDocumentCount() throws(CofferError) -> Int {
-        var isDeletion: [Int64: Bool] = [:]
+        var isDeletion: [DocumentNumber: Bool] = [:]
         _ = try Self.states.run(monitor, in: snapshots) { (row) throws(CofferError) in
-            (isIntact: try Self.row(row).isIntact, document: row.integer(3), isDeletion: row.integer(4) & 1 != 0)
+            (
+                isIntact: try Self.row(row).isIntact, document: row.number(3) as DocumentNumber,
+                isDeletion: row.integer(4) & 1 != 0
+            )
         } take: { (row) throws(CofferError) in
             if row.isIntact { isDeletion[row.document] = row.isDeletion }
         }

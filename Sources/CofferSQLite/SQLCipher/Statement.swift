@@ -145,6 +145,14 @@ package import CofferSealing
         return try step() ? body(self) : nil
     }
 
+    /// Runs the statement, and collects what `body` makes of each of its rows.
+    package func all<Value>(_ body: (Statement) throws(CofferError) -> Value) throws(CofferError) -> [Value] {
+        defer { reset() }
+        var values: [Value] = []
+        while try step() { values.append(try body(self)) }
+        return values
+    }
+
     /// Rows that the last insert, update or delete of the connection changed: ask right after it ran.
     package var changedRowCount: Int { unsafe Int(sqlcipher_changes(connection.pointer)) }
 

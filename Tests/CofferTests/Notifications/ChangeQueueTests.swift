@@ -1,10 +1,11 @@
+import CofferRecords
 import Testing
 
 @testable import Coffer
 
 @Suite("Commits that wait to be told")
 struct ChangeQueueTests {
-    private func commit(_ count: Int, before: Int64, isComplete: Bool = true) -> Commit {
+    private func commit(_ count: Int, before: SequenceNumber, isComplete: Bool = true) -> Commit {
         let change = DatabaseChange(documentID: "a", revisionID: nil, sequence: 1)
         return Commit(
             changes: Array(repeating: change, count: count), isComplete: isComplete, sequenceBefore: before)
@@ -21,7 +22,7 @@ struct ChangeQueueTests {
     @Test("Commits that wait to be told are at most 1,024", arguments: [1_023, 1_024, 1_025, 3_000])
     func commits(count: Int) {
         var queue = ChangeQueue()
-        for number in 0..<count { queue.append(commit(1, before: Int64(number) + 7)) }
+        for number in 0..<count { queue.append(commit(1, before: SequenceNumber(number + 7))) }
         #expect(counts(&queue) == (count > 1_024 ? [-7] : Array(repeating: 1, count: count)))
         #expect(queue.isEmpty)
     }
@@ -39,10 +40,10 @@ struct ChangeQueueTests {
     @Test("Commits that wait to be told take their place again as others are taken, for ever")
     func turnover() {
         var queue = ChangeQueue()
-        for number in 0..<1_024 { queue.append(commit(90, before: Int64(number))) }
+        for number in 0..<1_024 { queue.append(commit(90, before: SequenceNumber(number))) }
         for number in 1_024..<10_000 {
             #expect(queue.next()?.changes.count == 90)
-            queue.append(commit(90, before: Int64(number)))
+            queue.append(commit(90, before: SequenceNumber(number)))
         }
         #expect(counts(&queue).count == 1_024)
     }

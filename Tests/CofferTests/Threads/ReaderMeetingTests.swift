@@ -19,7 +19,7 @@ struct ReaderMeetingTests {
         try database.storage.read { (tables) throws(CofferError) in
             let before = try tables.lastSequence()
             stop.pause()
-            return [before, try lastSequence(uncached: tables)]
+            return [before.rawValue, try lastSequence(uncached: tables)]
         }
     }
 
