@@ -2,7 +2,7 @@ internal import Coffer
 
 @_spi(Tool) extension KeySource.Encoding {
     /// The key that `secret` holds in this encoding.
-    public func reading(from secret: consuming SecretBytes) throws(KeySourceError) -> KeyReading {
+    public func reading(from secret: consuming KeyBytes) throws(KeySourceError) -> KeyReading {
         if self != .raw { secret.dropLast(secret.lineEndByteCount) }
         guard secret.byteCount > 0 else { throw KeySourceError.unusable("the source of the key is empty") }
         switch self {
@@ -13,7 +13,7 @@ internal import Coffer
         }
     }
 
-    private func password(_ secret: borrowing SecretBytes) throws(KeySourceError) -> KeyReading {
+    private func password(_ secret: borrowing KeyBytes) throws(KeySourceError) -> KeyReading {
         let password = unsafe secret.withBytes { unsafe String(validating: $0, as: UTF8.self) }
         guard let password else {
             throw KeySourceError.unusable(
@@ -33,7 +33,7 @@ internal import Coffer
         return digits.count == 43 && digits[42] & 3 == 0 ? .base64 : nil
     }
 
-    private func key(ofBytes secret: borrowing SecretBytes) throws(KeySourceError) -> KeyReading {
+    private func key(ofBytes secret: borrowing KeyBytes) throws(KeySourceError) -> KeyReading {
         do {
             let key = try unsafe secret.withBytes { bytes throws(CofferError) in try unsafe SymmetricKey(data: bytes) }
             return KeyReading(key: key, weaknesses: KeyWeakness.weaknesses(ofBytes: key))
@@ -42,9 +42,9 @@ internal import Coffer
         }
     }
 
-    private static func bytes(ofHex digits: borrowing SecretBytes) throws(KeySourceError) -> SecretBytes {
+    private static func bytes(ofHex digits: borrowing KeyBytes) throws(KeySourceError) -> KeyBytes {
         guard digits.byteCount.isMultiple(of: 2) else { throw notHex }
-        var bytes = SecretBytes()
+        var bytes = KeyBytes()
         for position in stride(from: 0, to: digits.byteCount, by: 2) {
             guard let high = hexValue(digits[position]), let low = hexValue(digits[position + 1]) else { throw notHex }
             try bytes.append(high << 4 | low)
@@ -61,7 +61,7 @@ internal import Coffer
         }
     }
 
-    private static func bytes(ofBase64 digits: borrowing SecretBytes) throws(KeySourceError) -> SecretBytes {
+    private static func bytes(ofBase64 digits: borrowing KeyBytes) throws(KeySourceError) -> KeyBytes {
         guard digits.byteCount.isMultiple(of: 4) else { throw notBase64 }
         var paddingCount = 0
         while paddingCount < 2, digits.byteCount > paddingCount,
@@ -69,7 +69,7 @@ internal import Coffer
         {
             paddingCount += 1
         }
-        var bytes = SecretBytes()
+        var bytes = KeyBytes()
         var bits: UInt32 = 0
         var bitCount = 0
         for position in 0..<(digits.byteCount - paddingCount) {
@@ -101,7 +101,7 @@ internal import Coffer
     private static let notBase64 = KeySourceError.unusable("a key in base64 is 44 characters, the last of them =")
 }
 
-extension SecretBytes {
+extension KeyBytes {
     /// The length of the line end that the bytes end in: 0, 1 for LF, 2 for CRLF.
     @_spi(Tool) public var lineEndByteCount: Int {
         guard byteCount > 0, self[byteCount - 1] == UInt8(ascii: "\n") else { return 0 }

@@ -23,7 +23,7 @@ internal import Darwin
     }
 
     /// Reads what is there, as it is.
-    public func contents(for request: KeyRequest, waiting wait: Wait = { _ in }) throws -> SecretBytes {
+    public func contents(for request: KeyRequest, waiting wait: Wait = { _ in }) throws -> KeyBytes {
         switch origin {
         case .file(let path):
             return try Self.contents(ofFile: path, named: path, ifMissing: "the file of the key", wait)
@@ -42,8 +42,8 @@ internal import Darwin
         }
     }
 
-    private static func contents(of descriptor: Int32, named name: String, _ wait: Wait) throws -> SecretBytes {
-        var secret = SecretBytes()
+    private static func contents(of descriptor: Int32, named name: String, _ wait: Wait) throws -> KeyBytes {
+        var secret = KeyBytes()
         try secret.appendContents(of: descriptor, named: name, waiting: wait)
         return secret
     }
@@ -52,7 +52,7 @@ internal import Darwin
     ///   `file:$PASSWORD`.
     private static func contents(
         ofFile path: String, named name: String, ifMissing: String, _ wait: Wait
-    ) throws -> SecretBytes {
+    ) throws -> KeyBytes {
         var descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
         while descriptor < 0, errno == EINTR {
             // A pipe that nobody has opened for writing yet.
@@ -68,7 +68,7 @@ internal import Darwin
         return try contents(of: descriptor, named: name, wait)
     }
 
-    private static func contents(ofVariable name: String) throws(KeySourceError) -> SecretBytes {
+    private static func contents(ofVariable name: String) throws(KeySourceError) -> KeyBytes {
         guard let value = unsafe getenv(name) else {
             // What is not a name may be the secret itself, as in env:$PASSWORD, and so may be digits of it.
             let isName =
@@ -81,10 +81,10 @@ internal import Darwin
                     : "no environment variable has the name that was given to env:",
                 hint: isName ? nil : "env: takes the name of a variable, as in env:COFFER_KEY, and not its value")
         }
-        return try unsafe SecretBytes(UnsafeRawBufferPointer(start: value, count: strlen(value)))
+        return try unsafe KeyBytes(UnsafeRawBufferPointer(start: value, count: strlen(value)))
     }
 
-    private static func contents(ofCredential name: String, _ wait: Wait) throws -> SecretBytes {
+    private static func contents(ofCredential name: String, _ wait: Wait) throws -> KeyBytes {
         // systemd.exec(5): a name of a file, without a path.
         guard name != ".", name != "..", !name.contains("/") else {
             throw KeySourceError.unavailable("a credential has a name without a slash")
@@ -99,7 +99,7 @@ internal import Darwin
     }
 
     /// What `line`, run by the shell, writes to its standard output.
-    private static func output(of line: String, _ request: KeyRequest, _ wait: Wait) throws -> SecretBytes {
+    private static func output(of line: String, _ request: KeyRequest, _ wait: Wait) throws -> KeyBytes {
         // One that was notified of a store is notified of no other than is meant now.
         let environment = ProcessInfo.processInfo.environment.filter { !KeyRequest.variables.contains($0.key) }
             .merging(request.environment) { $1 }

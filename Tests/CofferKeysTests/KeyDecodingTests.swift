@@ -6,7 +6,7 @@ import Testing
 @Suite("What the source of a key holds")
 struct KeyDecodingTests {
     private func key(_ encoding: KeySource.Encoding, _ bytes: [UInt8]) throws -> SymmetricKey {
-        var secret = SecretBytes()
+        var secret = KeyBytes()
         for byte in bytes { try secret.append(byte) }
         return try encoding.reading(from: secret).key
     }
@@ -34,6 +34,20 @@ struct KeyDecodingTests {
         } else {
             #expect(throws: KeySourceError.self) { try key(.password, text) }
         }
+    }
+
+    @Test(
+        "What is read of a key stays as its memory grows, and what is dropped of it is zero",
+        arguments: [1, 4_095, 4_096, 4_097, 16_385, 65_536])
+    func growing(byteCount: Int) throws {
+        let bytes = (0..<byteCount).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) }
+        var secret = KeyBytes()
+        for byte in bytes { try secret.append(byte) }
+        #expect(secret.withBytes { [UInt8]($0) } == bytes)
+        let copy = try bytes.withUnsafeBytes { try KeyBytes($0).withBytes { [UInt8]($0) } }
+        #expect(copy == bytes)
+        secret.dropLast(1)
+        #expect(secret[byteCount - 1] == 0 && secret.byteCount == byteCount - 1)
     }
 
     @Test("An empty password is refused, whatever line end it has", arguments: ["", "\n", "\r\n"])

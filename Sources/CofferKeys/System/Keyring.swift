@@ -6,14 +6,14 @@ internal import Glibc
 /// The kernel's key management (keyrings(7)).
 enum Keyring {
     /// What a key of type `user` holds that is described so.
-    static func contents(ofKey description: String) throws(KeySourceError) -> SecretBytes {
+    static func contents(ofKey description: String) throws(KeySourceError) -> KeyBytes {
         #if os(Linux)
         let key = try identifier(ofKey: description)
-        var secret = SecretBytes()
+        var secret = KeyBytes()
         let count = unsafe secret.append { unsafe coffer_read_key(key, $0.baseAddress, UInt($0.count)) }
         guard count >= 0 else { throw failure(errno) }
         // What is longer is copied in part only.
-        guard count <= SecretBytes.maximumByteCount else { throw SecretBytes.tooLong }
+        guard count <= KeyBytes.maximumByteCount else { throw KeyBytes.tooLong }
         return secret
         #else
         throw .unavailable("only Linux has keyrings in the kernel")

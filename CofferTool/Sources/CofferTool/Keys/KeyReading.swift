@@ -73,7 +73,7 @@ extension KeySource {
         if descriptor < 0 { try Interruption.check() } else { try Interruption.waitForInput(from: descriptor) }
     }
 
-    private static func typed(_ purpose: String, _ noun: String) throws(Failure) -> SecretBytes {
+    private static func typed(_ purpose: String, _ noun: String) throws(Failure) -> KeyBytes {
         guard let terminal = Terminal() else {
             throw Failure.keyUnavailable("there is no terminal to ask for the \(noun)", hint: Self.hintWithoutTerminal)
         }
@@ -93,7 +93,7 @@ extension KeySource {
     }
 
     /// The text that `secret` holds, less one line end.
-    private static func text(from secret: consuming SecretBytes, _ noun: String) throws(Failure) -> String {
+    private static func text(from secret: consuming KeyBytes, _ noun: String) throws(Failure) -> String {
         secret.dropLast(secret.lineEndByteCount)
         guard secret.byteCount > 0 else { throw Failure.unusableKey("the source of the \(noun) is empty") }
         let text = unsafe secret.withBytes { unsafe String(validating: $0, as: UTF8.self) }

@@ -25,7 +25,7 @@ struct Terminal: ~Copyable {
 
     /// Asks for one line, without showing what is typed, and returns it without its line end. A process that was stopped
     /// meanwhile, as by ^Z, asks again when it goes on.
-    func secret(prompt: String) throws(Failure) -> SecretBytes {
+    func secret(prompt: String) throws(Failure) -> KeyBytes {
         Interruption.watch()
         let suspension = try Suspension()
         var shown = termios()
@@ -45,8 +45,8 @@ struct Terminal: ~Copyable {
     }
 
     /// What is typed up to a line end; nil when the process was stopped meanwhile.
-    private func line(_ suspension: borrowing Suspension, restore: () -> Void) throws(Failure) -> SecretBytes? {
-        var secret = SecretBytes()
+    private func line(_ suspension: borrowing Suspension, restore: () -> Void) throws(Failure) -> KeyBytes? {
+        var secret = KeyBytes()
         while true {
             try waitForInput(or: suspension.descriptor)
             if suspension.stopIfNeeded(restore) { return nil }

@@ -84,7 +84,7 @@ enum PartMessage {
         return (part, keys)
     }
 
-    private static func key(_ secret: borrowing SecretBytes, isPassword: Bool) throws -> SymmetricKey {
+    private static func key(_ secret: borrowing KeyBytes, isPassword: Bool) throws -> SymmetricKey {
         try unsafe secret.withBytes { bytes in
             guard isPassword else { return try unsafe SymmetricKey(data: bytes) }
             let password = unsafe String(decoding: bytes, as: UTF8.self)
@@ -106,15 +106,15 @@ enum PartMessage {
     private static func data(_ count: Int, from descriptor: Int32) throws(Failure) -> Data {
         var data = Data()
         while data.count < count {
-            let piece = try read(min(count - data.count, SecretBytes.maximumByteCount), from: descriptor)
+            let piece = try read(min(count - data.count, KeyBytes.maximumByteCount), from: descriptor)
             unsafe piece.withBytes { unsafe data.append(contentsOf: $0) }
         }
         return data
     }
 
-    private static func read(_ count: Int, from descriptor: Int32) throws(Failure) -> SecretBytes {
+    private static func read(_ count: Int, from descriptor: Int32) throws(Failure) -> KeyBytes {
         try Failure.adapting {
-            var bytes = SecretBytes()
+            var bytes = KeyBytes()
             try bytes.append(count, of: descriptor, named: channelName)
             return bytes
         }
