@@ -22,15 +22,17 @@ struct RevisionBody: Sendable {
         }
     }
 
-    /// - Parameter known: what its `_attachments` hold, for whoever wrote them; otherwise they are read out of it.
+    /// - Parameters:
+    ///   - known: what its `_attachments` hold, from the code that wrote them; otherwise they are read out of it.
+    ///   - knownBlobs: the blobs that it names, likewise.
     /// - Throws: `invalidJSON` (400) where `_attachments` holds what is not an attachment.
     init(
         _ body: CanonicalBody, attachments known: [(name: String, stub: AttachmentStub)]? = nil,
-        subject: @autoclosure () -> String
+        blobs knownBlobs: [BlobReference]? = nil, subject: @autoclosure () -> String
     ) throws(CofferError) {
         self.body = body
-        let mayHoldBlobs = CanonicalBody.mayHoldBlobs(body.bytes)
-        var blobs: [Reference] = []
+        let mayHoldBlobs = knownBlobs == nil && CanonicalBody.mayHoldBlobs(body.bytes)
+        var blobs = (knownBlobs ?? []).map { Reference(digest: $0.digest, byteCount: $0.length) }
         if let known, !mayHoldBlobs {
             attachments = known
         } else if mayHoldBlobs || CanonicalBody.mayHoldAttachments(body.bytes) {

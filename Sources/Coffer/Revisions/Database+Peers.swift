@@ -25,23 +25,26 @@ extension Database {
     /// ``putExistingRevision(_:withID:history:isDeletion:attachments:)``.
     ///
     /// - Parameters:
-    ///   - properties: with `_id`, `_rev` or `_revisions`, as CouchDB gives them.
+    ///   - properties: without `_id`, `_rev`, `_revisions` and `_deleted`, which the other parameters say.
+    ///   - id: the document's id.
+    ///   - history: the revision's id and its ancestors'.
+    ///   - isDeletion: whether the revision deletes the document.
     ///   - attachments: contents by the names of attachments. They are known to have the MD5 that is said of them.
     ///   - contents: of blobs.
     ///   - source: the database that a pull brings it from; nil if a peer pushed it.
     @discardableResult
     package func putExistingRevision(
-        _ properties: JSONObject, attachments: [ByteKey: Blob], contents: [Blob], from source: String?
+        _ properties: JSONObject, withID id: String, history: RevisionHistory, isDeletion: Bool,
+        attachments: [ByteKey: Blob], contents: [Blob], from source: String?
     ) throws(CofferError) -> ExistingRevisionResult {
-        let id = properties["_id"]?.stringValue
         do throws(CofferError) {
             let staged = try StagedContent.stage(properties.blobs + contents, in: storage)
             return try ExistingRevision(
-                try DocumentBody(properties, isForeign: true), in: self, withID: id, history: nil,
-                contents: attachments, areContentsChecked: true, staged: staged, source: source
+                properties, in: self, withID: id, history: history, isDeletion: isDeletion, contents: attachments,
+                staged: staged, source: source
             ).put()
         } catch {
-            throw id.map { error.about(document(withID: $0).subject) } ?? error
+            throw error.about(document(withID: id).subject)
         }
     }
 

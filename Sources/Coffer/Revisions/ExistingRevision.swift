@@ -69,7 +69,39 @@ struct ExistingRevision: Sendable {
                 generation: history.newest.generation, in: database.storage)
             var object = try JSONObject(parsed.body)
             object["_attachments"] = attachments.json.map { .object($0) }
-            content = try RevisionBody(DocumentBody(object).body, subject: subject)
+            content = try RevisionBody(DocumentBody(object).body, attachments: attachments.stubs, subject: subject)
+            staged = blobs + attachments.staged
+        } catch {
+            throw error.about(subject)
+        }
+    }
+
+    /// A revision whose properties say nothing of themselves but `_attachments`: it is written once, and not read again.
+    ///
+    /// - Parameters:
+    ///   - contents: of attachments, by name. They are known to have the digests that `properties` say.
+    ///   - staged: of blobs.
+    ///   - source: the database that a pull brings it from; nil if a peer pushed it.
+    /// - Throws: `invalidDocumentID`, `invalidJSON`, `invalidAttachment` (400).
+    init(
+        _ properties: JSONObject, in database: Database, withID id: String, history: RevisionHistory, isDeletion: Bool,
+        contents: [ByteKey: Blob], staged blobs: [StagedContent], source: String?
+    ) throws(CofferError) {
+        document = database.document(withID: id)
+        documentID = try document.checkedID
+        self.history = history
+        self.isDeletion = isDeletion
+        self.source = source
+        let subject = document.subject
+        do throws(CofferError) {
+            let attachments = try ForeignAttachments(
+                properties["_attachments"]?.objectValue ?? [:], contents: contents, areContentsChecked: true,
+                generation: history.newest.generation, in: database.storage)
+            var properties = properties
+            properties["_attachments"] = attachments.json.map { .object($0) }
+            content = try RevisionBody(
+                DocumentBody(properties).body, attachments: attachments.stubs, blobs: properties.blobReferences,
+                subject: subject)
             staged = blobs + attachments.staged
         } catch {
             throw error.about(subject)

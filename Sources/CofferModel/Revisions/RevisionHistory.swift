@@ -25,6 +25,9 @@ package struct RevisionHistory: Sendable, Equatable {
         self.ids = ids
     }
 
+    /// The history of a revision of which no ancestor is known.
+    package init(of revision: RevisionID) { ids = [revision] }
+
     /// The history that `_revisions` says, as CouchDB writes it: `{"start": 3, "ids": ["c…", "b…", "a…"]}`.
     ///
     /// - Throws: `invalidJSON` (400) for anything else, and for what is not a revision id.

@@ -130,7 +130,7 @@ struct ContentCollector {
     private func request(for revision: IncomingRevision) throws -> RevisionRequest {
         var request = RevisionRequest(id: revision.id, revision: revision.revisionID)
         let document = database.document(withID: revision.id)
-        for ancestor in revision.history.dropFirst() {
+        for ancestor in revision.history.ids.dropFirst() {
             if let known = try document.revision(withID: ancestor), try known.propertiesAvailable {
                 request.attachmentsSince = [ancestor]
                 break

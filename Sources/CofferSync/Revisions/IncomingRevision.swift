@@ -24,14 +24,14 @@ package struct IncomingRevision: Sendable {
 
     package let id: String
     package let revisionID: RevisionID
-    /// The revision's id and its ancestors', the newest first, as far as it tells.
-    package let history: [RevisionID]
+    /// The revision's id and its ancestors', as far as it tells.
+    package let history: RevisionHistory
     package let isDeletion: Bool
 
     /// Contents that are not in the JSON, in the order in which it names them.
     package private(set) var contents: [Content]
 
-    /// Without `_attachments`.
+    /// Without what begins with an underscore and is said above.
     private var properties: JSONObject
     /// What `_attachments` is to say, of attachments only.
     private var attachments: JSONObject
@@ -52,14 +52,16 @@ package struct IncomingRevision: Sendable {
         isDeletion = json["_deleted"] == true
         history = try Self.history(json["_revisions"], revisionID, subject)
         properties = json
-        properties["_attachments"] = nil
+        for key in ["_id", "_rev", "_revisions", "_deleted", "_attachments"] { properties[key] = nil }
         attachments = [:]
         contents = []
         guard let entries = json["_attachments"] else { return }
         guard let entries = entries.objectValue else { throw .garbage("_attachments is not an object", of: subject) }
         var order = properties
         // Blobs are numbered in canonical order.
-        if !entries.isEmpty { order = (try? Self.canonical(properties)) ?? properties }
+        if !entries.isEmpty, !properties.blobReferences.isEmpty {
+            order = (try? Self.canonical(properties)) ?? properties
+        }
         let blobs = BlobNames.references(in: order, among: entries)
         for (name, entry) in entries {
             guard let entry = entry.objectValue else { throw .garbage("an invalid attachment", of: subject) }
@@ -86,25 +88,25 @@ package struct IncomingRevision: Sendable {
         try JSONValue(json: JSONValue.object(object).canonicalJSON()).objectValue ?? object
     }
 
+    /// - Throws: ``SyncError`` 502 for what is not the revision's history, or holds an id that Coffer can't hold.
     private static func history(
         _ json: JSONValue?, _ revisionID: RevisionID, _ subject: String
-    ) throws(SyncError) -> [RevisionID] {
-        guard let json else { return [revisionID] }
-        let start: Int? = json["start"]
-        guard let start, start == revisionID.generation, let suffixes = json["ids"]?.arrayValue, !suffixes.isEmpty,
-            suffixes.count <= min(start, RevisionHistory.limit)
-        else { throw .garbage("_revisions is not a history of the revision", of: subject) }
-        var ids: [RevisionID] = []
-        for (distance, suffix) in suffixes.enumerated() {
-            guard let text = suffix.stringValue, let id = RevisionID("\(start - distance)-\(text)") else {
-                let isForeign = suffix.stringValue.map { RevisionID.isForeign("\(start - distance)-\($0)") } ?? false
-                if isForeign, start > distance { throw .foreignRevision(subject) }
-                throw .garbage("_revisions holds a value that is not a revision id", of: subject)
-            }
-            ids.append(id)
+    ) throws(SyncError) -> RevisionHistory {
+        guard let json else { return RevisionHistory(of: revisionID) }
+        guard let object = json.objectValue, let history = try? RevisionHistory(json: object) else {
+            if holdsForeignID(json) { throw .foreignRevision(subject) }
+            throw .garbage("_revisions is not a history of the revision", of: subject)
         }
-        guard ids.first == revisionID else { throw .garbage("_revisions is another revision's", of: subject) }
-        return ids
+        guard history.newest == revisionID else { throw .garbage("_revisions is another revision's", of: subject) }
+        return history
+    }
+
+    /// Whether it has an id that CouchDB may have and Coffer can't.
+    private static func holdsForeignID(_ revisions: JSONValue) -> Bool {
+        guard let start: Int = revisions["start"], let suffixes = revisions["ids"]?.arrayValue,
+            suffixes.count <= min(start, RevisionHistory.limit)
+        else { return false }
+        return suffixes.enumerated().contains { RevisionID.isForeign("\(start - $0)-\($1.stringValue ?? "")") }
     }
 
     // MARK: Contents
@@ -194,7 +196,9 @@ package struct IncomingRevision: Sendable {
         if !attachments.isEmpty { json["_attachments"] = .object(attachments) }
         let attached = contents.compactMap { $0.blob.map { ByteKey($0.digest) } }
         let unattached = try UnattachedBlobs(properties.blobReferences, attached: Set(attached), in: database)
-        let result = try database.putExistingRevision(json, attachments: names, contents: blobs, from: source)
+        let result = try database.putExistingRevision(
+            json, withID: id, history: history, isDeletion: isDeletion, attachments: names, contents: blobs,
+            from: source)
         if !result.wasKnown {
             try unattached.note(in: database)
             try database.notePeer()
@@ -207,7 +211,7 @@ package struct IncomingRevision: Sendable {
     /// The nearest ancestor that is here with its properties.
     private func knownAncestor(in database: Database) throws(CofferError) -> SavedRevision? {
         let document = database.document(withID: id)
-        for ancestor in history.dropFirst() {
+        for ancestor in history.ids.dropFirst() {
             if let known = try document.revision(withID: ancestor), try known.propertiesAvailable { return known }
         }
         return nil
