@@ -147,7 +147,10 @@ package enum Schema {
 package struct DocumentFlags: OptionSet {
     package let rawValue: Int64
 
-    package init(rawValue: Int64) { self.rawValue = rawValue }
+    @inlinable package init(rawValue: Int64) { self.rawValue = rawValue }
+
+    /// The standard library's goes through a generic sequence for a type of another module, in every save.
+    @inlinable package init(arrayLiteral flags: DocumentFlags...) { rawValue = flags.reduce(0) { $0 | $1.rawValue } }
 
     /// The winning revision is a deletion.
     package static let isDeleted = DocumentFlags(rawValue: 1)
@@ -161,7 +164,10 @@ package struct DocumentFlags: OptionSet {
 package struct RevisionFlags: OptionSet {
     package let rawValue: Int64
 
-    package init(rawValue: Int64) { self.rawValue = rawValue }
+    @inlinable package init(rawValue: Int64) { self.rawValue = rawValue }
+
+    /// As that of ``DocumentFlags``.
+    @inlinable package init(arrayLiteral flags: RevisionFlags...) { rawValue = flags.reduce(0) { $0 | $1.rawValue } }
 
     package static let isDeletion = RevisionFlags(rawValue: 1)
     /// The body has `_attachments`.
