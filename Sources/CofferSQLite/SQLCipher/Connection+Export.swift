@@ -2,6 +2,21 @@ internal import CSQLCipher
 package import CofferSealing
 
 extension Connection {
+    /// Copies everything that is in this database into the file at `path`, whose pages become protected as `protection` says:
+    /// an empty one, or for sealed pages one that has an empty database (``SealedPages/writeEmptyDatabase()``). For a
+    /// connection that was opened for ``Access/exporting``.
+    package func export(
+        to path: String, protection: PageProtection, cacheByteCount: Int, while goesOn: @escaping () -> Bool,
+        check: () throws(CofferError) -> Void
+    ) throws(CofferError) {
+        switch protection {
+        case .none: try export(to: path, key: nil, cacheByteCount: cacheByteCount, while: goesOn, check: check)
+        case .sqlCipher(let key, _):
+            try export(to: path, key: key, cacheByteCount: cacheByteCount, while: goesOn, check: check)
+        case .sealed(let pages): throw CofferError(.encryptionUnavailable, of: pages.subject, "sealed pages")
+        }
+    }
+
     /// Copies everything that is in this database into the empty file at `path`, encrypted under `key`, or readable
     /// without one. For a connection that was opened for ``Access/exporting``.
     ///

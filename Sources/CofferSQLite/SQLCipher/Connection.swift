@@ -47,7 +47,31 @@ package struct Connection: ~Copyable {
         path: String, subject: String, access: Access, key: SymmetricKey?, profile: PageProfile = .portable,
         cacheByteCount: Int
     ) throws(CofferError) {
+        try self.init(
+            path: path, subject: subject, access: access,
+            protection: key.map { PageProtection.sqlCipher($0, profile) } ?? PageProtection.none,
+            cacheByteCount: cacheByteCount)
+    }
+
+    /// Opens the database file at `path`, which must exist, and whose pages are protected as `protection` says.
+    ///
+    /// For sealed pages, `path` is theirs, and a new file has an empty database already
+    /// (``SealedPages/writeEmptyDatabase()``). What they are opened to is in their own cache; `cacheByteCount` limits what
+    /// this connection keeps beside it: pages that it writes.
+    ///
+    /// - Throws: `encryptionUnavailable` (501), `ioFailed` (500) when the file cannot be opened, `damaged` (500) when its
+    ///   first page is not one that was written under this key.
+    package init(
+        path: String, subject: String, access: Access, protection: PageProtection, cacheByteCount: Int
+    ) throws(CofferError) {
         handle = DatabaseHandle(subject: subject)
+        let key: SymmetricKey?
+        let profile: PageProfile
+        switch protection {
+        case .none: (key, profile) = (nil, .portable)
+        case .sqlCipher(let given, let layout): (key, profile) = (given, layout)
+        case .sealed(let pages): throw CofferError(.encryptionUnavailable, of: pages.subject, "sealed pages")
+        }
         let library = try Library.load()
         if key != nil { try library.requireEncryption() }
         try open(access == .immutable ? Self.immutableURI(path) : path, flags: access.flags)
