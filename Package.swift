@@ -49,6 +49,7 @@ let package = Package(
         ),
         .target(
             name: "CSQLCipher",
+            dependencies: ["COpenSSL"],
             linkerSettings: [
                 .linkedLibrary("dl", .when(platforms: [.linux])),
                 .linkedLibrary("sqlcipher", .when(platforms: [.macOS])),
@@ -142,7 +143,8 @@ let package = Package(
         .testTarget(
             name: "CofferSealingTests", dependencies: ["CofferSealing", "MemorySearch", "TestSupport"],
             swiftSettings: testing),
-        .testTarget(name: "CofferSQLiteTests", dependencies: ["CofferSQLite"], swiftSettings: testing),
+        .testTarget(
+            name: "CofferSQLiteTests", dependencies: ["CofferSQLite", "TestSupport"], swiftSettings: testing),
         .testTarget(
             name: "CofferVaultTests", dependencies: ["CofferVault", "CofferFaults", "TestSupport"],
             swiftSettings: testing),

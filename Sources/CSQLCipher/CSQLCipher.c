@@ -1,15 +1,11 @@
 #define _GNU_SOURCE  // RTLD_DEEPBIND
 #define SQLITE_HAS_CODEC 1  // declares sqlite3_key_v2
 
-#include "CSQLCipher.h"
+#include "Sealed.h"
 
 #include <dlfcn.h>
+#include <openssl/crypto.h>
 #include <pthread.h>
-#if !__has_include(<sqlcipher/sqlite3.h>)
-#error "SQLCipher's header is missing: install libsqlcipher-dev (apt) or sqlcipher (brew)"
-#endif
-#include <sqlcipher/sqlite3.h>
-#include <stdint.h>
 #include <stdio.h>
 
 struct sqlcipher_table sqlcipher_table;
@@ -106,6 +102,10 @@ int sqlcipher_keep_log(sqlite3 *db, int keeps) {
     if (code != SQLITE_OK || log == NULL || log->pMethods == NULL) {
         return code;
     }
+    if (log->pMethods == &sealed_log_methods) {
+        sealed(log)->log->keeps_length = keeps;
+        return SQLITE_OK;
+    }
     if (!keeps) {
         if (log->pMethods == &keeping_methods) {
             log->pMethods = system_methods;
@@ -132,16 +132,7 @@ int sqlcipher_keep_log(sqlite3 *db, int keeps) {
 // OpenSSL frees all that it has as a process exits, unless the first call into it says that it must not. Threads go on
 // until the very end, and one that was in SQLCipher crashed, or would go on with errors that SQLCipher ignores. What
 // OpenSSL holds ends with the process anyway. The first call has to be this one, so it comes as the process is loaded.
-//
-// CofferSealing links libcrypto. The constant is OPENSSL_INIT_NO_ATEXIT of <openssl/crypto.h>, whose place only
-// COpenSSL knows.
-extern int OPENSSL_init_crypto(uint64_t options, const void *settings) __attribute__((weak));
-
-__attribute__((constructor)) static void keep_openssl(void) {
-    if (OPENSSL_init_crypto != NULL) {
-        OPENSSL_init_crypto(0x00080000, NULL);
-    }
-}
+__attribute__((constructor)) static void keep_openssl(void) { OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL); }
 
 const char *sqlcipher_load(void) {
     pthread_once(&once, load);

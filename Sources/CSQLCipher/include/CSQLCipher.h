@@ -11,8 +11,11 @@
 
 #include <stddef.h>
 
+#include "SealedPages.h"
+
 typedef struct sqlite3 sqlite3;
 typedef struct sqlite3_stmt sqlite3_stmt;
+typedef struct sqlite3_vfs sqlite3_vfs;
 
 // X(result, name, parameters, arguments): sqlite3_name as sqlcipher_name.
 #define SQLCIPHER_FUNCTIONS(X) \
@@ -55,6 +58,8 @@ typedef struct sqlite3_stmt sqlite3_stmt;
       (db, name, mode, frames, moved)) \
     X(void, progress_handler, (sqlite3 * db, int steps, int (*asked)(void *), void *context), (db, steps, asked, context)) \
     X(int, file_control, (sqlite3 * db, const char *name, int operation, void *argument), (db, name, operation, argument)) \
+    X(sqlite3_vfs *, vfs_find, (const char *name), (name)) \
+    X(int, vfs_register, (sqlite3_vfs * vfs, int is_default), (vfs, is_default)) \
     X(int, limit, (sqlite3 * db, int which, int value), (db, which, value)) \
     X(const char *, libversion, (void), ()) \
     X(int, threadsafe, (void), ()) \

@@ -2,23 +2,20 @@ internal import CSQLCipher
 package import CofferSealing
 
 extension Connection {
+    /// Copies everything that is in this database into the file at `path`, encrypted under `key`, or readable without one:
+    /// see ``export(to:protection:cacheByteCount:while:check:)``.
+    package func export(
+        to path: String, key: SymmetricKey?, cacheByteCount: Int, while goesOn: @escaping () -> Bool,
+        check: () throws(CofferError) -> Void
+    ) throws(CofferError) {
+        try export(
+            to: path, protection: key.map { PageProtection.sqlCipher($0, .portable) } ?? PageProtection.none,
+            cacheByteCount: cacheByteCount, while: goesOn, check: check)
+    }
+
     /// Copies everything that is in this database into the file at `path`, whose pages become protected as `protection` says:
     /// an empty one, or for sealed pages one that has an empty database (``SealedPages/writeEmptyDatabase()``). For a
     /// connection that was opened for ``Access/exporting``.
-    package func export(
-        to path: String, protection: PageProtection, cacheByteCount: Int, while goesOn: @escaping () -> Bool,
-        check: () throws(CofferError) -> Void
-    ) throws(CofferError) {
-        switch protection {
-        case .none: try export(to: path, key: nil, cacheByteCount: cacheByteCount, while: goesOn, check: check)
-        case .sqlCipher(let key, _):
-            try export(to: path, key: key, cacheByteCount: cacheByteCount, while: goesOn, check: check)
-        case .sealed(let pages): throw CofferError(.encryptionUnavailable, of: pages.subject, "sealed pages")
-        }
-    }
-
-    /// Copies everything that is in this database into the empty file at `path`, encrypted under `key`, or readable
-    /// without one. For a connection that was opened for ``Access/exporting``.
     ///
     /// Made with `sqlcipher_export`, the one way that crosses from and to encryption on all versions, and inside of a
     /// transaction: on its own it would copy a page that fails its check as zeros and report success. What it leaves out
@@ -30,16 +27,18 @@ extension Connection {
     /// - Throws: what `check` throws; `damaged`, `ioFailed` (500), `noSpace` (507). The connection is good for nothing but
     ///   to be closed then.
     package func export(
-        to path: String, key: SymmetricKey?, cacheByteCount: Int, while goesOn: @escaping () -> Bool,
+        to path: String, protection: PageProtection, cacheByteCount: Int, while goesOn: @escaping () -> Bool,
         check: () throws(CofferError) -> Void
     ) throws(CofferError) {
-        try attach(path, key: key)
-        if key != nil {
+        try attach(path, protection)
+        switch protection {
+        case .none: try execute("PRAGMA next.page_size = 4096")
+        case .sqlCipher(_, let profile):
+            precondition(profile == .portable, "copies are portable")
             try execute("PRAGMA next.cipher_page_size = 4096")
             try execute("PRAGMA next.cipher_hmac_algorithm = HMAC_SHA1")
             try execute("PRAGMA next.cipher_kdf_algorithm = PBKDF2_HMAC_SHA1")
-        } else {
-            try execute("PRAGMA next.page_size = 4096")
+        case .sealed: break
         }
         try execute("PRAGMA next.auto_vacuum = INCREMENTAL")
         // Whoever made the file makes it durable as a whole, and throws it away when anything fails before.
@@ -71,11 +70,11 @@ extension Connection {
     }
 
     /// The key goes by value and never as SQL text. None is a blob without bytes: NULL would mean the key of this database.
-    private func attach(_ path: String, key: SymmetricKey?) throws(CofferError) {
+    private func attach(_ path: String, _ protection: PageProtection) throws(CofferError) {
         let attach = Statement(self, "ATTACH ?1 AS next KEY ?2")
         defer { attach.finalize() }
-        try attach.bind(1, path)
-        guard let key else {
+        try attach.bind(1, DatabaseURI.of(path, vfs: protection.vfs))
+        guard case .sqlCipher(let key, _) = protection else {
             try attach.bind(2, [])
             return try attach.run()
         }

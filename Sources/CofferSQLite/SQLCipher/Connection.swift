@@ -65,29 +65,31 @@ package struct Connection: ~Copyable {
         path: String, subject: String, access: Access, protection: PageProtection, cacheByteCount: Int
     ) throws(CofferError) {
         handle = DatabaseHandle(subject: subject)
-        let key: SymmetricKey?
-        let profile: PageProfile
-        switch protection {
-        case .none: (key, profile) = (nil, .portable)
-        case .sqlCipher(let given, let layout): (key, profile) = (given, layout)
-        case .sealed(let pages): throw CofferError(.encryptionUnavailable, of: pages.subject, "sealed pages")
-        }
         let library = try Library.load()
-        if key != nil { try library.requireEncryption() }
-        try open(access == .immutable ? Self.immutableURI(path) : path, flags: access.flags)
-        if let key { try apply(key, profile) }
-        try configure(access, isEncrypted: key != nil, cacheByteCount: cacheByteCount)
+        if protection.isSQLCipher { try library.requireEncryption() }
+        let name = access.isURI ? DatabaseURI.of(path, isImmutable: access == .immutable) : path
+        try open(name, flags: access.flags, vfs: protection.vfs)
+        switch protection {
+        case .none: break
+        case .sqlCipher(let key, let profile): try apply(key, profile)
+        case .sealed(let pages):
+            handle.sealedPages = pages
+            guard pages.areOf(handle) else {
+                throw CofferError(.busy, of: subject, "another file was opened at its path")
+            }
+        }
+        try configure(access, protection, cacheByteCount: cacheByteCount)
     }
 
     /// A database in memory, for questions about the library.
     init(inMemoryOf subject: String) throws(CofferError) {
         handle = DatabaseHandle(subject: subject)
         try Library.loadCode()
-        try open(":memory:", flags: SQLCIPHER_OPEN_READWRITE)
+        try open(":memory:", flags: SQLCIPHER_OPEN_READWRITE, vfs: nil)
     }
 
-    private func open(_ name: String, flags: Int) throws(CofferError) {
-        let code = unsafe sqlcipher_open_v2(name, &handle.pointer, Int32(flags | SQLCIPHER_OPEN_NOMUTEX), nil)
+    private func open(_ name: String, flags: Int, vfs: String?) throws(CofferError) {
+        let code = unsafe sqlcipher_open_v2(name, &handle.pointer, Int32(flags | SQLCIPHER_OPEN_NOMUTEX), vfs)
         try check(code)
         _ = unsafe sqlcipher_extended_result_codes(handle.pointer, 1)
         _ = unsafe sqlcipher_busy_timeout(handle.pointer, Self.longestLockMilliseconds)
@@ -115,9 +117,13 @@ package struct Connection: ~Copyable {
         try execute("PRAGMA main.cipher_kdf_algorithm = PBKDF2_HMAC_SHA1")
     }
 
-    private func configure(_ access: Access, isEncrypted: Bool, cacheByteCount: Int) throws(CofferError) {
+    private func configure(
+        _ access: Access, _ protection: PageProtection, cacheByteCount: Int
+    ) throws(CofferError) {
         try execute("PRAGMA temp_store = MEMORY")
-        if isEncrypted {
+        // Has SQLite borrow pages from the cache that all connections share. How many bytes it is says nothing there.
+        if protection.isSealed { try execute("PRAGMA mmap_size = 2147418112") }
+        if protection.isSQLCipher {
             // SQLCipher 4.6 and later write a line about every failed check to standard error otherwise.
             try execute("PRAGMA cipher_log_level = NONE")
         } else {
@@ -128,7 +134,12 @@ package struct Connection: ~Copyable {
         try setCache(byteCount: cacheByteCount)
         switch access {
         case .create:
-            if !isEncrypted { try execute("PRAGMA page_size = 4096") }
+            switch protection {
+            case .none: try execute("PRAGMA page_size = 4096")
+            case .sqlCipher: break
+            // Journals in files are refused: they would hold plaintext.
+            case .sealed: try execute("PRAGMA journal_mode = MEMORY")
+            }
             // Whoever makes a file makes it durable as a whole, and throws it away when anything fails before.
             try execute("PRAGMA synchronous = OFF")
             // Set before the first table, so that space is given back later without holding the store in memory.
@@ -287,28 +298,13 @@ extension Connection.Access {
         switch self {
         // Never SQLITE_OPEN_CREATE: whoever makes a file gives it its owner and mode first.
         // A file that is attached is opened as the first one was.
-        case .create, .readWrite, .exporting: SQLCIPHER_OPEN_READWRITE
+        case .create, .readWrite: SQLCIPHER_OPEN_READWRITE
+        case .exporting: SQLCIPHER_OPEN_READWRITE | SQLCIPHER_OPEN_URI
         case .readOnly: SQLCIPHER_OPEN_READONLY
         case .immutable: SQLCIPHER_OPEN_READONLY | SQLCIPHER_OPEN_URI
         }
     }
-}
 
-extension Connection {
-    /// `path` as a URI that tells SQLite that nothing changes the file. RFC 3986, section 2.1.
-    private static func immutableURI(_ path: String) -> String {
-        let hex = Array("0123456789ABCDEF".utf8)
-        var uri = Array("file:".utf8)
-        for byte in path.utf8 {
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "/"), UInt8(ascii: "."), UInt8(ascii: "-"),
-                UInt8(ascii: "_"):
-                uri.append(byte)
-            default:
-                uri += [UInt8(ascii: "%"), hex[Int(byte >> 4)], hex[Int(byte & 15)]]
-            }
-        }
-        return String(decoding: uri, as: UTF8.self) + "?immutable=1"
-    }
+    /// Whether files are named by URIs, which say more than a path.
+    fileprivate var isURI: Bool { self == .exporting || self == .immutable }
 }

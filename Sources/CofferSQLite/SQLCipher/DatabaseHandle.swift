@@ -6,6 +6,9 @@ internal import CofferSealing
     /// What errors say that they happened to.
     let subject: String
 
+    /// What the file's pages are sealed by. They stay for as long as the connection.
+    var sealedPages: SealedPages?
+
     /// Which thread is inside. Whatever calls SQLite enters it first.
     let occupancy: Occupancy
 

@@ -1,0 +1,182 @@
+// The database file: page n is the message at (n - 1) * PAGE.
+//
+// Whatever range SQLite reads is cut from whole pages, and whole pages are all that it writes. Every page of a file opens:
+// pages that SQLite skips (such as the one at its lock bytes) are sealed zeros.
+#include "Sealed.h"
+
+#include <string.h>
+
+static int file_size(struct sealed_file *file, sqlite3_int64 *size) {
+    return file->beneath->pMethods->xFileSize(file->beneath, size);
+}
+
+// Reads and opens a page. A page wholly behind the end is SHORT_READ, one that isn't whole is SEALED_FOREIGN.
+static int try_page(struct sealed_file *file, uint32_t number, unsigned char *usable) {
+    unsigned char stored[PAGE];
+    sqlite3_int64 offset = (sqlite3_int64)(number - 1) * PAGE;
+    int code = file->beneath->pMethods->xRead(file->beneath, stored, PAGE, offset);
+    if (code == SQLITE_IOERR_SHORT_READ) {
+        sqlite3_int64 size;
+        code = file_size(file, &size);
+        return code != SQLITE_OK ? code : size <= offset ? SQLITE_IOERR_SHORT_READ : SEALED_FOREIGN;
+    }
+    return code != SQLITE_OK ? code
+                             : sealed_open(&file->pages->keys, &file->ciphers, SEALED_PAGE, number, stored, USABLE, usable);
+}
+
+static int open_page(struct sealed_file *file, uint32_t number, unsigned char *usable) {
+    int code = try_page(file, number, usable);
+    if (code == SEALED_FOREIGN) {
+        // A connection that opens reads the header without a lock, and a checkpoint may be writing it just then.
+        pthread_mutex_lock(&file->pages->writing);
+        code = try_page(file, number, usable);
+        pthread_mutex_unlock(&file->pages->writing);
+    }
+    return code == SEALED_FOREIGN ? SQLITE_CORRUPT : code;
+}
+
+// The page, opened, to be given back.
+static int take_page(struct sealed_file *file, uint32_t number, struct cached_page **page) {
+    struct sealed_cache *cache = &file->pages->cache;
+    uint64_t version;
+    *page = cache_take(cache, SEALED_PAGE, number, &version);
+    if (*page != NULL) {
+        return SQLITE_OK;
+    }
+    struct cached_page *made = cache_new(cache, SEALED_PAGE, number);
+    if (made == NULL) {
+        return SQLITE_NOMEM;
+    }
+    int code = open_page(file, number, made->bytes);
+    if (code == SQLITE_OK) {
+        *page = cache_insert(cache, made, version);
+    } else {
+        cache_give(cache, made);
+    }
+    return code;
+}
+
+static int file_read(sqlite3_file *base, void *out, int count, sqlite3_int64 offset) {
+    struct sealed_file *file = sealed(base);
+    unsigned char *next = out;
+    while (count > 0) {
+        struct cached_page *page;
+        int within = (int)(offset % PAGE);
+        int part = count < PAGE - within ? count : PAGE - within;
+        int code = take_page(file, (uint32_t)(offset / PAGE) + 1, &page);
+        if (code != SQLITE_OK) {
+            memset(next, 0, (size_t)count);
+            return code;
+        }
+        memcpy(next, page->bytes + within, (size_t)part);
+        cache_give(&file->pages->cache, page);
+        next += part;
+        offset += part;
+        count -= part;
+    }
+    return SQLITE_OK;
+}
+
+static int write_page(struct sealed_file *file, uint32_t number, const unsigned char *usable) {
+    unsigned char stored[PAGE];
+    int code = sealed_seal(&file->pages->keys, &file->ciphers, SEALED_PAGE, number, usable, USABLE, stored);
+    if (code == SQLITE_OK) {
+        pthread_mutex_lock(&file->pages->writing);
+        code = file->beneath->pMethods->xWrite(file->beneath, stored, PAGE, (sqlite3_int64)(number - 1) * PAGE);
+        pthread_mutex_unlock(&file->pages->writing);
+        // After the write, and whether it failed or not: who read the page before it can't insert the old one now.
+        cache_drop(&file->pages->cache, SEALED_PAGE, number);
+    }
+    return code;
+}
+
+// Makes the file at least `size` bytes long.
+static int fill(struct sealed_file *file, sqlite3_int64 size) {
+    static const unsigned char zeros[USABLE];
+    sqlite3_int64 present;
+    int code = file_size(file, &present);
+    for (sqlite3_int64 offset = present - present % PAGE; code == SQLITE_OK && offset < size; offset += PAGE) {
+        code = write_page(file, (uint32_t)(offset / PAGE) + 1, zeros);
+    }
+    return code;
+}
+
+static int file_write(sqlite3_file *base, const void *bytes, int count, sqlite3_int64 offset) {
+    static const unsigned char zeros[RESERVE];
+    const unsigned char *page = bytes;
+    // Checksums of the log were counted over a reserve of zeros, so others would be lost, and frames with them. Another
+    // page size or reserve can come only from a file that isn't ours.
+    if (count != PAGE || offset % PAGE != 0 || memcmp(page + USABLE, zeros, RESERVE) != 0 ||
+        (offset == 0 && (page[16] != PAGE >> 8 || page[17] != 0 || page[20] != RESERVE))) {
+        return SQLITE_IOERR_WRITE;
+    }
+    int code = fill(sealed(base), offset);
+    return code != SQLITE_OK ? code : write_page(sealed(base), (uint32_t)(offset / PAGE) + 1, page);
+}
+
+static int file_truncate(sqlite3_file *base, sqlite3_int64 size) {
+    struct sealed_file *file = sealed(base);
+    sqlite3_int64 present;
+    if (size % PAGE != 0) {
+        return SQLITE_IOERR_TRUNCATE;
+    }
+    int code = file_size(file, &present);
+    if (code != SQLITE_OK || size > present) {
+        return code != SQLITE_OK ? code : fill(file, size);
+    }
+    code = file->beneath->pMethods->xTruncate(file->beneath, size);
+    cache_drop_from(&file->pages->cache, SEALED_PAGE, (uint32_t)(size / PAGE) + 1);
+    return code;
+}
+
+static int file_sync(sqlite3_file *file, int flags) {
+    return sealed(file)->beneath->pMethods->xSync(sealed(file)->beneath, flags);
+}
+
+static int file_size_method(sqlite3_file *file, sqlite3_int64 *size) { return file_size(sealed(file), size); }
+
+// Lends a page of the cache, so that no connection has a copy of its own.
+static int file_fetch(sqlite3_file *base, sqlite3_int64 offset, int count, void **out) {
+    struct sealed_file *file = sealed(base);
+    struct cached_page *page;
+    *out = NULL;
+    if (count != PAGE || offset % PAGE != 0 || !cache_is_on(&file->pages->cache)) {
+        return SQLITE_OK;  // SQLite reads it then
+    }
+    int code = take_page(file, (uint32_t)(offset / PAGE) + 1, &page);
+    if (code == SQLITE_OK) {
+        *out = page->bytes;
+    }
+    return code == SQLITE_IOERR_SHORT_READ ? SQLITE_OK : code;
+}
+
+static int file_unfetch(sqlite3_file *base, sqlite3_int64 offset, void *bytes) {
+    (void)offset;
+    if (bytes != NULL) {
+        void *page = (unsigned char *)bytes - offsetof(struct cached_page, bytes);
+        cache_give(&sealed(base)->pages->cache, page);
+    }
+    return SQLITE_OK;
+}
+
+const sqlite3_io_methods sealed_file_methods = {
+    .iVersion = 3,
+    .xClose = sealed_close,
+    .xRead = file_read,
+    .xWrite = file_write,
+    .xTruncate = file_truncate,
+    .xSync = file_sync,
+    .xFileSize = file_size_method,
+    .xLock = sealed_lock,
+    .xUnlock = sealed_unlock,
+    .xCheckReservedLock = sealed_check_reserved,
+    .xFileControl = sealed_control,
+    .xSectorSize = sealed_sector_size,
+    .xDeviceCharacteristics = sealed_characteristics,
+    .xShmMap = sealed_shm_map,
+    .xShmLock = sealed_shm_lock,
+    .xShmBarrier = sealed_shm_barrier,
+    .xShmUnmap = sealed_shm_unmap,
+    .xFetch = file_fetch,
+    .xUnfetch = file_unfetch,
+};
