@@ -29,6 +29,18 @@ enum SystemLibraries {
     private static let sha512Algorithm = function("EVP_sha512", in: [nil], as: Algorithm.self)
     private static let hmac = function("HMAC", in: [nil], as: HMAC.self)
 
+    private typealias NewContext = @convention(c) () -> OpaquePointer?
+    private typealias FreeContext = @convention(c) (OpaquePointer?) -> Void
+    private typealias Start = @convention(c) (OpaquePointer?, OpaquePointer?, OpaquePointer?) -> Int32
+    private typealias Update = @convention(c) (OpaquePointer?, UnsafePointer<UInt8>, Int) -> Int32
+    private typealias Finish = @convention(c) (OpaquePointer?, UnsafeMutablePointer<UInt8>, Int) -> Int32
+    private static let newContext = function("EVP_MD_CTX_new", in: [nil], as: NewContext.self)
+    private static let freeContext = function("EVP_MD_CTX_free", in: [nil], as: FreeContext.self)
+    private static let shake128Algorithm = function("EVP_shake128", in: [nil], as: Algorithm.self)
+    private static let start = function("EVP_DigestInit_ex", in: [nil], as: Start.self)
+    private static let update = function("EVP_DigestUpdate", in: [nil], as: Update.self)
+    private static let finish = function("EVP_DigestFinalXOF", in: [nil], as: Finish.self)
+
     static var canInflate: Bool { uncompress != nil }
 
     /// Decompresses the zlib format, RFC 1950, to at most 8 MiB.
@@ -57,5 +69,19 @@ enum SystemLibraries {
             hmac(algorithm, key, Int32(key.count), message, message.count, &code, nil) != nil
         else { return nil }
         return code
+    }
+
+    /// SHAKE-128, FIPS 202.
+    static func shake128(_ message: [UInt8], byteCount: Int) throws -> [UInt8] {
+        var output = [UInt8](repeating: 0, count: byteCount)
+        guard let newContext, let freeContext, let algorithm = shake128Algorithm?(), let start, let update, let finish
+        else { throw CocoaError(.featureUnsupported) }
+        let context = newContext()
+        defer { freeContext(context) }
+        let isDone =
+            start(context, algorithm, nil) == 1 && update(context, message, message.count) == 1
+            && finish(context, &output, byteCount) == 1
+        try #require(isDone)
+        return output
     }
 }

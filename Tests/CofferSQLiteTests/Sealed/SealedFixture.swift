@@ -60,7 +60,8 @@ struct SealedFixture {
     }
 
     func image() -> Image {
-        Image(file: FileManager.default.contents(atPath: path).map { [UInt8]($0) } ?? [],
+        Image(
+            file: FileManager.default.contents(atPath: path).map { [UInt8]($0) } ?? [],
             log: FileManager.default.contents(atPath: logPath).map { [UInt8]($0) })
     }
 
