@@ -144,7 +144,8 @@ let package = Package(
             name: "CofferSealingTests", dependencies: ["CofferSealing", "MemorySearch", "TestSupport"],
             swiftSettings: testing),
         .testTarget(
-            name: "CofferSQLiteTests", dependencies: ["CofferSQLite", "TestSupport"], swiftSettings: testing),
+            name: "CofferSQLiteTests", dependencies: ["CofferSQLite", "MemorySearch", "TestSupport"],
+            swiftSettings: testing),
         .testTarget(
             name: "CofferVaultTests", dependencies: ["CofferVault", "CofferFaults", "TestSupport"],
             swiftSettings: testing),

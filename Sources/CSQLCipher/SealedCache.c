@@ -191,6 +191,9 @@ void cache_give(struct sealed_cache *cache, struct cached_page *page) {
     struct cache_shard *shard = &cache->shards[page->shard];
     pthread_mutex_lock(&shard->lock);
     int is_last = --page->users == 0 && !page->is_kept;
+    if (shard->count > shard->limit) {
+        shrink(shard, shard->limit);  // the cache became smaller while the page was lent
+    }
     pthread_mutex_unlock(&shard->lock);
     if (is_last) {
         destroy(page);

@@ -40,10 +40,11 @@ extension Connection {
             try execute("PRAGMA next.cipher_kdf_algorithm = PBKDF2_HMAC_SHA1")
         case .sealed: break
         }
-        try execute("PRAGMA next.auto_vacuum = INCREMENTAL")
         // Whoever made the file makes it durable as a whole, and throws it away when anything fails before.
         try execute("PRAGMA next.synchronous = OFF")
         try execute("PRAGMA next.journal_mode = OFF")
+        // Changes a sealed file, which begins so, and for which there are no journals.
+        try execute("PRAGMA next.auto_vacuum = INCREMENTAL")
         try setCache(byteCount: cacheByteCount, of: "next")
 
         ask(goesOn)
