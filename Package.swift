@@ -136,6 +136,9 @@ let package = Package(
             name: "CofferFaults", dependencies: ["CofferSealing", "CofferVault"], path: "Tests/CofferFaults",
             swiftSettings: testing),
 
+        // And files beneath SQLite that fail, and remember what was synced.
+        .target(name: "CFaultyFiles", dependencies: ["CSQLCipher"], path: "Tests/CFaultyFiles"),
+
         // Looks for secrets in the memory of a process.
         .target(
             name: "MemorySearch", dependencies: ["CofferSealing"], path: "Tests/MemorySearch", swiftSettings: testing),
@@ -144,7 +147,7 @@ let package = Package(
             name: "CofferSealingTests", dependencies: ["CofferSealing", "MemorySearch", "TestSupport"],
             swiftSettings: testing),
         .testTarget(
-            name: "CofferSQLiteTests", dependencies: ["CofferSQLite", "MemorySearch", "TestSupport"],
+            name: "CofferSQLiteTests", dependencies: ["CFaultyFiles", "CofferSQLite", "MemorySearch", "TestSupport"],
             swiftSettings: testing),
         .testTarget(
             name: "CofferVaultTests", dependencies: ["CofferVault", "CofferFaults", "TestSupport"],

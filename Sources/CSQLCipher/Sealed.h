@@ -30,6 +30,7 @@ enum {
     TAG = 16,
     RESERVE = NONCE + TAG,             // what SQLite leaves free at the end of a page
     USABLE = PAGE - RESERVE,
+    FILE_HEADER = 100,                 // what SQLite reads of page 1 first
     LOG_HEADER = 32,                   // SQLite's
     LOG_START = LOG_HEADER + RESERVE,  // as it is stored
     FRAME_HEADER = 24,                 // SQLite's
@@ -219,6 +220,12 @@ struct sealed_file {
 };
 
 static inline struct sealed_file *sealed(sqlite3_file *file) { return (struct sealed_file *)file; }
+
+// Reads a message, or says SHORT_READ where the file ends before it does. A file system that gives less than the file has is
+// an error, and must not be taken for an end.
+int sealed_read(struct sealed_file *file, unsigned char *out, int count, sqlite3_int64 offset);
+// The header of a database file, as far as SQLite looks at it before it reads the log. `page` is PAGE bytes.
+void sealed_template(unsigned char *page);
 
 // Methods that pass everything on to the file beneath.
 int sealed_close(sqlite3_file *file);

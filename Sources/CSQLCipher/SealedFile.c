@@ -10,11 +10,11 @@ static int file_size(struct sealed_file *file, sqlite3_int64 *size) {
     return file->beneath->pMethods->xFileSize(file->beneath, size);
 }
 
-// Reads and opens a page. A page wholly behind the end is SHORT_READ, one that isn't whole is SEALED_FOREIGN.
+// Reads and opens a page. One that is wholly behind the end is SHORT_READ, one that isn't whole is SEALED_FOREIGN.
 static int try_page(struct sealed_file *file, uint32_t number, unsigned char *usable) {
     unsigned char stored[PAGE];
     sqlite3_int64 offset = (sqlite3_int64)(number - 1) * PAGE;
-    int code = file->beneath->pMethods->xRead(file->beneath, stored, PAGE, offset);
+    int code = sealed_read(file, stored, PAGE, offset);
     if (code == SQLITE_IOERR_SHORT_READ) {
         sqlite3_int64 size;
         code = file_size(file, &size);
@@ -64,6 +64,14 @@ static int file_read(sqlite3_file *base, void *out, int count, sqlite3_int64 off
         int within = (int)(offset % PAGE);
         int part = count < PAGE - within ? count : PAGE - within;
         int code = take_page(file, (uint32_t)(offset / PAGE) + 1, &page);
+        if (code == SQLITE_CORRUPT && offset == 0 && count == FILE_HEADER) {
+            // SQLite asks for page size and reserve before it reads the log. Where a crash tore page 1 in a checkpoint, the
+            // log has it, and where the log has none, SQLite will read the page itself, and fail.
+            unsigned char template[PAGE];
+            sealed_template(template);
+            memcpy(out, template, FILE_HEADER);
+            return SQLITE_OK;
+        }
         if (code != SQLITE_OK) {
             memset(next, 0, (size_t)count);
             return code;

@@ -18,7 +18,7 @@ int log_frame_count(struct sealed_file *file, uint32_t *count) {
 
 int log_read_frame(struct sealed_file *file, uint32_t index, unsigned char *frame) {
     unsigned char stored[FRAME_SEALED];
-    int code = file->beneath->pMethods->xRead(file->beneath, stored, FRAME_SEALED, place(index));
+    int code = sealed_read(file, stored, FRAME_SEALED, place(index));
     if (code != SQLITE_OK) {
         return code == SQLITE_IOERR_SHORT_READ ? SEALED_FOREIGN : code;
     }
@@ -91,8 +91,8 @@ static int log_read(sqlite3_file *base, void *out, int count, sqlite3_int64 offs
         return recovery_begin(file, out);
     }
     if (offset + count <= LOG_HEADER) {
-        unsigned char stored[LOG_START], header[LOG_HEADER];
-        int code = file->beneath->pMethods->xRead(file->beneath, stored, LOG_START, 0);
+        unsigned char stored[LOG_START], header[LOG_HEADER] = {0};
+        int code = sealed_read(file, stored, LOG_START, 0);
         if (code == SQLITE_OK) {
             code = sealed_open(&file->pages->keys, &file->ciphers, SEALED_LOG_HEADER, 0, stored, LOG_HEADER, header);
         }

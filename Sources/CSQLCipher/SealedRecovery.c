@@ -85,7 +85,7 @@ int recovery_begin(struct sealed_file *file, unsigned char *out) {
     unsigned char stored[LOG_START];
     log->recovering = 0;
     memset(out, 0, LOG_HEADER);
-    int code = file->beneath->pMethods->xRead(file->beneath, stored, LOG_START, 0);
+    int code = sealed_read(file, stored, LOG_START, 0);
     if (code != SQLITE_OK) {
         return code;
     }

@@ -35,6 +35,16 @@ int sealed_file_open(sealed_pages *pages, const char *name, struct sealed_file *
     return SQLITE_OK;
 }
 
+int sealed_read(struct sealed_file *file, unsigned char *out, int count, sqlite3_int64 offset) {
+    int code = file->beneath->pMethods->xRead(file->beneath, out, count, offset);
+    if (code == SQLITE_IOERR_SHORT_READ) {
+        sqlite3_int64 size;
+        int sized = file->beneath->pMethods->xFileSize(file->beneath, &size);
+        code = sized != SQLITE_OK ? sized : size - offset >= count ? SQLITE_IOERR_READ : code;
+    }
+    return code;
+}
+
 int sealed_close(sqlite3_file *base) {
     struct sealed_file *file = sealed(base);
     int is_log = file->log != NULL;
@@ -205,7 +215,7 @@ int sealed_pages_are_of(sealed_pages *pages, sqlite3 *db) {
 // --- A new file
 
 // Page 1 of an empty database (sqlite.org/fileformat2.html, sections 1.3 and 1.6).
-static void make_page_one(unsigned char *page) {
+void sealed_template(unsigned char *page) {
     memset(page, 0, PAGE);
     memcpy(page, "SQLite format 3", 16);
     page[16] = PAGE >> 8;
@@ -246,7 +256,7 @@ int sealed_pages_write_empty(sealed_pages *pages) {
     } else {
         unsigned char page[PAGE];
         sqlite3_int64 size;
-        make_page_one(page);
+        sealed_template(page);
         code = sealed_file_methods.xFileSize(&file->file, &size);
         if (code == SQLITE_OK) {
             code = size > 0 ? SQLITE_MISUSE : sealed_file_methods.xWrite(&file->file, page, PAGE, 0);

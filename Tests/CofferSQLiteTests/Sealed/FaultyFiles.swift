@@ -1,0 +1,51 @@
+import CFaultyFiles
+import Testing
+
+@testable import CofferSQLite
+
+/// Files beneath sealed pages that fail where a test says, and remember what was written and synced.
+enum FaultyFiles {
+    enum Fault: UInt32, CaseIterable, Sendable { case io, full, short }
+
+    /// One change of the database file or its log.
+    struct Operation {
+        enum Kind: UInt32 { case write, truncate, sync, delete }
+
+        let kind: Kind
+        let isLog: Bool
+        /// Or the length after a truncation.
+        let offset: Int
+        let bytes: [UInt8]
+    }
+
+    /// The VFS's name, when it is ready.
+    static func vfs() throws -> String {
+        try Library.loadCode()
+        try #require(faulty_register() == 0)
+        return FAULTY_VFS
+    }
+
+    static func reset() { faulty_reset() }
+
+    static var callCount: Int { faulty_calls() }
+
+    /// Has call number `call` fail, counted from now, and all behind it if it `goesOn`.
+    static func arm(_ call: Int, _ fault: Fault, goesOn: Bool) {
+        faulty_arm(call, faulty_kind(rawValue: fault.rawValue), goesOn ? 1 : 0)
+    }
+
+    static func record() { faulty_record() }
+
+    static var operationCount: Int { faulty_operation_count() }
+
+    static func operations() -> [Operation] {
+        (0..<faulty_operation_count()).compactMap { index in
+            let operation = faulty_operation_at(index)
+            return Operation.Kind(rawValue: UInt32(operation.kind)).map {
+                Operation(
+                    kind: $0, isLog: operation.is_log != 0, offset: Int(operation.offset),
+                    bytes: Array(UnsafeBufferPointer(start: operation.bytes, count: Int(operation.count))))
+            }
+        }
+    }
+}
