@@ -8,6 +8,8 @@ let strict: [SwiftSetting] = [
     .enableUpcomingFeature("InternalImportsByDefault"),
     .enableUpcomingFeature("MemberImportVisibility"),
     .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+    // Values that can't be kept for longer than what they were read from.
+    .enableExperimentalFeature("Lifetimes"),
 ]
 let testing: [SwiftSetting] = [
     .enableUpcomingFeature("ExistentialAny"),

@@ -197,6 +197,7 @@ var query = AllDocumentsOptions()                         // by id or sequence, 
 query.startID = "person-"
 query.endID = "person-\u{10FFFF}"
 try database.allDocuments(query).forEach { revision in print(revision.document.documentID, try revision.properties) }
+try database.forEachDocument(query) { document in print(document.documentID, document.json.byteCount) }
 for change in try database.changes(since: 0).all { print(change.sequence, change.documentID, change.isDeletion) }
 
 database.setFilter(named: "by type") { revision, parameters in try revision["type"] == parameters["type"] }

@@ -304,4 +304,12 @@ package enum BodyDigest {
     package static func matches(_ digest: [UInt8]?, of body: [UInt8]) throws(CofferError) -> Bool {
         try of(body) == digest
     }
+
+    /// The same of what stands in the column of a row.
+    static func matches(_ row: Statement, _ column: Int32, of body: RawSpan) throws(CofferError) -> Bool {
+        guard body.byteCount > Schema.longestBodyWithoutDigest else { return row.isNull(column) }
+        guard let (high, low) = row.words(column) else { return false }
+        let digest = try Digest.sha256Value(of: body)
+        return digest.word0 == high && digest.word1 == low
+    }
 }

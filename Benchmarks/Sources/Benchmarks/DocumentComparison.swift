@@ -84,7 +84,8 @@ struct DocumentComparison {
         }
     }
 
-    func listing() throws -> Comparison {
+    /// - Parameter isLent: whether bytes are lent, and not objects made.
+    func listing(isLent: Bool = false) throws -> Comparison {
         try withBoth { store, database in
             try Comparison.run(roundCount: bench.settings.roundCount) {
                 var sum = 0
@@ -93,7 +94,13 @@ struct DocumentComparison {
                 return cost
             } own: {
                 var sum = 0
-                let cost = try measure { try database.allDocuments().forEach { sum += try $0.json.count } }
+                let cost = try measure {
+                    if isLent {
+                        try database.forEachDocument { sum += $0.json.byteCount }
+                    } else {
+                        try database.allDocuments().forEach { sum += try $0.json.count }
+                    }
+                }
                 try expect(sum == byteCount, "other documents")
                 return cost
             }

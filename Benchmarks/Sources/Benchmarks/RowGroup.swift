@@ -30,7 +30,7 @@ struct RowGroup {
     static let all = [
         RowGroup("document insert", rows: { try DocumentRows($0).inserting() }),
         RowGroup("document read", rows: { [try DocumentRows($0).reading()] }),
-        RowGroup("document list", rows: { [try DocumentRows($0).listing()] }),
+        RowGroup("document list", rows: { try DocumentRows($0).listing() }),
         RowGroup("document update", rows: { [try DocumentRows($0).updating()] }),
         RowGroup("document single", rows: { [try DocumentRows($0).singles()] }),
         RowGroup("key-value", rows: { try KeyValueRows($0).rows() }),

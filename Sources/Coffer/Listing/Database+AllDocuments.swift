@@ -73,18 +73,20 @@ extension Database {
     // MARK: Listing
 
     /// All documents, each by its current revision, sorted by the bytes of their ids unless `options` say otherwise.
+    ///
+    /// ``forEachDocument(_:_:)`` is for those who want the bytes of many documents, and no object for each.
     public func allDocuments(_ options: AllDocumentsOptions = AllDocumentsOptions()) -> Rows<SavedRevision> {
         Rows { [self] () throws(CofferError) in
             guard let filter = options.filter else {
-                var reader = try AllDocumentsReader(self, options)
-                return { () throws(CofferError) in try reader.nextBatch() }
+                var (reader, batch) = (try AllDocumentsReader(self, options), DocumentBatch())
+                return { () throws(CofferError) in try reader.nextRevisions(&batch) }
             }
             var all = options
             (all.skip, all.limit) = (0, nil)
-            var reader = try AllDocumentsReader(self, all)
+            var (reader, batch) = (try AllDocumentsReader(self, all), DocumentBatch())
             var count = try RowCount(skip: options.skip, limit: options.limit)
             return { [self] () throws(CofferError) in
-                while !count.isOver, case let found = try reader.nextBatch(), !found.isEmpty {
+                while !count.isOver, case let found = try reader.nextRevisions(&batch), !found.isEmpty {
                     let batch = count.take(try found.passing(filter, of: storage.subject))
                     if !batch.isEmpty { return batch }
                 }
@@ -120,185 +122,3 @@ extension Database {
         }
     }
 }
-
-/// Reads the documents of a listing, a batch at a time.
-private struct AllDocumentsReader {
-    private let database: Database
-    private let options: AllDocumentsOptions
-    private var limit = BatchLimit()
-    private var skipCount: Int
-    private var remainingCount: Int
-    /// The last that was read.
-    private var lastID: String?
-    private var lastSequence: SequenceNumber?
-    private var keyCount = 0
-    private var isOver = false
-
-    init(_ database: Database, _ options: AllDocumentsOptions) throws(CofferError) {
-        self.database = database
-        self.options = options
-        skipCount = try RowCount.skipCount(options.skip)
-        remainingCount = try RowCount.rowCount(options.limit)
-    }
-
-    mutating func nextBatch() throws(CofferError) -> [SavedRevision] {
-        while !isOver && remainingCount > 0 {
-            var batch: [SavedRevision] = []
-            var next = self
-            try database.storage.read { (tables) throws(CofferError) in
-                // A snapshot that is given up and read again begins where the last batch ended.
-                next = self
-                batch = try next.read(tables)
-            }
-            self = next
-            if !batch.isEmpty { return batch }
-        }
-        return []
-    }
-
-    private mutating func read(_ tables: borrowing Snapshot) throws(CofferError) -> [SavedRevision] {
-        var batch = Batch(database, limit: limit, skipCount: skipCount, remainingCount: remainingCount)
-        if options.ids != nil {
-            try readKeys(tables, &batch)
-        } else {
-            switch options.order {
-            case .id: try readByID(tables, &batch)
-            case .sequence: try readBySequence(tables, &batch)
-            }
-        }
-        (skipCount, remainingCount) = (batch.skipCount, batch.remainingCount)
-        return batch.revisions
-    }
-
-    private mutating func readByID(_ tables: borrowing Snapshot, _ batch: inout Batch) throws(CofferError) {
-        let start = lastID ?? options.startID
-        var (first, last) = options.isDescending ? (options.endID, start) : (start, options.endID)
-        if let prefix = options.idPrefix {
-            // All that begin with it come before it with U+10FFFF behind it as often as an id can have it.
-            let end = prefix + String(repeating: "\u{10FFFF}", count: DocumentID.byteLimit / 4)
-            if first.map({ $0.utf8.lexicographicallyPrecedes(prefix.utf8) }) ?? true { first = prefix }
-            if last.map({ end.utf8.lexicographicallyPrecedes($0.utf8) }) ?? true { last = end }
-        }
-        // Only the first can be the one that the last batch ended with, or that the listing starts at.
-        var passedID = lastID ?? (options.includesStart ? nil : options.startID)
-        var lastID = lastID
-        try tables.documents(
-            from: first, to: last, descending: options.isDescending, includesDeleted: options.includesDeleted,
-            loadsBodies: options.loadsProperties
-        ) { (winner, id, row) throws(CofferError) in
-            if let passed = passedID.take(), haveSameText(id.text, passed) { return true }
-            if !options.includesEnd, let end = options.endID, haveSameText(id.text, end) { return true }
-            let isMeant = isMeant(id, row, isDeletion: winner.isDeletion)
-            let hasRoom = isMeant ? batch.take(winner, of: id) : batch.passOver()
-            if !hasRoom { lastID = id.text }
-            return hasRoom
-        }
-        isOver = !batch.isFull
-        try checkProgress(self.lastID, lastID) { $0.utf8.lexicographicallyPrecedes($1.utf8) }
-        self.lastID = lastID
-    }
-
-    private mutating func readBySequence(_ tables: borrowing Snapshot, _ batch: inout Batch) throws(CofferError) {
-        var (first, last) = (
-            options.startSequence.map(SequenceNumber.init), options.endSequence.map(SequenceNumber.init)
-        )
-        let next: Int64 = options.isDescending ? -1 : 1
-        if !options.includesStart { first = first.map { $0.advanced(by: next) } }
-        if !options.includesEnd { last = last.map { $0.advanced(by: -next) } }
-        if let lastSequence { first = lastSequence.advanced(by: next) }
-        if options.isDescending { (first, last) = (last, first) }
-        var (lastSequence, visitCount) = (lastSequence, 0)
-        try tables.revisions(
-            from: first ?? 0, to: last ?? .max, descending: options.isDescending, loadsBodies: options.loadsProperties
-        ) { (revision, id, row) throws(CofferError) in
-            lastSequence = revision.sequence
-            visitCount += 1
-            if row.winner == revision.sequence && isMeant(id, row, isDeletion: revision.isDeletion) {
-                _ = batch.take(revision, of: id)
-            }
-            // Replaced revisions cost time, too.
-            if visitCount >= 20 * limit.rowCount { batch.isFull = true }
-            return !batch.isFull
-        }
-        isOver = !batch.isFull
-        try checkProgress(self.lastSequence, lastSequence) { $0 < $1 }
-        self.lastSequence = lastSequence
-    }
-
-    /// Only rows that are not in their order could be listed for ever.
-    ///
-    /// - Throws: `damaged` (500) unless a batch that is not the last ends behind the one before it.
-    private func checkProgress<Place>(
-        _ before: Place?, _ after: Place?, _ precedes: (Place, Place) -> Bool
-    ) throws(CofferError) {
-        guard !isOver, let before, let after else { return }
-        guard options.isDescending ? precedes(after, before) : precedes(before, after) else {
-            throw CofferError(.damaged, of: database.storage.subject, "its documents are not in order")
-        }
-    }
-
-    /// Whether the document is one that is asked for, wherever it stands.
-    private func isMeant(_ id: DocumentID, _ row: DocumentRow, isDeletion: Bool) -> Bool {
-        if isDeletion && !options.includesDeleted { return false }
-        if options.onlyConflicts && !row.flags.contains(.isInConflict) { return false }
-        guard let prefix = options.idPrefix, options.ids == nil else { return true }
-        return id.text.utf8.starts(with: prefix.utf8)
-    }
-
-    private mutating func readKeys(_ tables: borrowing Snapshot, _ batch: inout Batch) throws(CofferError) {
-        let ids = options.ids ?? []
-        while keyCount < ids.count && !batch.isFull {
-            let id = try database.document(withID: ids[keyCount]).checkedID
-            keyCount += 1
-            guard let (row, winner) = try tables.winner(of: id) else { continue }
-            if isMeant(id, row, isDeletion: winner.isDeletion) { _ = batch.take(winner, of: id) }
-        }
-        isOver = keyCount == ids.count
-    }
-}
-
-/// The documents of a batch, and how many more may come.
-private struct Batch {
-    private let database: Database
-    private(set) var revisions: [SavedRevision] = []
-    var isFull = false
-    var skipCount: Int
-    var remainingCount: Int
-    private let limit: BatchLimit
-    private var byteCount = 0
-    private var visitCount = 0
-
-    init(_ database: Database, limit: BatchLimit, skipCount: Int, remainingCount: Int) {
-        self.database = database
-        self.limit = limit
-        self.skipCount = skipCount
-        self.remainingCount = remainingCount
-    }
-
-    /// Notes a document that isn't asked for, which costs time, too.
-    ///
-    /// - Returns: whether there is room for another one.
-    mutating func passOver() -> Bool {
-        visitCount += 1
-        if visitCount >= 20 * limit.rowCount { isFull = true }
-        return !isFull
-    }
-
-    /// - Returns: whether there is room for another one.
-    mutating func take(_ winner: consuming RevisionRow, of id: DocumentID) -> Bool {
-        visitCount += 1
-        if skipCount > 0 {
-            skipCount -= 1
-        } else {
-            byteCount += winner.body?.count ?? 0
-            remainingCount -= 1
-            revisions.append(SavedRevision(of: id.text, in: database, winner))
-        }
-        isFull =
-            revisions.count >= limit.rowCount || byteCount >= limit.byteCount || remainingCount == 0
-            || visitCount >= 20 * limit.rowCount
-        return !isFull
-    }
-}
-
-private func haveSameText(_ left: String, _ right: String) -> Bool { left.utf8.elementsEqual(right.utf8) }

@@ -19,7 +19,8 @@ package struct BatchLimit {
 
 /// The statements of one connection that go through many documents, prepared once.
 package struct ListTables: ~Copyable {
-    private let byID, byIDDescending, bySequence, bySequenceDescending: Statement
+    let byID, byIDDescending: Statement
+    private let bySequence, bySequenceDescending: Statement
     private let subject: String
 
     init(_ connection: borrowing Connection) {
@@ -65,32 +66,6 @@ package struct ListTables: ~Copyable {
             """)
     }
 
-    /// Documents from `first` to `last`, both included, in the order of their ids' bytes; nil is no bound.
-    fileprivate func documents(
-        from first: String?, to last: String?, descending: Bool, includesDeleted: Bool, loadsBodies: Bool,
-        _ tables: borrowing Snapshot, _ visit: VisitRevision
-    ) throws(CofferError) {
-        let statement = descending ? byIDDescending : byID
-        defer { statement.reset() }
-        try statement.bind(1, first ?? "")
-        // A blob comes after every text.
-        if let last { try statement.bind(2, last) } else { try statement.bind(2, [UInt8]()) }
-        try statement.bind(3, loadsBodies ? 1 : 0)
-        try statement.bind(4, includesDeleted ? 1 : 0)
-        var count = 0
-        defer { tables.noteListed(count) }
-        while try statement.step() {
-            count += 1
-            let id = try id(statement)
-            guard !statement.isNull(0) else {
-                throw CofferError(.damaged, of: subject, "the current revision of document \(id.text) is missing")
-            }
-            let winner = try tables.revision(statement, bodyColumns: (6, 7))
-            let row = DocumentRow(of: winner, flags(statement))
-            guard try visit(winner, id, row) else { return }
-        }
-    }
-
     /// Revisions in the order of their sequences, both bounds included, each with its document's id and row; a body only
     /// where it is the winner's.
     fileprivate func revisions(
@@ -98,11 +73,8 @@ package struct ListTables: ~Copyable {
         _ tables: borrowing Snapshot,
         _ visit: VisitRevision
     ) throws(CofferError) {
-        let statement = descending ? bySequenceDescending : bySequence
+        let statement = try bindRevisions(from: first, to: last, descending: descending, loadsBodies: loadsBodies)
         defer { statement.reset() }
-        try statement.bind(1, first)
-        try statement.bind(2, last)
-        try statement.bind(3, loadsBodies ? 1 : 0)
         var count = 0
         defer { tables.noteListed(count) }
         while try statement.step() {
@@ -117,6 +89,17 @@ package struct ListTables: ~Copyable {
         }
     }
 
+    /// The statement for revisions in the order of their sequences, to be stepped and reset.
+    func bindRevisions(
+        from first: SequenceNumber, to last: SequenceNumber, descending: Bool, loadsBodies: Bool
+    ) throws(CofferError) -> Statement {
+        let statement = descending ? bySequenceDescending : bySequence
+        try statement.bind(1, first)
+        try statement.bind(2, last)
+        try statement.bind(3, loadsBodies ? 1 : 0)
+        return statement
+    }
+
     private func flags(_ statement: Statement) -> DocumentFlags { DocumentFlags(rawValue: statement.integer(8)) }
 
     private func id(_ statement: Statement) throws(CofferError) -> DocumentID {
@@ -129,17 +112,8 @@ package struct ListTables: ~Copyable {
 }
 
 extension Snapshot {
-    /// Documents from `first` to `last`, both included, in the order of their ids' bytes; nil is no bound.
-    package func documents(
-        from first: String?, to last: String?, descending: Bool, includesDeleted: Bool, loadsBodies: Bool,
-        visit: VisitRevision
-    ) throws(CofferError) {
-        try lists.documents(
-            from: first, to: last, descending: descending, includesDeleted: includesDeleted, loadsBodies: loadsBodies,
-            self, visit)
-    }
-
-    /// Revisions in the order of their sequences: see above.
+    /// Revisions in the order of their sequences, both bounds included, each with its document's id and row; a body only
+    /// where it is the winner's.
     package func revisions(
         from first: SequenceNumber, to last: SequenceNumber, descending: Bool, loadsBodies: Bool,
         visit: VisitRevision

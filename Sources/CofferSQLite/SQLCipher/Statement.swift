@@ -181,6 +181,16 @@ package import CofferSealing
         return unsafe content.isEmpty && isNull(column) ? nil : [UInt8](content)
     }
 
+    /// Appends the blob or text in `column`.
+    ///
+    /// - Returns: false for null.
+    @discardableResult
+    package func append(_ column: Int32, to bytes: inout [UInt8]) -> Bool {
+        let content = unsafe content(column)
+        unsafe bytes.append(contentsOf: content)
+        return unsafe !content.isEmpty || !isNull(column)
+    }
+
     /// The blob of 16 bytes in `column` as two numbers, big-endian; nil for anything else. Allocates nothing.
     package func words(_ column: Int32) -> (high: UInt64, low: UInt64)? {
         guard isBlob(column), case let content = unsafe content(column), content.count == 16 else { return nil }

@@ -26,7 +26,9 @@ struct AllDocumentsTests {
     {
         var options = AllDocumentsOptions()
         change(&options)
-        return try database.allDocuments(options).all.map { revision in
+        let revisions = try database.allDocuments(options).all
+        try expectSame(revisions, in: database, options)
+        return try revisions.map { revision in
             let id = revision.document.documentID
             let number = try #require(Int(id.dropFirst()))
             if revision.isDeletion {
@@ -36,6 +38,23 @@ struct AllDocumentsTests {
             }
             return number
         }
+    }
+
+    /// Expects that the documents that are lent are those that are listed.
+    private func expectSame(
+        _ revisions: [SavedRevision], in database: Database, _ options: AllDocumentsOptions
+    ) throws {
+        var expected = revisions.makeIterator()
+        try database.forEachDocument(options) { document in
+            let next = expected.next()
+            let revision = try #require(next)
+            #expect(document.documentID == revision.documentID && document.revisionID == revision.revisionID)
+            #expect(unsafe document.idBytes.withUnsafeBytes { unsafe $0.elementsEqual(revision.documentID.utf8) })
+            #expect(document.sequence == revision.sequence && document.isDeletion == revision.isDeletion)
+            let json = options.loadsProperties ? try revision.json : Data()
+            #expect(unsafe document.json.withUnsafeBytes { unsafe $0.elementsEqual(json) })
+        }
+        #expect(expected.next() == nil)
     }
 
     /// More than a batch, and less; batches that end with the last document, too.
@@ -67,6 +86,7 @@ struct AllDocumentsTests {
         func found(_ change: (inout AllDocumentsOptions) -> Void) throws -> [String] {
             var options = AllDocumentsOptions()
             change(&options)
+            try expectSame(try database.allDocuments(options).all, in: database, options)
             return try database.allDocuments(options).all.map(\.documentID)
         }
         #expect(try found { $0.idPrefix = "ab" } == ["ab", "aba", "ab\u{10FFFF}"])
@@ -216,6 +236,46 @@ struct AllDocumentsTests {
         #expect(codes == [.closed] && taken == 256)
         #expect(try rows.next() == nil)
         #expect(thrown { try other.allDocuments().all }?.code == .closed)
+    }
+
+    @Test("Documents may be changed while they are lent, and an error ends the listing")
+    func changingLent() throws {
+        let database = try stores.open { $0.durability = .relaxed }
+        try fill(database, 600)
+        var count = 0
+        try database.forEachDocument { document in
+            count += 1
+            try database.document(withID: document.documentID).delete()
+        }
+        #expect(count == 400)
+        #expect(try database.documentCount == 0)
+        try fill(database, 3)
+        count = 0
+        #expect(throws: CancellationError.self) {
+            try database.forEachDocument { _ in
+                count += 1
+                throw CancellationError()
+            }
+        }
+        #expect(count == 1)
+        try database.close()
+        #expect(thrown { try database.forEachDocument { _ in count += 1 } }?.code == .closed)
+        #expect(count == 1)
+    }
+
+    /// Also of one that is long enough for an overflow page, whose damage SQLCipher doesn't notice.
+    @Test("A body that is not what was written is noticed before its batch is lent or listed", arguments: [10, 5_000])
+    func damagedBody(byteCount: Int) throws {
+        let database = try stores.open(key: nil)
+        for number in 0..<3 { try database.save(json: json(number, byteCount: byteCount), withID: Self.id(number)) }
+        var count = 0
+        try database.storage.alone { (writer) throws(CofferError) in
+            try writer.tables.connection.execute(
+                "UPDATE revisions SET body = zeroblob(4000) WHERE sequence = 3")
+        }
+        #expect(thrown { try database.forEachDocument { _ in count += 1 } }?.code == .damaged)
+        #expect(thrown { try database.allDocuments().all }?.code == .damaged)
+        #expect(count == 0)
     }
 
     @Test("All documents inside a transaction are those that it sees")

@@ -216,13 +216,11 @@ func replicate(
 ) throws -> Int {
     var leaves: [SavedRevision] = []
     for id in try source.storage.read({ (tables) throws(CofferError) in
-        var ids: [String] = []
-        try tables.documents(from: nil, to: nil, descending: false, includesDeleted: true, loadsBodies: false) {
-            (_, id, _) in
-            ids.append(id.text)
-            return true
-        }
-        return ids
+        var batch = DocumentBatch()
+        try tables.appendDocuments(
+            from: nil, to: nil, descending: false, includesDeleted: true, loadsBodies: false, to: &batch
+        ) { _, _ in true }
+        return batch.elements.map { batch.id(of: $0) }
     }) {
         leaves += try source.document(withID: id).leafRevisions
     }

@@ -21,6 +21,7 @@ struct KeyValueRows {
             row("insert", atLeast: 0.56, "\(count), 1,000 a transaction") { try $0.inserting() },
             row("read at random", atLeast: 0.7, "\(count), each call its own") { try $0.reading() },
             row("all, in order", atLeast: 0.4, "\(count)") { try $0.listing() },
+            row("all, bytes lent", atLeast: 0.5, "\(count)") { try $0.listing(isLent: true) },
             row("update at random", atLeast: 0.61, "\(updates) of \(count), 1,000 a transaction") {
                 try $0.updating(updates, isShuffled: true)
             },

@@ -1,0 +1,165 @@
+package import CofferModel
+package import CofferSealing
+internal import CofferSQLite
+
+/// Documents of a listing with their winning revisions, read in one go: a list of numbers, and all their bytes one after
+/// another. Nothing is allocated for a single document.
+package struct DocumentBatch: Sendable {
+    /// Where the bytes of a document are, and what else its rows say.
+    package struct Element: Sendable {
+        package var sequence: SequenceNumber
+        package var document: DocumentNumber
+        /// The parent's sequence; nil at the root.
+        package var parent: SequenceNumber?
+        package var isDeletion: Bool
+        package var flags: DocumentFlags
+        package var revisionID: RevisionID
+        /// Of the document's id, in UTF-8.
+        package var id: Range<Int>
+        /// Of the body; nil where compaction dropped it, or it was not asked for.
+        package var body: Range<Int>?
+        /// Whether it is its document's winning revision: only in a listing of revisions it may be another.
+        package var isWinner = true
+    }
+
+    package private(set) var elements: [Element] = []
+    /// The ids and bodies.
+    package private(set) var bytes: [UInt8] = []
+
+    package init() {}
+
+    package var isEmpty: Bool { elements.isEmpty }
+
+    /// Forgets the documents, and keeps the memory for others.
+    package mutating func removeAll() {
+        elements.removeAll(keepingCapacity: true)
+        bytes.removeAll(keepingCapacity: true)
+    }
+
+    /// Takes the last document out again.
+    package mutating func removeLast() {
+        guard let last = elements.popLast() else { return }
+        bytes.removeLast(bytes.count - last.id.lowerBound)
+    }
+
+    /// Only those of another batch whose winners have these sequences.
+    package init(_ batch: DocumentBatch, only sequences: Set<SequenceNumber>) {
+        elements = batch.elements.filter { sequences.contains($0.sequence) }
+        bytes = batch.bytes
+    }
+
+    /// The document's id.
+    package func id(of element: Element) -> String { String(decoding: bytes[element.id], as: UTF8.self) }
+
+    /// The document's winning revision, with a copy of its body.
+    package func revision(_ element: Element) -> RevisionRow {
+        RevisionRow(
+            sequence: element.sequence, document: element.document, parent: element.parent,
+            isDeletion: element.isDeletion, id: element.revisionID, body: element.body.map { Array(bytes[$0]) })
+    }
+
+    /// Adds a document that was found otherwise than by listing.
+    ///
+    /// - Returns: what was added.
+    package mutating func append(_ id: DocumentID, _ row: DocumentRow, _ winner: RevisionRow) -> Element {
+        let start = bytes.count
+        bytes.append(contentsOf: id.text.utf8)
+        let end = bytes.count
+        if let body = winner.body { bytes.append(contentsOf: body) }
+        let element = Element(
+            sequence: winner.sequence, document: winner.document, parent: winner.parent,
+            isDeletion: winner.isDeletion, flags: row.flags, revisionID: winner.id, id: start..<end,
+            body: winner.body == nil ? nil : end..<bytes.count)
+        elements.append(element)
+        return element
+    }
+
+    /// Adds the document in the statement's row: sequence, document, parent, flags, generation, suffix, digest, body, the
+    /// document's flags, its id; and where revisions are listed, its winner's sequence.
+    fileprivate mutating func append(
+        _ statement: Statement, listsRevisions: Bool, subject: String
+    ) throws(CofferError) {
+        let start = bytes.count
+        statement.append(9, to: &bytes)
+        let end = bytes.count
+        try checkID(start..<end, subject)
+        let hasBody = statement.append(7, to: &bytes)
+        let sequence: SequenceNumber = statement.number(0)
+        if hasBody {
+            let body = unsafe bytes.span.bytes.extracting(droppingFirst: end)
+            guard try BodyDigest.matches(statement, 6, of: body) else {
+                throw CofferError(
+                    .damaged, of: subject, "the body of revision \(sequence.value) is not what was written")
+            }
+        }
+        elements.append(
+            Element(
+                sequence: sequence, document: statement.number(1),
+                parent: statement.isNull(2) ? nil : statement.number(2),
+                isDeletion: RevisionFlags(rawValue: statement.integer(3)).contains(.isDeletion),
+                flags: DocumentFlags(rawValue: statement.integer(8)),
+                revisionID: try statement.revisionID(4, sequence: sequence, subject: subject), id: start..<end,
+                body: hasBody ? end..<bytes.count : nil,
+                isWinner: !listsRevisions || statement.number(10) == sequence))
+    }
+
+    /// Most ids begin with a letter or digit and are valid for that; others are looked at more closely.
+    private func checkID(_ range: Range<Int>, _ subject: String) throws(CofferError) {
+        if (1...DocumentID.byteLimit).contains(range.count), bytes[range.lowerBound] != UInt8(ascii: "_") { return }
+        do throws(CofferError) {
+            _ = try DocumentID(String(decoding: bytes[range], as: UTF8.self))
+        } catch {
+            throw CofferError(.damaged, of: subject, "a document has no id", cause: error)
+        }
+    }
+}
+
+/// Says of the document that was added last whether there is room for another one. Takes it out again where it is not meant.
+package typealias SelectDocument = (inout DocumentBatch, DocumentBatch.Element) throws(CofferError) -> Bool
+
+extension Snapshot {
+    /// Adds documents from `first` to `last`, both included, in the order of their ids' bytes; nil is no bound.
+    package func appendDocuments(
+        from first: String?, to last: String?, descending: Bool, includesDeleted: Bool, loadsBodies: Bool,
+        to batch: inout DocumentBatch, select: SelectDocument
+    ) throws(CofferError) {
+        let statement = descending ? lists.byIDDescending : lists.byID
+        defer { statement.reset() }
+        try statement.bind(1, first ?? "")
+        // A blob comes after every text.
+        if let last { try statement.bind(2, last) } else { try statement.bind(2, [UInt8]()) }
+        try statement.bind(3, loadsBodies ? 1 : 0)
+        try statement.bind(4, includesDeleted ? 1 : 0)
+        try append(statement, listsRevisions: false, to: &batch, select)
+    }
+
+    /// Adds the documents of revisions in the order of their sequences, both bounds included; a body only where it is the
+    /// winner's.
+    package func appendRevisions(
+        from first: SequenceNumber, to last: SequenceNumber, descending: Bool, loadsBodies: Bool,
+        to batch: inout DocumentBatch, select: SelectDocument
+    ) throws(CofferError) {
+        let statement = try lists.bindRevisions(from: first, to: last, descending: descending, loadsBodies: loadsBodies)
+        defer { statement.reset() }
+        try append(statement, listsRevisions: true, to: &batch, select)
+    }
+
+    private func append(
+        _ statement: Statement, listsRevisions: Bool, to batch: inout DocumentBatch, _ select: SelectDocument
+    ) throws(CofferError) {
+        let subject = subject
+        var count = 0
+        defer { noteListed(count) }
+        while try statement.step() {
+            count += 1
+            guard !statement.isNull(listsRevisions ? 9 : 0) else {
+                throw missing(
+                    listsRevisions
+                        ? "the document of revision \(statement.integer(0))"
+                        : "the current revision of document \(statement.text(9))")
+            }
+            try batch.append(statement, listsRevisions: listsRevisions, subject: subject)
+            guard try select(&batch, batch.elements[batch.elements.count - 1]) else { return }
+        }
+    }
+}
