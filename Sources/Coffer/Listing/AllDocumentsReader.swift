@@ -74,27 +74,27 @@ struct AllDocumentsReader {
             if first.map({ $0.utf8.lexicographicallyPrecedes(prefix.utf8) }) ?? true { first = prefix }
             if last.map({ end.utf8.lexicographicallyPrecedes($0.utf8) }) ?? true { last = end }
         }
+        let selection = DocumentSelection(options)
         // Only the first can be the one that the last batch ended with, or that the listing starts at.
-        var passedID = lastID ?? (options.includesStart ? nil : options.startID)
+        var passedID = (lastID ?? (options.includesStart ? nil : options.startID)).map { Array($0.utf8) }
+        let excludedID = options.includesEnd ? nil : options.endID.map { Array($0.utf8) }
         var lastID = lastID
         try tables.appendDocuments(
             from: first, to: last, descending: options.isDescending, includesDeleted: options.includesDeleted,
             loadsBodies: options.loadsProperties, to: &batch
-        ) { (batch, document) throws(CofferError) in
-            let id = batch.bytes[document.id]
-            if let passed = passedID.take(), id.elementsEqual(passed.utf8) {
+        ) { (batch) throws(CofferError) in
+            if let passed = passedID.take(), batch.isLast(passed) {
                 batch.removeLast()
                 return true
             }
-            if !options.includesEnd, let end = options.endID, id.elementsEqual(end.utf8) {
+            if let excludedID, batch.isLast(excludedID) {
                 batch.removeLast()
                 return true
             }
-            let isMeant = isMeant(document, id)
-            let hasRoom = isMeant ? count.take(lastOf: &batch) : count.passOver(lastOf: &batch)
-            // The slice keeps the bytes of one that the batch has lost.
-            if !hasRoom { lastID = String(decoding: id, as: UTF8.self) }
-            return hasRoom
+            let stays = count.takesLast(of: batch, isMeant: selection.includesLast(of: batch))
+            if count.isFull { lastID = batch.lastID }
+            if !stays { batch.removeLast() }
+            return !count.isFull
         }
         isOver = !count.isFull
         try checkProgress(self.lastID, lastID) { $0.utf8.lexicographicallyPrecedes($1.utf8) }
@@ -112,20 +112,15 @@ struct AllDocumentsReader {
         if !options.includesEnd { last = last.map { $0.advanced(by: -next) } }
         if let lastSequence { first = lastSequence.advanced(by: next) }
         if options.isDescending { (first, last) = (last, first) }
-        var (lastSequence, visitCount) = (lastSequence, 0)
+        let selection = DocumentSelection(options)
+        var lastSequence = lastSequence
         try tables.appendRevisions(
             from: first ?? 0, to: last ?? .max, descending: options.isDescending, loadsBodies: options.loadsProperties,
             to: &batch
-        ) { (batch, revision) throws(CofferError) in
-            lastSequence = revision.sequence
-            visitCount += 1
-            if revision.isWinner && isMeant(revision, batch.bytes[revision.id]) {
-                _ = count.take(lastOf: &batch)
-            } else {
-                batch.removeLast()
-            }
+        ) { (batch) throws(CofferError) in
+            lastSequence = batch.elements[batch.elements.count - 1].sequence
             // Replaced revisions cost time, too.
-            if visitCount >= 20 * limit.rowCount { count.isFull = true }
+            if !count.takesLast(of: batch, isMeant: selection.includesLast(of: batch)) { batch.removeLast() }
             return !count.isFull
         }
         isOver = !count.isFull
@@ -145,36 +140,44 @@ struct AllDocumentsReader {
         }
     }
 
-    /// Whether the document is one that is asked for, wherever it stands.
-    private func isMeant(_ document: DocumentBatch.Element, _ id: ArraySlice<UInt8>) -> Bool {
-        if document.isDeletion && !options.includesDeleted { return false }
-        if options.onlyConflicts && !document.flags.contains(.isInConflict) { return false }
-        guard let prefix = options.idPrefix, options.ids == nil else { return true }
-        return id.starts(with: prefix.utf8)
-    }
-
     private mutating func readKeys(
         _ tables: borrowing Snapshot, _ batch: inout DocumentBatch, _ count: inout BatchCount
     ) throws(CofferError) {
-        let ids = options.ids ?? []
+        let (ids, selection) = (options.ids ?? [], DocumentSelection(options))
         while keyCount < ids.count && !count.isFull {
             let id = try database.document(withID: ids[keyCount]).checkedID
             keyCount += 1
             guard let (row, winner) = try tables.winner(of: id) else { continue }
-            let document = batch.append(id, row, winner)
-            if isMeant(document, batch.bytes[document.id]) {
-                _ = count.take(lastOf: &batch)
-            } else {
-                batch.removeLast()
-            }
+            batch.append(id, row, winner)
+            if !count.takesLast(of: batch, isMeant: selection.includesLast(of: batch)) { batch.removeLast() }
         }
         isOver = keyCount == ids.count
     }
 }
 
+/// Which documents are asked for, wherever they stand. Small, since it is looked at for each.
+private struct DocumentSelection {
+    private let includesDeleted, onlyConflicts: Bool
+    private let prefix: [UInt8]?
+
+    init(_ options: AllDocumentsOptions) {
+        includesDeleted = options.includesDeleted
+        onlyConflicts = options.onlyConflicts
+        prefix = options.ids == nil ? options.idPrefix.map { Array($0.utf8) } : nil
+    }
+
+    func includesLast(of batch: borrowing DocumentBatch) -> Bool {
+        let place = batch.elements.count - 1
+        if !batch.elements[place].isWinner || batch.elements[place].isDeletion && !includesDeleted { return false }
+        if onlyConflicts && !batch.elements[place].flags.contains(.isInConflict) { return false }
+        guard let prefix else { return true }
+        return batch.doesLastStart(with: prefix)
+    }
+}
+
 /// How many documents a batch has, and how many more may come.
 private struct BatchCount {
-    var isFull = false
+    private(set) var isFull = false
     private(set) var skipCount: Int
     private(set) var remainingCount: Int
     private let limit: BatchLimit
@@ -186,28 +189,18 @@ private struct BatchCount {
         self.remainingCount = remainingCount
     }
 
-    /// Takes a document out again that isn't asked for, which costs time, too.
-    ///
-    /// - Returns: whether there is room for another one.
-    mutating func passOver(lastOf batch: inout DocumentBatch) -> Bool {
-        batch.removeLast()
+    /// Whether the document that was added last stays. One that doesn't costs time, too.
+    mutating func takesLast(of batch: borrowing DocumentBatch, isMeant: Bool) -> Bool {
         visitCount += 1
-        if visitCount >= 20 * limit.rowCount { isFull = true }
-        return !isFull
-    }
-
-    /// - Returns: whether there is room for another one.
-    mutating func take(lastOf batch: inout DocumentBatch) -> Bool {
-        visitCount += 1
-        if skipCount > 0 {
+        var stays = isMeant
+        if isMeant && skipCount > 0 {
             skipCount -= 1
-            batch.removeLast()
-        } else {
-            remainingCount -= 1
+            stays = false
         }
+        if stays { remainingCount -= 1 }
         isFull =
-            batch.elements.count >= limit.rowCount || batch.bytes.count >= limit.byteCount || remainingCount == 0
-            || visitCount >= 20 * limit.rowCount
-        return !isFull
+            batch.elements.count - (stays ? 0 : 1) >= limit.rowCount || batch.bytes.count >= limit.byteCount
+            || remainingCount == 0 || visitCount >= 20 * limit.rowCount
+        return stays
     }
 }

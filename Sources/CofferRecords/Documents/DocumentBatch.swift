@@ -30,6 +30,22 @@ package struct DocumentBatch: Sendable {
 
     package var isEmpty: Bool { elements.isEmpty }
 
+    /// The id of the document that was added last.
+    package var lastID: String { elements.last.map { id(of: $0) } ?? "" }
+
+    /// Whether the document that was added last has this id.
+    package func isLast(_ id: [UInt8]) -> Bool {
+        elements[elements.count - 1].id.count == id.count && doesLastStart(with: id)
+    }
+
+    /// Whether the id of the document that was added last begins so.
+    package func doesLastStart(with prefix: [UInt8]) -> Bool {
+        let place = elements[elements.count - 1].id
+        guard place.count >= prefix.count else { return false }
+        for offset in 0..<prefix.count where bytes[place.lowerBound + offset] != prefix[offset] { return false }
+        return true
+    }
+
     /// Forgets the documents, and keeps the memory for others.
     package mutating func removeAll() {
         elements.removeAll(keepingCapacity: true)
@@ -59,19 +75,16 @@ package struct DocumentBatch: Sendable {
     }
 
     /// Adds a document that was found otherwise than by listing.
-    ///
-    /// - Returns: what was added.
-    package mutating func append(_ id: DocumentID, _ row: DocumentRow, _ winner: RevisionRow) -> Element {
+    package mutating func append(_ id: DocumentID, _ row: DocumentRow, _ winner: RevisionRow) {
         let start = bytes.count
         bytes.append(contentsOf: id.text.utf8)
         let end = bytes.count
         if let body = winner.body { bytes.append(contentsOf: body) }
-        let element = Element(
-            sequence: winner.sequence, document: winner.document, parent: winner.parent,
-            isDeletion: winner.isDeletion, flags: row.flags, revisionID: winner.id, id: start..<end,
-            body: winner.body == nil ? nil : end..<bytes.count)
-        elements.append(element)
-        return element
+        elements.append(
+            Element(
+                sequence: winner.sequence, document: winner.document, parent: winner.parent,
+                isDeletion: winner.isDeletion, flags: row.flags, revisionID: winner.id, id: start..<end,
+                body: winner.body == nil ? nil : end..<bytes.count))
     }
 
     /// Adds the document in the statement's row: sequence, document, parent, flags, generation, suffix, digest, body, the
@@ -115,7 +128,7 @@ package struct DocumentBatch: Sendable {
 }
 
 /// Says of the document that was added last whether there is room for another one. Takes it out again where it is not meant.
-package typealias SelectDocument = (inout DocumentBatch, DocumentBatch.Element) throws(CofferError) -> Bool
+package typealias SelectDocument = (inout DocumentBatch) throws(CofferError) -> Bool
 
 extension Snapshot {
     /// Adds documents from `first` to `last`, both included, in the order of their ids' bytes; nil is no bound.
@@ -159,7 +172,7 @@ extension Snapshot {
                         : "the current revision of document \(statement.text(9))")
             }
             try batch.append(statement, listsRevisions: listsRevisions, subject: subject)
-            guard try select(&batch, batch.elements[batch.elements.count - 1]) else { return }
+            guard try select(&batch) else { return }
         }
     }
 }

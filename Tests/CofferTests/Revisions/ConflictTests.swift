@@ -219,7 +219,7 @@ func replicate(
         var batch = DocumentBatch()
         try tables.appendDocuments(
             from: nil, to: nil, descending: false, includesDeleted: true, loadsBodies: false, to: &batch
-        ) { _, _ in true }
+        ) { _ in true }
         return batch.elements.map { batch.id(of: $0) }
     }) {
         leaves += try source.document(withID: id).leafRevisions
