@@ -11,7 +11,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static long calls, armed;
 static enum faulty_kind armed_kind;
-static int armed_goes_on, records;
+static int armed_goes_on, records, sync_fails;
 static struct faulty_operation *operations;
 static long operation_count, operation_room;
 
@@ -108,6 +108,14 @@ static int faulty_truncate(sqlite3_file *file, sqlite3_int64 size) {
 
 static int faulty_sync(sqlite3_file *file, int flags) {
     enum faulty_kind kind;
+    pthread_mutex_lock(&lock);
+    int fails_once = sync_fails;
+    sync_fails = 0;
+    pthread_mutex_unlock(&lock);
+    if (fails_once) {
+        errno = EIO;
+        return SQLITE_IOERR_FSYNC;
+    }
     if (fails(&kind)) {
         errno = kind == FAULTY_FULL ? ENOSPC : EIO;
         return SQLITE_IOERR_FSYNC;
@@ -219,7 +227,7 @@ int faulty_register(void) {
 void faulty_reset(void) {
     pthread_mutex_lock(&lock);
     calls = armed = 0;
-    records = 0;
+    records = sync_fails = 0;
     for (long i = 0; i < operation_count; i++) {
         free((void *)operations[i].bytes);
     }
@@ -233,6 +241,12 @@ void faulty_arm(long call, enum faulty_kind kind, int goes_on) {
     armed = call;
     armed_kind = kind;
     armed_goes_on = goes_on;
+    pthread_mutex_unlock(&lock);
+}
+
+void faulty_arm_sync(void) {
+    pthread_mutex_lock(&lock);
+    sync_fails = 1;
     pthread_mutex_unlock(&lock);
 }
 

@@ -18,6 +18,8 @@ void faulty_reset(void);
 
 // Has call number `call` fail, counted from 1 after faulty_reset, and all behind it if `goes_on`.
 void faulty_arm(long call, enum faulty_kind kind, int goes_on);
+// Has the next sync fail.
+void faulty_arm_sync(void);
 long faulty_calls(void);
 
 enum faulty_operation_kind { FAULTY_WRITE, FAULTY_TRUNCATE, FAULTY_SYNC, FAULTY_DELETE };

@@ -34,6 +34,9 @@ enum FaultyFiles {
         faulty_arm(call, faulty_kind(rawValue: fault.rawValue), goesOn ? 1 : 0)
     }
 
+    /// Has the next sync fail.
+    static func armSync() { faulty_arm_sync() }
+
     static func record() { faulty_record() }
 
     static var operationCount: Int { faulty_operation_count() }

@@ -40,6 +40,28 @@ struct SealedBytesTests {
         }
     }
 
+    @Test("Pages that SQLite leaves out of a file are sealed zeros")
+    func holes() throws {
+        let fixture = try SealedFixture(schema: false)
+        let connection = try fixture.connect(.create)
+        try connection.execute("CREATE TABLE t (n INTEGER PRIMARY KEY, v); CREATE TABLE other (v)")
+        // The pages of rows that are deleted before they are written are free, and SQLite doesn't write them.
+        try connection.execute("BEGIN")
+        for number in 1...100 { try connection.insert(number, String(repeating: "x", count: 3_000)) }
+        try connection.execute("INSERT INTO other VALUES (zeroblob(9000)); DELETE FROM t; COMMIT")
+        try connection.close()
+        let bytes = SealedBytes(image: fixture.image())
+        var codec = try fixture.codec()
+        let zeros = [UInt8](repeating: 0, count: 4056)
+        var zeroCount = 0
+        for page in 1...bytes.pageCount {
+            let opened = try codec.openPage(UInt32(page), bytes.page(page))
+            #expect(opened != nil, "page \(page)")
+            if opened == zeros { zeroCount += 1 }
+        }
+        #expect(zeroCount > 50)
+    }
+
     @Test("Every frame of a log opens alone, and says what SQLite's own log would, and what was synced")
     func frames() throws {
         let (fixture, image) = try filled()

@@ -99,6 +99,45 @@ struct SealedFaultTests {
         #expect(call > 100)
     }
 
+    /// SQLite gives such a transaction up and writes over it, but its last frame was on the disk for a while.
+    @Test("Frames of a transaction whose sync failed are not missed when others were written over them")
+    func failedSync() throws {
+        let vfs = try FaultyFiles.vfs()
+        defer { FaultyFiles.reset() }
+        let start = try SealedFixture()
+        let fixture = try start.restored(start.image(), name: "faulty.sqlite3", beneath: vfs)
+        let writer = try fixture.connect()
+        try writer.insert(1, "kept")
+        for round in 0..<4 {
+            FaultyFiles.armSync()
+            let error = #expect(throws: CofferError.self) {
+                try writer.execute(assembled: "UPDATE t SET v = 'lost \(round)'")
+            }
+            #expect(error?.code == .ioFailed)
+            let isInTransaction = writer.isInTransaction
+            #expect(!isInTransaction)
+            if round.isMultiple(of: 2) {
+                // A reader keeps the log as it is, and the checkpoint syncs all of it.
+                let reader = try fixture.connect(.readOnly)
+                try reader.execute("BEGIN; SELECT * FROM t")
+                _ = try writer.checkpoint(patience: .zero)
+                try reader.execute("COMMIT")
+                try reader.close()
+            }
+            let rows = try writer.rows()
+            #expect(rows.count == round + 1 && rows.allSatisfy { $0.hasSuffix("kept") })
+            try writer.insert(round + 2, "kept")
+            let expected = rows + ["\(round + 2) kept"]
+            #expect(try Reopened(start.restored(fixture.image())) == .rows(expected))
+            // And a torn end is one, whatever stands behind it.
+            var torn = fixture.image()
+            let last = SealedBytes.frameRange(writer.logFrameCount)
+            torn.log?[last.lowerBound] ^= 1
+            #expect(try Reopened(start.restored(torn)) == .rows(rows))
+        }
+        try writer.close()
+    }
+
     @Test("Whichever call fails while a log is recovered, it is an error, and nothing is lost")
     func recovery() throws {
         let vfs = try FaultyFiles.vfs()

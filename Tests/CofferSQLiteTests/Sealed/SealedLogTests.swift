@@ -126,6 +126,30 @@ struct SealedLogTests {
         #expect(try Reopened(transactions.fixture.restored(image)) == .rows(transactions.rows[0]))
     }
 
+    @Test("An emptied log counts for nothing, whatever is behind its first bytes")
+    func emptiedLog() throws {
+        let fixture = try SealedFixture()
+        let writer = try fixture.connect()
+        for number in 1...20 { try writer.insert(number, String(repeating: "e", count: 900)) }
+        #expect(try writer.checkpoint(patience: .zero, keepingLength: true))
+        let rows = try writer.rows()
+        let image = fixture.image()
+        try writer.close()
+        let log = try #require(image.log)
+        #expect(log.count > 72 + 20 * 4128 && log.starts(with: Connection.emptiedLogHeader))
+        #expect(Array(log[32..<72]) == [UInt8](repeating: 0, count: 40))
+        for changed in [log, log.enumerated().map { $0 < 72 || $0 % 50 > 0 ? $1 : ~$1 }] {
+            let copy = try fixture.restored(.init(file: image.file, log: changed))
+            #expect(try Reopened(copy) == .rows(rows))
+        }
+        // A log that is longer than that is cut.
+        let other = try fixture.connect()
+        try other.insert(21, "x")
+        #expect(try other.checkpoint(patience: .zero))
+        #expect(fixture.image().log == [])
+        try other.close()
+    }
+
     @Test("Writing goes on behind what recovery found, and is found again")
     func writingAfterRecovery() throws {
         let transactions = try Self.transactions()

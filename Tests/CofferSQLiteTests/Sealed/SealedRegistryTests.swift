@@ -1,0 +1,110 @@
+import CofferSealing
+import Foundation
+import Testing
+
+@testable import CofferSQLite
+
+@Suite("Which file has which sealed pages")
+struct SealedRegistryTests {
+    private func pages(
+        _ fixture: SealedFixture, key: SymmetricKey? = nil, generation: UInt64 = 7
+    ) throws -> SealedPages {
+        let binding = SealedPageBinding(
+            storeUUID: fixture.binding.storeUUID, generation: generation,
+            generationTag: fixture.binding.generationTag)
+        return try SealedPages(
+            path: fixture.path, subject: "again", key: key ?? fixture.key, binding: binding, cacheByteCount: 1 << 20)
+    }
+
+    @Test("Pages that are made twice for a file are the same, and their connections see each other")
+    func twice() throws {
+        let fixture = try SealedFixture()
+        let again = try pages(fixture)
+        let writer = try fixture.connect()
+        let reader = try fixture.connect(.readOnly, pages: again)
+        for number in 1...20 {
+            try writer.insert(number, "row")
+            #expect(try reader.rows().count == number)
+        }
+        #expect(again.cachedByteCount == fixture.pages.cachedByteCount && again.cachedByteCount > 0)
+        try reader.close()
+        try writer.close()
+    }
+
+    @Test("Another key or binding for a file that is open is busy, and for one that is closed, damage")
+    func anotherKey() throws {
+        let fixture = try SealedFixture()
+        let writer = try fixture.connect()
+        #expect(throws: CofferError(.busy)) { _ = try pages(fixture, key: SymmetricKey()) }
+        #expect(throws: CofferError(.busy)) { _ = try pages(fixture, generation: 8) }
+        try writer.insert(1, "row")
+        try writer.close()
+        let other = try pages(fixture, generation: 8)
+        #expect(throws: CofferError(.damaged)) { _ = try fixture.connect(pages: other) }
+        // The older ones are of no use while the newer ones are there.
+        #expect(throws: CofferError(.busy)) { _ = try fixture.connect() }
+        _ = consume other
+        #expect(try SealedFixtureAgain(fixture).rows() == ["1 row"])
+    }
+
+    /// The same file with new pages.
+    private struct SealedFixtureAgain {
+        let fixture: SealedFixture
+        init(_ fixture: SealedFixture) { self.fixture = fixture }
+
+        func rows() throws -> [String] {
+            let pages = try SealedPages(
+                path: fixture.path, subject: "test", key: fixture.key, binding: fixture.binding,
+                cacheByteCount: 1 << 20)
+            let connection = try fixture.connect(pages: pages)
+            let rows = try connection.rows()
+            try connection.close()
+            return rows
+        }
+    }
+
+    /// As after a failed write, when a connection is left as it is, and its store is replaced.
+    @Test("A file that takes another's place has pages of its own, whatever is still open")
+    func replaced() throws {
+        let fixture = try SealedFixture()
+        let old = try fixture.connect()
+        try old.insert(1, "old")
+        let other = try SealedFixture()
+        try FileManager.default.removeItem(atPath: fixture.path)
+        try FileManager.default.moveItem(atPath: fixture.logPath, toPath: fixture.folder.file("moved"))
+        try FileManager.default.copyItem(atPath: other.path, toPath: fixture.path)
+        let new = try SealedPages(
+            path: fixture.path, subject: "new", key: other.key, binding: other.binding, cacheByteCount: 1 << 20)
+        let connection = try fixture.connect(pages: new)
+        #expect(try connection.rows() == [])
+        try connection.insert(2, "new")
+        #expect(try old.rows() == ["1 old"])
+        #expect(try connection.rows() == ["2 new"])
+        old.abandon()
+        try connection.close()
+    }
+
+    @Test("A file whose pages nobody has made, or that isn't empty, can't be opened, or be made empty")
+    func unknown() throws {
+        let fixture = try SealedFixture()
+        #expect(throws: CofferError.self) { try fixture.pages.writeEmptyDatabase() }
+        let path = fixture.folder.file("other.sqlite3")
+        try FileManager.default.copyItem(atPath: fixture.path, toPath: path)
+        #expect(throws: CofferError(.ioFailed)) {
+            _ = try Connection(
+                path: path, subject: "other", access: .readWrite, protection: .sealed(fixture.pages),
+                cacheByteCount: 1 << 20)
+        }
+        let missing = try SealedPages(
+            path: fixture.folder.file("missing.sqlite3"), subject: "missing", key: fixture.key,
+            binding: fixture.binding, cacheByteCount: 0)
+        #expect(throws: CofferError(.ioFailed)) { try missing.writeEmptyDatabase() }
+        #expect(!FileManager.default.fileExists(atPath: missing.path))
+        let error = #expect(throws: CofferError.self) {
+            _ = try SealedPages(
+                path: path, subject: "password", key: SymmetricKey(password: "x"), binding: fixture.binding,
+                cacheByteCount: 0)
+        }
+        #expect(error?.code == .invalidArgument)
+    }
+}
