@@ -7,6 +7,7 @@
 #include <openssl/crypto.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <string.h>
 
 struct sqlcipher_table sqlcipher_table;
 
@@ -49,8 +50,10 @@ static void load(void) {
 static char message[256];
 
 static void load(void) {
-    // The newest ABI first: .so.2 and .so.1 are SQLCipher 4, .so.0 is SQLCipher 3; .so is what a -dev package adds.
-    static const char *const names[] = {"libsqlcipher.so.2", "libsqlcipher.so.1", "libsqlcipher.so.0", "libsqlcipher.so"};
+    // The newest ABI first: .so.2 and .so.1 are SQLCipher 4, .so.0 is SQLCipher 3; .so is what a -dev package adds. Where
+    // there is none, the system's SQLite has all that sealed pages and files without encryption need.
+    static const char *const names[] = {"libsqlcipher.so.2", "libsqlcipher.so.1", "libsqlcipher.so.0", "libsqlcipher.so",
+                                        "libsqlite3.so.0"};
 #ifdef COFFER_SANITIZED
     // What SQLCipher calls in itself would be answered by the other library, and files would be plaintext.
     if (dlsym(RTLD_DEFAULT, "sqlite3_open_v2") != NULL) {
@@ -59,17 +62,18 @@ static void load(void) {
     }
 #endif
     void *library = NULL;
+    const char *found = NULL;
     for (size_t i = 0; library == NULL && i < sizeof names / sizeof names[0]; i++) {
-        library = dlopen(names[i], FLAGS);
+        library = dlopen(found = names[i], FLAGS);
     }
     if (library == NULL) {
-        failure = "libsqlcipher was not found";
+        failure = "neither libsqlcipher nor libsqlite3 was found";
         return;
     }
     // The library stays loaded until the process ends: statements of other threads may still run in it.
 #define X(result, name, parameters, arguments) \
-    if ((*(void **)&sqlcipher_table.name = dlsym(library, "sqlite3_" #name)) == NULL) { \
-        snprintf(message, sizeof message, "libsqlcipher has no function sqlite3_" #name); \
+    if ((*(void **)&sqlcipher_table.name = dlsym(library, "sqlite3_" #name)) == NULL && strcmp(#name, "key_v2") != 0) { \
+        snprintf(message, sizeof message, "%s has no function sqlite3_" #name, found); \
         failure = message; \
         return; \
     }

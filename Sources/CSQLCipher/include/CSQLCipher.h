@@ -78,8 +78,9 @@ extern struct sqlcipher_table sqlcipher_table;
 SQLCIPHER_FUNCTIONS(X)
 #undef X
 
-// Loads the library once per process. Returns NULL, or why it could not be loaded; the text lives as long as the
-// process. Safe from any thread. Must have returned NULL before any function above is called.
+// Loads the library once per process: SQLCipher, or SQLite where there is none, which has no key_v2. Returns NULL, or why it
+// could not be loaded; the text lives as long as the process. Safe from any thread. Must have returned NULL before any
+// function above is called.
 const char *sqlcipher_load(void);
 
 // The longest log whose length is kept when it is emptied, in bytes: one that a large transaction made longer is cut.

@@ -17,8 +17,8 @@ extension Connection {
     /// an empty one, or for sealed pages one that has an empty database (``SealedPages/writeEmptyDatabase()``). For a
     /// connection that was opened for ``Access/exporting``.
     ///
-    /// Made with `sqlcipher_export`, the one way that crosses from and to encryption on all versions, and inside of a
-    /// transaction: on its own it would copy a page that fails its check as zeros and report success. What it leaves out
+    /// Made with `sqlcipher_export`, the one way that crosses from and to encryption on all versions (and without SQLCipher
+    /// as it does it), and inside of a transaction: on its own it would copy a page that fails its check as zeros and report success. What it leaves out
     /// is set here (`auto_vacuum`) or by the caller (`user_version`). The file is not made durable.
     ///
     /// - Parameters:
@@ -52,9 +52,13 @@ extension Connection {
         // The copy reads the schema by statements that SQLite doesn't prepare again. This one is, where another connection
         // has changed the schema since this connection read it, and begins the snapshot that the others read.
         try execute("SELECT name FROM main.sqlite_master LIMIT 1")
-        let export = Statement(self, "SELECT sqlcipher_export('next')")
-        _ = try export.step()
-        export.finalize()
+        if try Library.load().cipherVersion != nil {
+            let export = Statement(self, "SELECT sqlcipher_export('next')")
+            _ = try export.step()
+            export.finalize()
+        } else {
+            try unsafe inside { (_) throws(CofferError) in try SchemaCopy(handle).run() }
+        }
         try check()
         try execute("COMMIT")
         ask(nil)
