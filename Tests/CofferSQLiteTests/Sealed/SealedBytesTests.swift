@@ -109,9 +109,10 @@ struct SealedBytesTests {
     func nonces() throws {
         let fixture = try SealedFixture()
         var seen: [[UInt8]: [UInt8]] = [:]
+        var repeatedCount = 0
         func look() {
             for (nonce, message) in SealedBytes(image: fixture.image()).messages {
-                #expect(seen.updateValue(message, forKey: nonce) ?? message == message, "\(nonce)")
+                if seen.updateValue(message, forKey: nonce) ?? message != message { repeatedCount += 1 }
             }
         }
         for session in 1...3 {
@@ -130,6 +131,7 @@ struct SealedBytesTests {
             try first.close()
             try second.close()
         }
+        #expect(repeatedCount == 0)
         #expect(seen.count > 60)
         let prefixes = Set(seen.keys.map { Array($0[..<12]) })
         #expect(prefixes.count == 1, "the fixture keeps the session alive")
