@@ -62,7 +62,7 @@ func hex(_ bytes: some Sequence<UInt8>) -> String { bytes.map { String(format: "
 struct ManifestVectorTests {
     @Test("Manifests made by another implementation are all there")
     func count() {
-        #expect(ManifestVector.names.count == 108)
+        #expect(ManifestVector.names.count == 110)
     }
 
     @Test(
@@ -92,10 +92,17 @@ struct ManifestVectorTests {
         #expect(manifest.attachmentNames == (opened.keyedNames ? .keyed : .sha1))
         #expect(manifest.slots.map(\.id.description) == opened.slots)
         #expect(unlocked.openedSlot?.description == opened.openedSlot)
-        for purpose in UnlockedManifest.KeyPurpose.allCases {
-            let key = try unlocked.key(for: purpose)?.withBytes { hex($0) }
-            #expect(key == opened.subkeys?[purpose.rawValue])
+        let isSealed = name == "valid-sealed-pages"
+        let profile: Manifest.DatabaseProfile =
+            if isSealed { .sealedPages } else { vector.key == nil ? .sqlite : .portableSQLCipher }
+        #expect(manifest.databaseProfile == profile)
+        #expect(opened.subkeys?.count == (vector.key == nil ? nil : 4))
+        for (purpose, subkey) in opened.subkeys ?? [:] {
+            let purpose = try #require(UnlockedManifest.KeyPurpose(rawValue: purpose))
+            #expect(try unlocked.key(for: purpose)?.withBytes { hex($0) } == subkey)
         }
+        let databaseKey = try unlocked.databaseKey()?.withBytes { hex($0) }
+        #expect(databaseKey == opened.subkeys?[isSealed ? "pages" : "database"])
     }
 
     @Test("Manifests made by another implementation are told apart by name: what is damaged is never a wrong key")

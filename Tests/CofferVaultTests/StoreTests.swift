@@ -71,7 +71,7 @@ struct StoreTests {
         var built: (key: [UInt8]?, uuid: StoreUUID)?
         let key = isEncrypted ? rawKey() : nil
         try LockedStore.create(path: scratch.store, key: key) { new throws(CofferError) in
-            built = (new.databaseKey?.withBytes { Array($0) }, new.storeUUID)
+            built = (try new.unlocked.databaseKey()?.withBytes { Array($0) }, new.storeUUID)
             try buildStandIn(new)
         }.store.close()
         let unlocked = try Manifest.read(path: scratch.store).unlock(with: key)

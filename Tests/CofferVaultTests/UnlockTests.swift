@@ -76,7 +76,7 @@ struct UnlockTests {
             }
             #expect(Set(labels).count == 3)
         }
-        #expect(keys.count == 8)
+        #expect(keys.count == 10)
     }
 
     @Test("An error of unlocking names no key")

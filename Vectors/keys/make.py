@@ -136,11 +136,12 @@ def kek_raw():
 
 def subkeys():
     vectors = []
-    for key, uuid, generation in [
+    stores = [
         (KEYS[0], UUIDS[0], 1), (KEYS[0], UUIDS[0], 2), (KEYS[0], UUIDS[1], 1), (KEYS[1], UUIDS[0], 1),
         (KEYS[2], UUIDS[1], 0x0102030405060708), (KEYS[0], UUIDS[0], (1 << 64) - 1),
-    ]:
-        for purpose in ["database", "attachments", "names", "manifest"]:
+    ]
+    for purposes in [["database", "attachments", "names", "manifest"], ["pages"]]:
+        for (key, uuid, generation), purpose in [(store, purpose) for store in stores for purpose in purposes]:
             info = label("coffer/v1/" + purpose, uuid, generation.to_bytes(8, "big"))
             vectors.append({
                 "masterKey": key.hex(), "purpose": purpose, "uuid": uuid.hex(),

@@ -132,7 +132,10 @@ def vector(name, comment, store_or_bytes, key, result, opened_slot=None):
             "keyedNames": store.f["names"] == 2,
             "slots": ["%016x" % s.id for s in store.slots if s],
             "openedSlot": "%016x" % store.slots[opened_slot].id if encrypted else None,
-            "subkeys": {p: store.subkey(p).hex() for p in ("database", "attachments", "names", "manifest")}
+            "subkeys": {
+                p: store.subkey(p).hex()
+                for p in ("pages" if store.f["profile"] == 3 else "database", "attachments", "names", "manifest")
+            }
             if encrypted else None,
         }
     assert name not in VECTORS
@@ -168,6 +171,8 @@ def valid():
            "gru\u0308n", "opens", 0)
     n = "valid-keyed-names"
     vector(n, "attachment names are keyed", raw_store(n, names=2), RAW, "opens", 0)
+    n = "valid-sealed-pages"
+    vector(n, "the database's pages are sealed", raw_store(n, profile=3), RAW, "opens", 0)
     n = "valid-largest-numbers"
     vector(n, "generation, sequence, tag, id and time as large as they may be",
            raw_store(n, slot=dict(id=2**64 - 1, created=2**64 - 1), generation=2**63 - 1, sequence=2**63 - 1,
@@ -269,7 +274,7 @@ def damaged_fields():
     d("sequence-0", "sequence 0", sequence=0)
     d("sequence-large", "a sequence of 64 bits", sequence=2**63)
     d("profile-0", "plain SQLite in an encrypted store", profile=0)
-    d("profile-3", "a profile that nothing has", profile=3)
+    d("profile-4", "a profile that nothing has", profile=4)
     d("attachments-0", "plain attachments in an encrypted store", attachments=0)
     d("attachments-2", "an attachment format that nothing has", attachments=2)
     d("names-0", "attachment names 0", names=0)
@@ -302,6 +307,8 @@ def damaged_fields():
     for field in ("profile", "attachments", "suite"):
         n = f"damaged-unencrypted-{field}-1"
         vector(n, "a value for encrypted stores in one without", Store(n, **{field: 1}), None, "damaged")
+    n = "damaged-unencrypted-profile-3"
+    vector(n, "sealed pages without a key", Store(n, profile=3), None, "damaged")
     n = "damaged-unencrypted-keyed-names"
     vector(n, "keyed names without a key", Store(n, names=2), None, "damaged")
 

@@ -65,7 +65,7 @@ struct StoreOpener {
                 attachmentNames: options.keyedNames ? .keyed : .sha1, otherOwners: settings.otherOwners,
                 fileSystem: settings.fileSystem
             ) { (new) throws(CofferError) in
-                try Schema.build(at: new.databasePath, subject: subject, key: new.databaseKey, new.manifest)
+                try Schema.build(at: new.databasePath, subject: subject, key: try new.unlocked.databaseKey(), new.manifest)
             }
         } catch {
             throw error.about(subject)

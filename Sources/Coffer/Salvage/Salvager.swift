@@ -33,7 +33,7 @@ struct Salvager {
         let source = try PageSource(fileSystem, generation, key: manifest.key(for: .database))
         try source.readLog(monitor.work)
         monitor.begin(.database, byteCount: source.byteCount, itemCount: 1)
-        let target = DatabaseFile(path: new.databasePath, subject: "the new store", key: new.databaseKey)
+        let target = DatabaseFile(path: new.databasePath, subject: "the new store", key: try new.unlocked.databaseKey())
         let tables = try SalvageTables(in: target, new.manifest)
         defer { try? tables.close() }
         let found = try takeRows(from: source, into: tables)

@@ -74,7 +74,7 @@ extension Manifest {
         guard let profile = DatabaseProfile(rawValue: reader.number()),
             let format = AttachmentFormat(rawValue: reader.number()),
             let names = AttachmentNames(rawValue: reader.number()),
-            profile == (isEncrypted ? .portableSQLCipher : .sqlite),
+            profile.isEncrypted == isEncrypted,
             format == (isEncrypted ? .cobblestone256 : .plain),
             isEncrypted || names == .sha1
         else { throw CofferError(.damaged, "its database profile or attachment format is out of range") }

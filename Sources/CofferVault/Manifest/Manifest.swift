@@ -9,6 +9,10 @@ package struct Manifest: Sendable, Equatable {
         case sqlite = 0
         /// SQLCipher, in the form that versions 3 and 4 both read.
         case portableSQLCipher = 1
+        /// SQLite on pages that Coffer seals.
+        case sealedPages = 3
+
+        var isEncrypted: Bool { self != .sqlite }
     }
 
     /// How attachment files are kept.

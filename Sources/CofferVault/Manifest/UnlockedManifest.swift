@@ -17,6 +17,8 @@ package struct UnlockedManifest: Sendable {
     /// What a key of the store is for.
     package enum KeyPurpose: String, Sendable, CaseIterable {
         case database, attachments, names
+        /// The pages of the database file where Coffer seals them: `database` is SQLCipher's.
+        case pages
         /// The authentication code of MANIFEST.
         case manifest
     }
@@ -26,6 +28,11 @@ package struct UnlockedManifest: Sendable {
         guard let masterKey else { return nil }
         let label = KeyLabel.subkey(for: purpose.rawValue, of: manifest.storeUUID, generation: manifest.generation)
         return try masterKey.derivedKey(by: .hkdfExpandSHA256(info: label))
+    }
+
+    /// The key of the database file, which depends on how that is kept; nil when the store is not encrypted.
+    package func databaseKey() throws(CofferError) -> SymmetricKey? {
+        try key(for: manifest.databaseProfile == .sealedPages ? .pages : .database)
     }
 
     /// The same manifest as its next writing has it: one sequence further, authenticated again.
@@ -97,7 +104,8 @@ package struct UnlockedManifest: Sendable {
     /// Throws `invalidKey` (400) for an empty password and `invalidArgument` (400) for a cost out of bounds, or for keyed
     /// names without a key.
     static func new(
-        key: SymmetricKey?, cost: PasswordCost, attachmentNames: Manifest.AttachmentNames, at time: UInt64
+        key: SymmetricKey?, cost: PasswordCost, encryptedProfile: Manifest.DatabaseProfile,
+        attachmentNames: Manifest.AttachmentNames, at time: UInt64
     ) throws(CofferError) -> UnlockedManifest {
         let storeUUID = try StoreUUID.random()
         var places = [KeySlot?](repeating: nil, count: Manifest.slotCount)
@@ -111,7 +119,7 @@ package struct UnlockedManifest: Sendable {
         }
         let manifest = Manifest(
             isEncrypted: key != nil, storeUUID: storeUUID, generation: 1, sequence: 1,
-            generationTag: try randomNumber(), databaseProfile: key == nil ? .sqlite : .portableSQLCipher,
+            generationTag: try randomNumber(), databaseProfile: key == nil ? .sqlite : encryptedProfile,
             attachmentFormat: key == nil ? .plain : .cobblestone256, attachmentNames: attachmentNames,
             slotPlaces: places,
             authenticationCode: [UInt8](repeating: 0, count: Manifest.authenticationCodeByteCount))

@@ -14,9 +14,6 @@ package struct NewStore: Sendable {
     /// Takes the contents of attachments, if the store should have some from the beginning.
     package let builder: GenerationBuilder
 
-    /// The database's key; nil when the store should not be encrypted.
-    package let databaseKey: SymmetricKey?
-
     /// What the binding row says.
     package var storeUUID: StoreUUID { manifest.storeUUID }
     package var generation: UInt64 { manifest.generation }
@@ -24,10 +21,14 @@ package struct NewStore: Sendable {
 
     /// What MANIFEST will say.
     package var manifest: Manifest { builder.manifest.manifest }
+
+    /// The same with the keys that it leads to.
+    package var unlocked: UnlockedManifest { builder.manifest }
 }
 
 extension LockedStore {
-    /// Makes a store at `path`, opened by `key`; without one it is not encrypted.
+    /// Makes a store at `path`, opened by `key`; without one it is not encrypted, and with one its database is kept as
+    /// `encryptedProfile` says.
     ///
     /// The whole store is built beside its place, under a name that only this process knows, made durable, and then given
     /// its name in one step. So whatever happens, a power cut included, there is the whole store at `path` or nothing,
@@ -44,6 +45,7 @@ extension LockedStore {
         path: String,
         key: SymmetricKey?,
         passwordCost: PasswordCost = .standard,
+        encryptedProfile: Manifest.DatabaseProfile = .portableSQLCipher,
         attachmentNames: Manifest.AttachmentNames = .sha1,
         otherOwners: OtherOwners = .refused,
         fileSystem: any FileSystem = SystemFileSystem(),
@@ -52,7 +54,8 @@ extension LockedStore {
         let location = try locationForCreating(path, otherOwners, fileSystem)
         try requireFree(location)
         let unlocked = try UnlockedManifest.new(
-            key: key, cost: passwordCost, attachmentNames: attachmentNames, at: UInt64(max(0, time(nil))))
+            key: key, cost: passwordCost, encryptedProfile: encryptedProfile, attachmentNames: attachmentNames,
+            at: UInt64(max(0, time(nil))))
 
         Sibling.removeLeftovers(beside: location)
         let (lock, sibling) = try Sibling.make(beside: location)
@@ -130,8 +133,7 @@ extension UnlockedManifest {
         let fileSystem = store.fileSystem
         let builder = try GenerationBuilder(store, self, owner: fileSystem.status(of: store.directory).owner)
         do throws(CofferError) {
-            try buildDatabase(
-                NewStore(builder: builder, databaseKey: key(for: .database)))
+            try buildDatabase(NewStore(builder: builder))
             try builder.seal()
         } catch {
             builder.waitForSyncs()
