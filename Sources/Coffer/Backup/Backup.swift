@@ -40,7 +40,8 @@ struct Backup {
 
     private func fill(_ new: NewStore) throws(CofferError) -> BackupResult {
         let source = storage.databaseFile
-        let target = DatabaseFile(path: new.databasePath, subject: "the backup", key: try new.unlocked.databaseKey())
+        let target = try DatabaseFile(
+            path: new.databasePath, subject: "the backup", protection: DatabaseProtection(of: new.unlocked))
         monitor.begin(.database, byteCount: source.byteCount + source.logByteCount, itemCount: 1)
         let copy = DatabaseCopy(from: source, to: target, new.manifest, monitor.work)
         _ = try copy.exportSnapshot(cacheByteCount: storage.settings.cache.byteCount / 4)

@@ -77,9 +77,9 @@ private struct InstalledCopy {
 
     /// Sees that all of it is what was written, and makes it a database of its own. Leaves it closed, without a log.
     func prepare() throws(CofferError) {
-        let database = DatabaseFile(
-            path: try store.generation(of: manifest).databasePath, subject: subject,
-            key: try manifest.key(for: .database))
+        let database = try DatabaseFile(
+            path: store.generation(of: manifest).databasePath, subject: subject,
+            protection: DatabaseProtection(of: manifest))
         let inspection = try database.inspect()
         try inspection.binding.check(against: manifest.manifest, subject: subject)
         try database.renewIdentity()

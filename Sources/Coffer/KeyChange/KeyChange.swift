@@ -183,8 +183,10 @@ struct KeyChange {
         into next: GenerationBuilder, _ labels: [(slot: KeySlot.ID, label: String)],
         _ isUncertain: inout Bool
     ) throws(CofferError) -> CopyOutcome {
-        let key = try next.manifest.key(for: .database)
-        let target = DatabaseFile(path: next.databasePath, subject: storage.subject, key: key)
+        // As much as the export has beside it, until the file takes the place of the other.
+        let target = try DatabaseFile(
+            path: next.databasePath, subject: storage.subject, protection: DatabaseProtection(of: next.manifest),
+            sharedByteCount: storage.settings.cache.byteCount / 4)
         let copy = DatabaseCopy(from: storage.databaseFile, to: target, next.manifest.manifest, monitor.work)
         let rowCounts = try copy.export(cacheByteCount: storage.settings.cache.byteCount / 4)
         let late = ContentCopying(storage, next, monitor)

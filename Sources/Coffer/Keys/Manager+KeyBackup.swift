@@ -87,7 +87,8 @@ extension Manager {
         defer { store.close() }
         let sequence = try store.checkMayRestore(backup)
         let files = try store.generation(of: backup)
-        let database = DatabaseFile(path: files.databasePath, subject: subject, key: try backup.key(for: .database))
+        let database = try DatabaseFile(
+            path: files.databasePath, subject: subject, protection: DatabaseProtection(of: backup))
         let binding = try database.inspect().binding
         guard binding.storeUUID == backup.manifest.storeUUID, binding.generation == backup.manifest.generation else {
             throw CofferError(.conflict, of: subject, "the backup belongs to another store")

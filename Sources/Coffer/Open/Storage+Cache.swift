@@ -15,12 +15,15 @@ extension Storage {
         let isShrunk = writer.lend {
             (try? $0.tables.setCache(byteCount: CacheBudget.leastByteCount)) != nil
         }
-        if isShrunk == true { cache.areReadersAlone = true }
+        guard isShrunk == true else { return }
+        cache.areReadersAlone = true
+        databaseFile.setSharedCache(byteCount: cache.sharedByteCount)
     }
 
     /// Gives the writer its part again. Called by who has it, before a transaction.
     func takeBackCache(for writer: borrowing Writer) {
         settings.cache.areReadersAlone = false
+        databaseFile.setSharedCache(byteCount: settings.cache.sharedByteCount)
         // Those at work drop what is too much when they are done.
         generation.shrinkIdleCaches()
         // With less it would be slow, and right.

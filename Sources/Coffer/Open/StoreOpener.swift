@@ -65,7 +65,7 @@ struct StoreOpener {
                 attachmentNames: options.keyedNames ? .keyed : .sha1, otherOwners: settings.otherOwners,
                 fileSystem: settings.fileSystem
             ) { (new) throws(CofferError) in
-                try Schema.build(at: new.databasePath, subject: subject, key: try new.unlocked.databaseKey(), new.manifest)
+                try Schema.build(in: databaseFile(at: new.databasePath, new.unlocked), new.manifest)
             }
         } catch {
             throw error.about(subject)
@@ -83,7 +83,7 @@ struct StoreOpener {
 
     private func open(_ store: LockedStore, _ manifest: UnlockedManifest) throws(CofferError) -> Storage {
         let files = try store.generation(of: manifest)
-        let database = DatabaseFile(path: files.databasePath, subject: subject, key: try manifest.key(for: .database))
+        let database = try databaseFile(at: files.databasePath, manifest)
         if options.readOnly {
             try check(database.inspect(), manifest)
             return try readOnly(store, manifest, database)
@@ -99,6 +99,12 @@ struct StoreOpener {
         try database.checkWritable()
         let records = try database.openChange(cacheByteCount: settings.cache.writerByteCount)
         return try writable(store, manifest, database, records, inspection)
+    }
+
+    private func databaseFile(at path: String, _ manifest: UnlockedManifest) throws(CofferError) -> DatabaseFile {
+        try DatabaseFile(
+            path: path, subject: subject, protection: DatabaseProtection(of: manifest),
+            sharedByteCount: settings.cache.sharedByteCount)
     }
 
     private func check(_ inspection: DatabaseFile.Inspection, _ manifest: UnlockedManifest) throws(CofferError) {
@@ -153,9 +159,10 @@ struct StoreOpener {
         let identity = store.identity
         let readsLog = database.logByteCount > 0
         // Before somebody else can have one in its place, who writes.
-        if readsLog && !database.hasLogIndex { store.whenClosed { database.removeLogIndex() } }
+        if database.makesLogIndex { store.whenClosed { database.removeLogIndex() } }
         let clock = CommitClock()
         settings.cache.areReadersAlone = true
+        database.setSharedCache(byteCount: settings.cache.sharedByteCount)
         return Storage(
             subject: subject, store: store, manifest: manifest,
             generation: try OpenGeneration(

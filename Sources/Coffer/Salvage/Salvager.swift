@@ -30,10 +30,11 @@ struct Salvager {
     ///
     /// - Throws: `damaged` (500) for another store's database; `cancelled` (499), `noSpace` (507), `ioFailed` (500).
     mutating func fill(_ new: NewStore) throws(CofferError) -> Salvage {
-        let source = try PageSource(fileSystem, generation, key: manifest.key(for: .database))
+        let source = try PageSource(fileSystem, generation, DatabaseProtection(of: manifest))
         try source.readLog(monitor.work)
         monitor.begin(.database, byteCount: source.byteCount, itemCount: 1)
-        let target = DatabaseFile(path: new.databasePath, subject: "the new store", key: try new.unlocked.databaseKey())
+        let target = try DatabaseFile(
+            path: new.databasePath, subject: "the new store", protection: DatabaseProtection(of: new.unlocked))
         let tables = try SalvageTables(in: target, new.manifest)
         defer { try? tables.close() }
         let found = try takeRows(from: source, into: tables)

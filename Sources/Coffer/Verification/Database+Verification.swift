@@ -23,6 +23,7 @@ extension Database {
             try Verifier(
                 store: storage.store, manifest: storage.manifest, attachments: storage.attachments,
                 subject: storage.subject, fileSystem: storage.settings.fileSystem, monitor: monitor,
+                database: storage.databaseFile,
                 openDatabaseFile: { [storage] (generation) throws(CofferError) in
                     try storage.databaseFile(of: generation)
                 },

@@ -73,13 +73,13 @@ extension Manager {
             return result
         }
         let index = (try? store.generation(of: manifest)).map {
-            DatabaseFile(path: $0.databasePath, subject: subject, key: nil)
+            DatabaseFile(path: $0.databasePath, subject: subject)
         }
-        let makesLogIndex = index.map { $0.logByteCount > 0 && !$0.hasLogIndex } ?? false
+        let makesLogIndex = index?.makesLogIndex == true
         defer { if makesLogIndex { index?.removeLogIndex() } }
         return try Verifier(
             store: store, manifest: manifest, attachments: nil, subject: subject, fileSystem: fileSystem,
-            monitor: monitor,
+            monitor: monitor, database: nil,
             openDatabaseFile: { [fileSystem] (generation) throws(CofferError) in
                 try fileSystem.openFile(Generation.databaseName, in: generation.directory)
             },

@@ -12,6 +12,8 @@ struct Verifier {
     let subject: String
     let fileSystem: any FileSystem
     let monitor: VerificationMonitor
+    /// The database file, as whoever has the store open reads it; nil if nobody has.
+    let database: DatabaseFile?
     /// Opens the database file, for as long as who has connections to it needs its locks: closing it would end them.
     let openDatabaseFile: (Generation) throws(CofferError) -> File
     /// Runs what it is given while nobody copies the log into the database file, with the number of frames that the log is
@@ -42,11 +44,14 @@ struct Verifier {
                 VerificationFinding(.structure, error.subject ?? "the store", error.detail ?? "it is damaged"))
             return result
         }
-        let database = DatabaseFile(
-            path: generation.databasePath, subject: subject, key: try manifest.key(for: .database))
+        let database =
+            if let database { database } else {
+                try DatabaseFile(
+                    path: generation.databasePath, subject: subject, protection: DatabaseProtection(of: manifest))
+            }
         let verification = PageVerification(
-            fileSystem: fileSystem, generation: generation, file: try openDatabaseFile(generation), key: database.key,
-            monitor: monitor.work)
+            fileSystem: fileSystem, generation: generation, file: try openDatabaseFile(generation),
+            protection: database.protection, monitor: monitor.work)
         monitor.begin(.pages, byteCount: try verification.byteCount)
         let pages = try verification.run(alone: alone)
         result.pageCount = pages.pageCount

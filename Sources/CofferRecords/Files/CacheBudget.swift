@@ -2,6 +2,9 @@ internal import Synchronization
 
 /// How many bytes of pages the writer's connection and those of all readers may keep, of those that the database may.
 ///
+/// Sealed pages are opened into a cache that all connections share. It has most of what is not the writer's: readers keep only
+/// what they are at work on, and pages of the log.
+///
 /// The writer has a quarter: inserting at random places among 100,000 and 400,000 documents took the same time with an
 /// eighth and with a half, while all that the readers had more made reading faster. When readers have been at work for a
 /// while and nobody has written, they have its part too, until somebody writes. Safe from any thread.
@@ -19,7 +22,15 @@ package final class CacheBudget: Sendable {
 
     package var writerByteCount: Int { byteCount / 4 }
 
-    package var readersByteCount: Int {
+    /// What all readers may keep together.
+    ///
+    /// - Parameter besideShared: whether there is a cache that connections share.
+    package func readersByteCount(besideShared: Bool) -> Int { besideShared ? byteCount / 16 : byteCountBesideWriter }
+
+    /// What the cache that connections share may keep, where there is one.
+    package var sharedByteCount: Int { byteCountBesideWriter - readersByteCount(besideShared: true) }
+
+    private var byteCountBesideWriter: Int {
         areReadersAlone ? byteCount - Self.leastByteCount : byteCount - writerByteCount
     }
 

@@ -5,7 +5,7 @@ package import CofferVault
 internal import Dispatch
 internal import Synchronization
 
-/// Copies a database into a file that has another key: into that of the store's next generation, by who keeps others from
+/// Copies a database into a file that has another key, or is kept in another way: into that of the store's next generation, by who keeps others from
 /// writing, or into that of another store.
 package struct DatabaseCopy: Sendable {
     private let source: DatabaseFile
@@ -54,7 +54,10 @@ package struct DatabaseCopy: Sendable {
         let (monitor, target) = (monitor, target)
         var reported = 0
         var questions = 0
-        try tables.connection.export(to: target.path, key: target.key, cacheByteCount: cacheByteCount) {
+        try target.begin()
+        try tables.connection.export(
+            to: target.path, protection: target.pageProtection, cacheByteCount: cacheByteCount
+        ) {
             questions += 1
             if questions % 16 == 0 {
                 let byteCount = target.byteCount
@@ -104,19 +107,22 @@ package struct DatabaseCopy: Sendable {
     /// nothing beside it.
     ///
     /// - Parameters:
-    ///   - labels: what the next generation's keys are called.
+    ///   - labels: what the next generation's keys are called; nil where its keys and its master key are those of the one
+    ///     before.
     ///   - header: what a content's row should hold of its file.
     /// - Returns: how many contents there are.
     package func finish(
-        _ labels: [(slot: KeySlot.ID, label: String)], header: (AttachmentRow) throws(CofferError) -> [UInt8]
+        _ labels: [(slot: KeySlot.ID, label: String)]?, header: (AttachmentRow) throws(CofferError) -> [UInt8]
     ) throws(CofferError) -> ContentSum {
         let connection = try target.connect(.create, cacheByteCount: 8 << 20)
         defer { try? connection.close() }
         try connection.execute("PRAGMA journal_mode = OFF; BEGIN")
         let contents = try updateHeaders(in: connection, header)
         try Binding(manifest).update(in: connection)
-        try KeyLabels.replaceAll(in: connection, with: labels)
-        try FirstKeys.note(manifest, in: connection)
+        if let labels {
+            try KeyLabels.replaceAll(in: connection, with: labels)
+            try FirstKeys.note(manifest, in: connection)
+        }
         try connection.execute(Schema.versionStatement)
         try connection.execute(IndexSchema.forgettingAbandonment)
         try connection.execute("COMMIT")

@@ -4,20 +4,65 @@ package import CofferVault
 internal import Foundation
 
 /// The database file of a generation, and the files that SQLite keeps beside it.
+///
+/// Whoever has it, or a copy, or a connection that it made, keeps the opened pages of a sealed file in memory.
 package struct DatabaseFile: Sendable {
-    package var path: String
-    package var subject: String
-    package var key: SymmetricKey?
+    package let path: String
+    package let subject: String
+    package let protection: DatabaseProtection
+    /// What all connections to a sealed file share.
+    private let pages: SealedPages?
 
-    package init(path: String, subject: String, key: SymmetricKey? = nil) {
+    /// A file that isn't encrypted, or of which nobody but the length is asked.
+    package init(path: String, subject: String) {
         self.path = path
         self.subject = subject
-        self.key = key
+        protection = .none
+        pages = nil
+    }
+
+    /// - Parameter sharedByteCount: how many bytes of opened pages all connections may keep together, where pages are sealed;
+    ///   what each keeps is beside that.
+    /// - Throws: `encryptionUnavailable` (501).
+    package init(
+        path: String, subject: String, protection: DatabaseProtection, sharedByteCount: Int = 8 << 20
+    ) throws(CofferError) {
+        self.path = path
+        self.subject = subject
+        self.protection = protection
+        switch protection {
+        case .none, .sqlCipher: pages = nil
+        case .sealed(let key, let binding):
+            pages = try SealedPages(
+                path: path, subject: subject, key: key, binding: binding, cacheByteCount: sharedByteCount)
+        }
+    }
+
+    /// As ``DatabaseProtection``, for a connection.
+    var pageProtection: PageProtection {
+        if let pages { return .sealed(pages) }
+        switch protection {
+        case .sqlCipher(let key): return .sqlCipher(key, .portable)
+        case .none, .sealed: return .none
+        }
     }
 
     func connect(_ access: Connection.Access, cacheByteCount: Int) throws(CofferError) -> sending Connection {
-        try Connection(path: path, subject: subject, access: access, key: key, cacheByteCount: cacheByteCount)
+        try Connection(
+            path: path, subject: subject, access: access, protection: pageProtection, cacheByteCount: cacheByteCount)
     }
+
+    /// Makes an empty file one that a connection for ``Connection/Access/create``, or a copy, can fill.
+    func begin() throws(CofferError) { try pages?.writeEmptyDatabase() }
+
+    /// Whether connections share a cache.
+    package var hasSharedCache: Bool { pages != nil }
+
+    /// Limits the cache that connections share, if they do.
+    package func setSharedCache(byteCount: Int) { pages?.setCache(byteCount: byteCount) }
+
+    /// Whether SQLite keeps an index of the log in a file beside it. That of sealed pages is in the memory of the process.
+    private var keepsLogIndex: Bool { pages == nil }
 
     /// The length of the file, 0 when there isn't one.
     package var byteCount: Int { byteCount(of: path) ?? 0 }
@@ -37,7 +82,10 @@ package struct DatabaseFile: Sendable {
     }
 
     /// Whether the log's index is there. SQLite makes one for every connection that reads through a log.
-    package var hasLogIndex: Bool { byteCount(of: path + "-shm") != nil }
+    package var hasLogIndex: Bool { keepsLogIndex && byteCount(of: path + "-shm") != nil }
+
+    /// Whether whoever reads the log makes an index of it, which isn't there yet.
+    package var makesLogIndex: Bool { keepsLogIndex && logByteCount > 0 && !hasLogIndex }
 
     /// Removes a log index that this process made. It holds positions in the log and nothing else.
     package func removeLogIndex() {
@@ -70,9 +118,9 @@ package struct DatabaseFile: Sendable {
     /// - Throws: as ``inspect(through:)``; `busy` (503) when the log can't be read for want of an index that can't be made.
     package func inspect() throws(CofferError) -> Inspection {
         let hasLog = logByteCount > 0
-        let hadLogIndex = hasLogIndex
+        let makesLogIndex = makesLogIndex
         try checkLogReadable()
-        defer { if hasLog && !hadLogIndex { removeLogIndex() } }
+        defer { if makesLogIndex { removeLogIndex() } }
         return try inspect(
             through: openSnapshot(hasLog ? .throughLog : .immutable, cacheByteCount: 1 << 20))
     }
@@ -104,7 +152,7 @@ package struct DatabaseFile: Sendable {
     ///
     /// - Throws: `damaged` (500).
     func checkSchema(through connection: borrowing Connection) throws(CofferError) {
-        guard key == nil else { return }
+        guard !protection.isEncrypted else { return }
         // As SQLite writes it, whoever made the table.
         let others = Statement(
             connection,
@@ -121,7 +169,7 @@ package struct DatabaseFile: Sendable {
 
     /// - Throws: `busy` (503) when there is a log, and it can't be read for want of an index that can't be made.
     package func checkLogReadable() throws(CofferError) {
-        guard logByteCount > 0 else { return }
+        guard keepsLogIndex, logByteCount > 0 else { return }
         guard FileStatus.isWritable(path: hasLogIndex ? path + "-shm" : directory) else {
             throw CofferError(
                 .busy, of: subject, "its write-ahead log must be read first, and the directory can't be written")

@@ -113,6 +113,8 @@ package final class ReaderPool: Sendable {
     private let subject: String
     private let open: @Sendable (_ cacheByteCount: Int) throws(CofferError) -> Snapshot
     private let cache: CacheBudget
+    /// Whether the connections share a cache beside their own.
+    private let haveSharedCache: Bool
     /// Connections kept when nobody reads. More are opened under load, and closed as they come back.
     private let idleLimit: Int
 
@@ -121,18 +123,20 @@ package final class ReaderPool: Sendable {
         of database: DatabaseFile, _ reading: DatabaseFile.Reading, clock: CommitClock, cache: CacheBudget,
         idleLimit: Int
     ) {
-        self.init(subject: database.subject, clock: clock, cache: cache, idleLimit: idleLimit) {
-            (share) throws(CofferError) in try database.openSnapshot(reading, cacheByteCount: share)
-        }
+        self.init(
+            subject: database.subject, clock: clock, cache: cache, haveSharedCache: database.hasSharedCache,
+            idleLimit: idleLimit
+        ) { (share) throws(CofferError) in try database.openSnapshot(reading, cacheByteCount: share) }
     }
 
     init(
-        subject: String, clock: CommitClock, cache: CacheBudget, idleLimit: Int,
+        subject: String, clock: CommitClock, cache: CacheBudget, haveSharedCache: Bool = false, idleLimit: Int,
         open: @escaping @Sendable (_ cacheByteCount: Int) throws(CofferError) -> Snapshot
     ) {
         self.subject = subject
         self.clock = clock
         self.cache = cache
+        self.haveSharedCache = haveSharedCache
         self.idleLimit = idleLimit
         self.open = open
     }
@@ -169,7 +173,9 @@ package final class ReaderPool: Sendable {
     }
 
     /// What each of so many readers may keep.
-    private func share(among width: Int) -> Int { cache.readersByteCount / width }
+    private func share(among width: Int) -> Int {
+        cache.readersByteCount(besideShared: haveSharedCache) / width
+    }
 
     private func take() throws(CofferError) -> Reader {
         let (idle, share) = state.withLock { state in (state.idle.popLast(), self.share(among: state.width)) }

@@ -50,6 +50,7 @@ package final class PageSource {
     private let log: WriteAheadLog?
     private let authenticator: PageAuthenticator?
     private var decryptor: PageDecryptor?
+    private var codec: SealedPageCodec?
     /// The map that was read last.
     private var lastMap: (number: UInt32, bytes: [UInt8])?
 
@@ -57,29 +58,39 @@ package final class PageSource {
     /// SQLite's page for locks, which holds byte 2^30 and is never written.
     package static let lockPage = UInt32((1 << 30) / pageByteCount + 1)
 
-    /// - Parameter key: the database's; nil if it isn't encrypted.
     package init(
-        _ fileSystem: any FileSystem, _ generation: Generation, key: SymmetricKey?
+        _ fileSystem: any FileSystem, _ generation: Generation, _ protection: DatabaseProtection
     ) throws(CofferError) {
         self.fileSystem = fileSystem
         // Nothing but a file is followed or waited for.
         file = try? fileSystem.openFile(Generation.databaseName, in: generation.directory)
-        log = (try? WriteAheadLog(fileSystem, generation)) ?? nil
+        log = (try? WriteAheadLog(fileSystem, generation, protection)) ?? nil
         let status = try file.map { (file) throws(CofferError) in try fileSystem.status(of: file) }
         filePageCount = status?.kind == .file ? (status?.byteCount ?? 0) / Self.pageByteCount : 0
-        guard let key else {
-            (protection, usableByteCount) = (.none, Self.pageByteCount)
+        switch protection {
+        case .none:
+            (self.protection, usableByteCount) = (.none, Self.pageByteCount)
             isSaltLost = false
             authenticator = nil
             decryptor = nil
-            return
+            codec = nil
+        case .sqlCipher(let key):
+            usableByteCount = PageDecryptor.usableByteCount
+            decryptor = try PageDecryptor(key: key)
+            codec = nil
+            let salt = try Self.provenSalt(fileSystem, file, log, pageCount: filePageCount, key)
+            authenticator = try salt.map { (salt) throws(CofferError) in
+                try PageAuthenticator(key: key, salt: salt.bytes)
+            }
+            isSaltLost = salt?.isInFile != true
+            self.protection = salt == nil ? .unproven : .codes
+        case .sealed(let key, let binding):
+            (self.protection, usableByteCount) = (.codes, SealedPageCodec.usableByteCount)
+            isSaltLost = false
+            authenticator = nil
+            decryptor = nil
+            codec = try SealedPageCodec(key: key, binding: binding)
         }
-        usableByteCount = PageDecryptor.usableByteCount
-        decryptor = try PageDecryptor(key: key)
-        let salt = try Self.provenSalt(fileSystem, file, log, pageCount: filePageCount, key)
-        authenticator = try salt.map { (salt) throws(CofferError) in try PageAuthenticator(key: key, salt: salt.bytes) }
-        isSaltLost = salt?.isInFile != true
-        protection = salt == nil ? .unproven : .codes
     }
 
     /// Whether there is a database file with at least a page.
@@ -167,7 +178,7 @@ package final class PageSource {
                     lost += 1
                     return true
                 }
-                var isWhole = frame.isIntact
+                var isWhole = frame.isIntact || frame.isSealed
                 if !isWhole {
                     isWhole = try unsafe authenticator?.isAuthentic(page.span.bytes, number: frame.page) ?? false
                 }
@@ -192,7 +203,7 @@ package final class PageSource {
         let stated = pageCounts.whole > 0 ? Int(pageCounts.whole) : try statedPageCount()
         pageCount = min(stated, available)
         missingPageCount = stated - pageCount
-        if protection != .none, try leavesMoreUnused() { usableByteCount = Self.usableByteCountOfSQLCipher4 }
+        if decryptor != nil, try leavesMoreUnused() { usableByteCount = Self.usableByteCountOfSQLCipher4 }
     }
 
     /// SQLCipher 4 begins with codes that are longer than the portable profile's, and SQLite gives back nothing that it once
@@ -247,6 +258,7 @@ package final class PageSource {
     package func page(_ number: UInt32) throws(CofferError) -> [UInt8]? {
         guard let page = try storedPage(number) else { return nil }
         guard protection != .none else { return page }
+        if codec != nil { return try opened(page, number) }
         // Where no code can be checked, this can: no encrypted page is all zeros.
         guard !ZeroPage.isZero(page) else { return nil }
         if protection == .codes {
@@ -256,15 +268,26 @@ package final class PageSource {
         return decrypted.count == usableByteCount ? decrypted : Array(decrypted[..<usableByteCount])
     }
 
-    /// A page as it stands in the file or the log; nil if that ends before it, or can't be read.
+    /// A sealed page, be it one of the file or in a frame of the log.
+    private func opened(_ stored: [UInt8], _ number: UInt32) throws(CofferError) -> [UInt8]? {
+        guard let place = place(of: number), place.isInLog else {
+            let page = try codec?.openPage(number, stored)
+            return number == 1 ? page.flatMap { PageProof.isFirstPage($0) ? $0 : nil } : page
+        }
+        return try codec?.openFrame(WriteAheadLog.sealedFrameIndex(at: place.offset), stored)?.page
+    }
+
+    /// A page as it stands in the file or the log, of a sealed log the whole frame; nil if that ends before it, or can't be
+    /// read.
     private func storedPage(_ number: UInt32) throws(CofferError) -> [UInt8]? {
         guard number > 0, number != Self.lockPage, let place = place(of: number),
             let file = place.isInLog ? log?.file : file
         else { return nil }
+        let byteCount = place.isInLog && codec != nil ? SealedPageCodec.frameByteCount : Self.pageByteCount
         let page = try withoutDamage { () throws(CofferError) in
-            try fileSystem.read(Self.pageByteCount, from: file, at: place.offset)
+            try fileSystem.read(byteCount, from: file, at: place.offset)
         }
-        return page?.count == Self.pageByteCount ? page : nil
+        return page?.count == byteCount ? page : nil
     }
 
     // MARK: What pages are for

@@ -8,6 +8,7 @@ package import CofferVault
 extension SalvageTables {
     /// In the empty file that the new store has, in one transaction that ``finish()`` commits.
     package convenience init(in file: DatabaseFile, _ manifest: Manifest) throws(CofferError) {
+        try file.begin()
         let connection = try file.connect(.create, cacheByteCount: 16 << 20)
         try Schema.build(in: connection, manifest)
         try connection.execute("PRAGMA journal_mode = OFF; BEGIN")

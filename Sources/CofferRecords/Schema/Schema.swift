@@ -121,14 +121,12 @@ package enum Schema {
         Table(count: "SELECT count(*) FROM expirations"),
     ]
 
-    /// Builds an empty database in the file at `path`, which exists and is empty, and binds it to its store.
+    /// Builds an empty database in `file`, which exists and is empty, and binds it to its store.
     ///
     /// On return the file is complete and closed, with no log beside it. It is the caller who makes it durable.
-    package static func build(at path: String, subject: String, key: SymmetricKey?, _ manifest: Manifest)
-        throws(CofferError)
-    {
-        let connection = try Connection(
-            path: path, subject: subject, access: .create, key: key, cacheByteCount: 1 << 20)
+    package static func build(in file: DatabaseFile, _ manifest: Manifest) throws(CofferError) {
+        try file.begin()
+        let connection = try file.connect(.create, cacheByteCount: 1 << 20)
         try build(in: connection, manifest)
         try connection.switchToWriteAheadLog()
         try connection.close()

@@ -6,9 +6,13 @@ package import CofferVault
 /// Where the log's own checksums end, SQLite ends it, as after a crash. Of a log that a killed process left nobody knows
 /// whether it had more; of one that this process writes it is known. Checked is every page before that: whoever can make
 /// checksums right has no key for the page's code.
+///
+/// Frames of a sealed log say how many before them were on the disk for good. So such a log is damaged, and doesn't end, at a
+/// frame that doesn't open and was one of those.
 package struct LogVerification {
     package let fileSystem: any FileSystem
     package let generation: Generation
+    package let protection: DatabaseProtection
     package let monitor: WorkMonitor
 
     package struct Result {
@@ -20,6 +24,8 @@ package struct LogVerification {
         package var pageCount: Int?
         /// The frame, from 1, at which the log ends because it is all zeros.
         package var zeroFrame: Int?
+        /// What is damaged of a sealed log: the header, or a frame.
+        fileprivate var lost: String?
         package var findings: [Damage] = []
     }
 
@@ -35,6 +41,10 @@ package struct LogVerification {
         }
         if isReadable == nil {
             result.findings.append(Damage(.structure, WriteAheadLog.name, "it can't be read to its end"))
+        } else if let lost = result.lost {
+            result.findings.append(
+                Damage(
+                    .structure, WriteAheadLog.name, "\(lost) is damaged, and what comes later says that it was complete"))
         } else if result.frameCount < frameCount {
             var detail = "it ends after \(result.frameCount) pages, and \(frameCount) were committed to it"
             if let frame = result.zeroFrame { detail += ". Frame \(frame) is all zeros, so it was never written" }
@@ -46,21 +56,33 @@ package struct LogVerification {
     private func read(
         _ authenticator: consuming PageAuthenticator?, _ result: inout Result
     ) throws(CofferError) {
-        guard let log = try WriteAheadLog(fileSystem, generation), log.hasHeader else { return }
+        guard let log = try WriteAheadLog(fileSystem, generation, protection) else { return }
+        guard log.hasHeader || log.isSealed else { return }
         var found = result
         defer { result = found }
+        if log.isHeaderImpossible {
+            found.lost = "its header"
+            return
+        }
+        // Where a sealed log ends: behind it are only frames that don't count, unless one says otherwise.
+        var end = log.hasHeader ? nil : (frame: 1, name: "its header")
         // Frames after the last commit count for nothing.
         var pending = Result()
         try log.forEachFrame { (frame, page) throws(CofferError) in
             try monitor.checkCancelled()
-            guard frame.isIntact else {
-                if frame.page == 0, ZeroPage.isZero(page) {
-                    found.zeroFrame = found.frameCount + pending.frameCount + 1
-                }
+            if let end {
+                guard frame.isCurrent, frame.syncedFrameCount >= end.frame else { return true }
+                found.lost = end.name
                 return false
             }
+            guard frame.isIntact else {
+                let number = found.frameCount + pending.frameCount + 1
+                if frame.page == 0, ZeroPage.isZero(page) { found.zeroFrame = number }
+                end = (number, "frame \(number)")
+                return log.isSealed
+            }
             pending.frameCount += 1
-            if try unsafe authenticator?.isAuthentic(page.span.bytes, number: frame.page) ?? true {
+            if try unsafe log.isSealed ? frame.isSealed : authenticator?.isAuthentic(page.span.bytes, number: frame.page) ?? true {
                 pending.offsets[frame.page] = frame.offset
             } else {
                 pending.offsets[frame.page] = nil

@@ -10,18 +10,19 @@ package struct PageVerification {
     package let generation: Generation
     /// The database file.
     package let file: File
-    /// Nil where the store isn't encrypted: pages have no codes there. All that shows without one is a page of zeros in the
-    /// place of one that is in use.
-    package let key: SymmetricKey?
+    /// Where pages aren't encrypted, they have no codes. All that shows without one is a page of zeros in the place of one that
+    /// is in use.
+    package let protection: DatabaseProtection
     package let monitor: WorkMonitor
 
     package init(
-        fileSystem: any FileSystem, generation: Generation, file: File, key: SymmetricKey?, monitor: WorkMonitor
+        fileSystem: any FileSystem, generation: Generation, file: File, protection: DatabaseProtection,
+        monitor: WorkMonitor
     ) {
         self.fileSystem = fileSystem
         self.generation = generation
         self.file = file
-        self.key = key
+        self.protection = protection
         self.monitor = monitor
     }
 
@@ -52,9 +53,9 @@ package struct PageVerification {
         let byteCount = try byteCount
         var suspects = try suspectPages(byteCount: byteCount)
         try alone { (frameCount) throws(CofferError) in
-            let log = try LogVerification(fileSystem: fileSystem, generation: generation, monitor: monitor).run(
-                frameCount: frameCount
-            ) { () throws(CofferError) in try authenticator() }
+            let log = try LogVerification(
+                fileSystem: fileSystem, generation: generation, protection: protection, monitor: monitor
+            ).run(frameCount: frameCount) { () throws(CofferError) in try authenticator() }
             let byteCount = try fileSystem.status(of: file).byteCount
             let pageCount = byteCount / Self.pageByteCount
             result.pageCount = pageCount + log.frameCount
@@ -72,7 +73,7 @@ package struct PageVerification {
             }
             let damagedCount = lost.reduce(damaged.count) { $0 + $1.pages.count }
             let checkedCount = pageCount - (pageCount >= Self.lockPage ? 1 : 0)
-            let isSaltDamaged = key != nil && damagedCount > 1 && damagedCount == checkedCount
+            let isSaltDamaged = hasSalt && damagedCount > 1 && damagedCount == checkedCount
             // Without the salt every page fails the check, but one that is all zeros is damaged under any salt.
             for page in damaged where !isSaltDamaged || page.number == 1 || page.isZero {
                 result.findings.append(
@@ -83,7 +84,7 @@ package struct PageVerification {
             result.findings += lost.map { lost in
                 Damage(
                     .page, "pages \(lost.pages.lowerBound) to \(lost.pages.upperBound) of \(Generation.databaseName)",
-                    key == nil ? ZeroPage.meaningOfManyMaps : ZeroPage.meaningOfManyWhereEncrypted,
+                    !isEncrypted ? ZeroPage.meaningOfManyMaps : ZeroPage.meaningOfManyWhereEncrypted,
                     page: lost.pages.lowerBound)
             }
             result.findings += log.findings
@@ -99,21 +100,34 @@ package struct PageVerification {
 
     private func detail(_ page: DamagedPage, isSaltDamaged: Bool) -> String {
         if page.isZero {
-            let meaning = key == nil ? ZeroPage.meaningWhereUsed : ZeroPage.meaningWhereEncrypted
-            guard page.number == 1, key != nil else { return meaning }
+            let meaning = isEncrypted ? ZeroPage.meaningWhereEncrypted : ZeroPage.meaningWhereUsed
+            guard page.number == 1, hasSalt else { return meaning }
             return "\(meaning). The salt is lost with it, and without the salt no other page can be checked"
         }
         if isSaltDamaged && page.number == 1 {
             return "its first 16 bytes, the salt, don't match the MACs of all pages"
         }
-        return key == nil ? "it is not an SQLite page" : "its MAC doesn't match its bytes"
+        return !isEncrypted ? "it is not an SQLite page" : "its MAC doesn't match its bytes"
     }
 
-    /// Nil where pages have no codes, or the file is too short to say under which salt.
+    private var isEncrypted: Bool { protection.isEncrypted }
+
+    /// Whether the file begins with a salt, without which no page can be checked.
+    private var hasSalt: Bool {
+        if case .sqlCipher = protection { true } else { false }
+    }
+
+    private func salt() throws(CofferError) -> [UInt8]? { try bytes(PageAuthenticator.saltByteCount, at: 0) }
+
+    private func proof() throws(CofferError) -> PageProof? {
+        try PageProof.of(protection) { () throws(CofferError) in try salt() }
+    }
+
+    /// Of SQLCipher's pages; nil for others, or where the file is too short to say under which salt.
     private func authenticator() throws(CofferError) -> PageAuthenticator? {
-        guard let key else { return nil }
-        let salt = try bytes(PageAuthenticator.saltByteCount, at: 0)
-        guard let salt, salt.count == PageAuthenticator.saltByteCount else { return nil }
+        guard case .sqlCipher(let key) = protection, let salt = try salt(),
+            salt.count == PageAuthenticator.saltByteCount
+        else { return nil }
         return try PageAuthenticator(key: key, salt: salt)
     }
 
@@ -128,7 +142,7 @@ package struct PageVerification {
 
     private func suspectPages(byteCount: Int) throws(CofferError) -> Suspects {
         let pageCount = byteCount / Self.pageByteCount
-        let authenticator = try authenticator()
+        var proof = try proof()
         var suspects = Suspects()
         let buffer = UnsafeMutableRawBufferPointer.allocate(
             byteCount: Self.batchSize * Self.pageByteCount, alignment: 4096)
@@ -160,10 +174,10 @@ package struct PageVerification {
                 let page = unsafe UnsafeRawBufferPointer(rebasing: buffer[start..<start + Self.pageByteCount])
                 guard number != Self.lockPage else { continue }
                 let isSuspect =
-                    if key == nil {
+                    if !isEncrypted {
                         unsafe ZeroPage.isZero(page) || number == 1 && !page.starts(with: Self.sqliteHeader)
                     } else {
-                        try unsafe authenticator?.isAuthentic(page, number: UInt32(clamping: number)) != true
+                        try unsafe proof?.proves(page, number: UInt32(clamping: number)) != true
                     }
                 if isSuspect { suspects.pages.append(number) }
             }
@@ -187,7 +201,7 @@ package struct PageVerification {
                 let extent = first == 1 ? (isHole: false, pages: 1...1) : try extents.extent(from: first, through: end)
                 if !extent.isHole {
                     suspects.pages += Array(extent.pages)
-                } else if key == nil {
+                } else if !isEncrypted {
                     lost += try lostMaps(in: extent.pages, log, &suspects)
                 } else {
                     for run in LostPages.of(extent.pages, without: log, lockPage: Self.lockPage) {
@@ -242,7 +256,7 @@ package struct PageVerification {
         among numbers: [Int], _ log: LogVerification.Result
     ) throws(CofferError) -> [DamagedPage] {
         guard !numbers.isEmpty else { return [] }
-        let authenticator = try authenticator()
+        var proof = try proof()
         var damaged: [DamagedPage] = []
         for number in numbers where number != Self.lockPage {
             let page = try bytes(Self.pageByteCount, at: (number - 1) * Self.pageByteCount)
@@ -250,10 +264,10 @@ package struct PageVerification {
             if page?.isEmpty == true { continue }
             let id = UInt32(clamping: number)
             let isZero = page.map { $0.count == Self.pageByteCount && ZeroPage.isZero($0) } ?? false
-            if key == nil {
+            if !isEncrypted {
                 if isZero, number > 1, try !isUsedWithContent(id, log) { continue }
                 if let page, !isZero, number > 1 || page.starts(with: Self.sqliteHeader) { continue }
-            } else if let page, try unsafe authenticator?.isAuthentic(page.span.bytes, number: id) == true {
+            } else if let page, try unsafe proof?.proves(page.span.bytes, number: id) == true {
                 continue
             }
             damaged.append(DamagedPage(number: id, isZero: isZero))
@@ -269,7 +283,7 @@ package struct PageVerification {
         let bytes =
             if let logged = log.offsets[map] {
                 try withoutDamage { () throws(CofferError) -> [UInt8]? in
-                    guard let log = try WriteAheadLog(fileSystem, generation) else { return nil }
+                    guard let log = try WriteAheadLog(fileSystem, generation, protection) else { return nil }
                     return try fileSystem.read(Self.pageByteCount, from: log.file, at: logged)
                 } ?? nil
             } else {

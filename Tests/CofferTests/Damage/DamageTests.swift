@@ -181,7 +181,7 @@ struct DamageTests {
         let other = try database.save(json: Data(#"{"who":"other"}"#.utf8), withID: "other")
         try database.close()
         // What an older page, put back where it was, can say. An unencrypted store lets the test write it.
-        let connection = try DatabaseFile(path: stores.databaseFile("plain").path, subject: "test", key: nil)
+        let connection = try DatabaseFile(path: stores.databaseFile("plain").path, subject: "test")
             .connect(.readWrite, cacheByteCount: 1 << 20)
         let change = Statement(connection, "UPDATE documents SET winner = ?1, number = ?1 WHERE id = 'mine'")
         try change.bind(1, Int64(other.sequence))
@@ -246,7 +246,7 @@ struct DamageTests {
     @Test("Damage of a newer format or schema is a 501")
     func newer() throws {
         try stores.open("db", key: nil).close()
-        let connection = try DatabaseFile(path: stores.databaseFile().path, subject: "test", key: nil)
+        let connection = try DatabaseFile(path: stores.databaseFile().path, subject: "test")
             .connect(.readWrite, cacheByteCount: 1 << 20)
         try connection.execute("PRAGMA user_version = 2")
         try connection.close()

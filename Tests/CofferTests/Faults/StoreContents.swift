@@ -49,11 +49,7 @@ struct StoreContents: Equatable {
     }
 
     private mutating func readRows(of database: Database) throws {
-        let storage = database.storage
-        let file = DatabaseFile(
-            path: try storage.store.generation(of: storage.manifest).databasePath, subject: storage.subject,
-            key: try storage.manifest.key(for: .database))
-        let connection = try file.connect(.readOnly, cacheByteCount: 1 << 20)
+        let connection = try database.storage.databaseFile.connect(.readOnly, cacheByteCount: 1 << 20)
         defer { try? connection.close() }
         for table in try connection.texts("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name") {
             let columns = try connection.texts("PRAGMA table_info(\(table))", column: 1)
@@ -68,7 +64,7 @@ struct StoreContents: Equatable {
             rows[table]?.removeAll(where: isLabel)
         }
         for digest in try connection.texts("SELECT hex(digest) FROM attachments WHERE sha256 IS NOT NULL") {
-            let reader = try storage.openAttachment(.sha1(bytes(ofHex: digest)), subject: digest)
+            let reader = try database.storage.openAttachment(.sha1(bytes(ofHex: digest)), subject: digest)
             contents[digest.lowercased()] = try reader.map { Data(try $0.wholeContent()) }
         }
     }

@@ -427,7 +427,7 @@ struct KeyChangeSchemaTests {
         try KeyChangeContent.fill(database)
         let documentCount = try database.documentCount
         try database.close()
-        let file = DatabaseFile(path: try stores.databaseFile().path, subject: "the test's", key: nil)
+        let file = DatabaseFile(path: try stores.databaseFile().path, subject: "the test's")
         let connection = try file.connect(.readOnly, cacheByteCount: 1 << 20)
         var counts: [Int] = []
         for table in Schema.tables {

@@ -37,7 +37,7 @@ struct ReaderPoolTests {
         let database = try stores.open(key: nil)
         try database.save(json: json(0), withID: "a")
         let made = Atomic(0)
-        let file = DatabaseFile(path: try stores.databaseFile().path, subject: "test", key: nil)
+        let file = DatabaseFile(path: try stores.databaseFile().path, subject: "test")
         let pool = ReaderPool(
             subject: "readers", clock: CommitClock(), cache: CacheBudget(byteCount: 8 << 20), idleLimit: 8
         ) {

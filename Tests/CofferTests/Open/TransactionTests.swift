@@ -100,7 +100,7 @@ struct TransactionTests {
     /// A database that refuses the second half of every save of a document called `refused`.
     private func openWithRefusal() throws -> Database {
         try stores.open(key: nil).close()
-        let connection = try DatabaseFile(path: stores.databaseFile().path, subject: "test", key: nil)
+        let connection = try DatabaseFile(path: stores.databaseFile().path, subject: "test")
             .connect(.readWrite, cacheByteCount: 1 << 20)
         try connection.execute(
             """

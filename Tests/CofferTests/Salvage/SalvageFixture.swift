@@ -111,7 +111,7 @@ struct SalvageFixture {
         defer { store.close() }
         let manifest = try store.readManifest().unlock(with: key)
         let source = try PageSource(
-            SystemFileSystem(), store.remains(of: manifest), key: manifest.key(for: .database))
+            SystemFileSystem(), store.remains(of: manifest), DatabaseProtection(of: manifest))
         try source.readLog(WorkMonitor())
         return source
     }

@@ -228,7 +228,7 @@ struct ThreadTests {
     func ownLocks() throws {
         let database = try stores.open(key: nil)
         try database.save(json: json(1), withID: "a")
-        let file = DatabaseFile(path: try stores.databaseFile().path, subject: "test", key: nil)
+        let file = DatabaseFile(path: try stores.databaseFile().path, subject: "test")
         let (isLocked, isWaiting) = (Gate(), Gate())
         try onThreads(2) { thread in
             if thread == 0 {

@@ -148,13 +148,14 @@ struct VerificationMeetingTests {
         _ = try database.documents(DocumentQuery(where: Property("n") == 7)).all
         let path = stores.directory.appending(path: "copy.sqlite3").path
         try Data().write(to: URL(filePath: path))
-        try connection.export(to: path, key: key, cacheByteCount: 1 << 20) {
+        let target = try DatabaseFile(
+            path: path, subject: "the copy", protection: key.map(DatabaseProtection.sqlCipher) ?? .none)
+        try connection.export(to: path, protection: target.pageProtection, cacheByteCount: 1 << 20) {
             true
         } check: { () throws(CofferError) in
         }
         try connection.close()
-        let copy = try DatabaseFile(path: path, subject: "the copy", key: key).connect(
-            .immutable, cacheByteCount: 1 << 20)
+        let copy = try target.connect(.immutable, cacheByteCount: 1 << 20)
         #expect(try count(copy) > before)
         try copy.close()
         try database.close()

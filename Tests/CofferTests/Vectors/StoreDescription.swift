@@ -88,10 +88,7 @@ enum StoreDescription {
     }
 
     private static func localDocumentIDs(of database: Database) throws -> [String] {
-        let storage = database.storage
-        let file = DatabaseFile(
-            path: try storage.store.generation(of: storage.manifest).databasePath, subject: storage.subject,
-            key: try storage.manifest.key(for: .database))
+        let file = database.storage.databaseFile
         // An immutable one makes no log where there is none.
         let connection = try file.connect(file.logByteCount > 0 ? .readOnly : .immutable, cacheByteCount: 1 << 20)
         defer { try? connection.close() }

@@ -27,7 +27,7 @@ struct SoundOrNotTests {
     }
 
     private func execute(_ sql: StaticString, _ name: String = "db") throws {
-        let connection = try DatabaseFile(path: stores.databaseFile(name).path, subject: "the test's", key: nil)
+        let connection = try DatabaseFile(path: stores.databaseFile(name).path, subject: "the test's")
             .connect(.readWrite, cacheByteCount: 1 << 20)
         try connection.execute(sql)
         try connection.close()
@@ -216,7 +216,7 @@ struct SoundOrNotTests {
             for number in 0..<count { try database.save(json: Data(#"{"t":"\#(text)"}"#.utf8), withID: "d-\(number)") }
         }
         try database.close()
-        let file = DatabaseFile(path: try stores.databaseFile().path, subject: "the test's", key: nil)
+        let file = DatabaseFile(path: try stores.databaseFile().path, subject: "the test's")
         let connection = try file.connect(.readOnly, cacheByteCount: 1 << 20)
         let root = try #require(
             try Statement(connection, "SELECT rootpage FROM sqlite_master WHERE name = 'revisions'").first {

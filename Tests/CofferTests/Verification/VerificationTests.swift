@@ -287,7 +287,7 @@ struct VerificationTests {
     }
 
     private func execute(_ sql: StaticString, in file: URL) throws {
-        let database = DatabaseFile(path: file.path, subject: "the test's", key: nil)
+        let database = DatabaseFile(path: file.path, subject: "the test's")
         let connection = try database.connect(.readWrite, cacheByteCount: 1 << 20)
         try connection.execute(sql)
         try connection.close()

@@ -146,7 +146,7 @@ struct ZeroPageTests {
         let store = try LockedStore.open(path: stores.url().path, access: .readOnly)
         defer { store.close() }
         let source = try PageSource(
-            SystemFileSystem(), store.remains(of: store.readManifest().unlock(with: nil)), key: nil)
+            SystemFileSystem(), store.remains(of: store.readManifest().unlock(with: nil)), .none)
         try source.readLog(WorkMonitor())
         return source
     }
