@@ -23,10 +23,11 @@ struct Backup {
     }
 
     func run() throws(CofferError) -> BackupResult {
-        if key != nil { try DatabaseLibrary.requireEncryption() }
+        let profile = storage.manifest.manifest.profileOfEncryptedCopies
+        if key != nil && profile == .portableSQLCipher { try DatabaseLibrary.requireEncryption() }
         var result: BackupResult?
         let (store, _) = try LockedStore.create(
-            path: path, key: key, passwordCost: storage.settings.passwordCost,
+            path: path, key: key, passwordCost: storage.settings.passwordCost, encryptedProfile: profile,
             attachmentNames: key == nil ? .sha1 : storage.manifest.manifest.attachmentNames,
             otherOwners: storage.settings.otherOwners, fileSystem: storage.settings.fileSystem
         ) { (new) throws(CofferError) in

@@ -51,6 +51,7 @@ extension Manager {
         options.durability = .relaxed
         let opener = StoreOpener(
             path: path, subject: Self.subject(name), options: options,
+            newStorageType: { [self, options] () throws(CofferError) in try storageType(ofNewWith: options, name) },
             settings: StorageSettings(
                 options, passwordCost: passwordCost, otherOwners: otherOwners, fileSystem: fileSystem,
                 attachmentBatchCount: attachmentBatchCount, adjustDigest: adjustDigest),

@@ -37,7 +37,11 @@ extension ProgressMonitor where Progress == CopyProgress {
         WorkMonitor(goesOn: { self.goesOn }, advance: { self.advance(byteCount: $0) })
     }
 
-    convenience init(report: (@Sendable (CopyProgress) -> Void)? = nil) { self.init(from: .start, report: report) }
+    convenience init(
+        report: (@Sendable (CopyProgress) -> Void)? = nil, while isWanted: @escaping @Sendable () -> Bool = { true }
+    ) {
+        self.init(from: .start, report: report, while: isWanted)
+    }
 
     func begin(_ phase: CopyProgress.Phase, byteCount: Int, itemCount: Int) {
         update {

@@ -12,11 +12,8 @@ struct KeyChangeRequest: Sendable {
     var endingKey: SymmetricKey?
 }
 
-/// One change of the encryption key, by whoever holds the right to change the store as a whole.
-///
-/// The store's next generation is built beside the current one: contents first, while others write; then, while they wait,
-/// the database. It becomes the store's with the rename of MANIFEST, which is the only thing about it that cannot be taken
-/// back. docs/DURABILITY.md has the order of syncs and why each is there.
+/// One change of the encryption key, by whoever holds the right to change the store as a whole: a ``GenerationChange`` to a
+/// fresh master key.
 struct KeyChange {
     private let storage: Storage
     private let request: KeyChangeRequest
@@ -71,37 +68,18 @@ struct KeyChange {
         }
         let new = try old.nextGeneration(
             openedBy: keys, cost: storage.settings.passwordCost, attachmentNames: attachmentNames(after: old.manifest))
-        if new.manifest.isEncrypted { try DatabaseLibrary.requireEncryption() }
-        try monitor.checkCancelled()
-        let needed = try checkSpace()
-
-        let next = try storage.store.beginNextGeneration(new)
-        let copy: CopyOutcome
-        var isUncertain = false
-        do throws(CofferError) {
-            monitor.begin(.attachments, byteCount: needed.contents.byteCount, itemCount: needed.contents.count)
-            try ContentCopying(storage, next, monitor).run()
-            try next.synchronizeContents()
-            monitor.begin(.database, byteCount: needed.databaseByteCount, itemCount: 1)
-            copy = try storage.exclusively { () throws(CofferError) in
-                try copyDatabase(into: next, labels(oldLabels, of: new, keptSlots, old), &isUncertain)
-            }
-        } catch {
-            if !isUncertain { storage.store.abandon(next) }
-            throw error
-        }
-        // Nothing that was opened in it is held here any more.
-        let isGone = copy.oldAttachments.retire()
+        let change = GenerationChange(
+            storage, to: new, labels(oldLabels, of: new, keptSlots, old), afterwards: manifest(after: new), monitor)
+        let made = try change.run()
         return KeyChangeResult(
             oldGeneration: Int(clamping: old.manifest.generation),
             newGeneration: Int(clamping: new.manifest.generation),
             keys: new.manifest.slots.map(StoreInfo.KeySlot.init),
             endedKeys: old.manifest.slots.filter { !keptSlots.values.contains($0.id) }.map(StoreInfo.KeySlot.init),
-            documentCount: copy.documentCount, attachmentCount: copy.contents.count,
-            attachmentByteCount: copy.contents.byteCount, databaseByteCount: copy.databaseByteCount,
-            duration: .now - start, oldGenerationIsGone: isGone,
-            // The change is made: what can't be listed now is not a failure of it.
-            oldGenerations: (try? storage.oldGenerations) ?? [], formerKey: fate(ofKeyOf: old))
+            documentCount: made.documentCount, attachmentCount: made.contents.count,
+            attachmentByteCount: made.contents.byteCount, databaseByteCount: made.databaseByteCount,
+            duration: .now - start, oldGenerationIsGone: made.oldGenerationIsGone,
+            oldGenerations: made.oldGenerations, formerKey: fate(ofKeyOf: old))
     }
 
     // MARK: Before
@@ -163,59 +141,6 @@ struct KeyChange {
         return request.newKey == nil ? .sha1 : old.attachmentNames
     }
 
-    /// - Throws: `noSpace` (507) unless another copy of everything fits beside the first.
-    private func checkSpace() throws(CofferError) -> (contents: ContentSum, databaseByteCount: Int) {
-        let contents = try storage.readCommitted { (tables) throws(CofferError) in try tables.attachments.contentSum() }
-        let file = storage.databaseFile
-        let databaseByteCount = file.byteCount + file.logByteCount
-        // Each content has a header and tags, and each file its own last block.
-        let needed = contents.byteCount + contents.byteCount / 1000 + contents.count * 8192 + databaseByteCount + 65536
-        let free = try storage.store.freeByteCount()
-        guard free >= needed else {
-            throw CofferError(.noSpace, "\(needed) bytes are needed for a second copy, and \(free) are free")
-        }
-        return (contents, databaseByteCount)
-    }
-
-    // MARK: While others wait to write
-
-    private func copyDatabase(
-        into next: GenerationBuilder, _ labels: [(slot: KeySlot.ID, label: String)],
-        _ isUncertain: inout Bool
-    ) throws(CofferError) -> CopyOutcome {
-        // As much as the export has beside it, until the file takes the place of the other.
-        let target = try DatabaseFile(
-            path: next.databasePath, subject: storage.subject, protection: DatabaseProtection(of: next.manifest),
-            sharedByteCount: storage.settings.cache.byteCount / 4)
-        let copy = DatabaseCopy(from: storage.databaseFile, to: target, next.manifest.manifest, monitor.work)
-        let rowCounts = try copy.export(cacheByteCount: storage.settings.cache.byteCount / 4)
-        let late = ContentCopying(storage, next, monitor)
-        let contents = try copy.finish(labels) { (row) throws(CofferError) in try late.header(for: row) }
-        // Only read from here on.
-        next.beginSynchronizingDatabase()
-        let documentCount = try copy.verify(rowCounts: rowCounts)
-        try next.seal()
-
-        let successor = try storage.openSuccessor(
-            next.manifest, target, continuing: storage.lent { (writer) throws(CofferError) in writer.state.counts })
-        do throws(CofferError) {
-            try monitor.checkCancelled()
-            try storage.store.commit(next)
-        } catch {
-            if error.code == .reopenRequired {
-                isUncertain = true
-                storage.refuseMoreWork()
-            }
-            throw error
-        }
-        let oldAttachments = storage.attachments
-        storage.exchange(with: successor, manifest(after: next.manifest), target)
-        monitor.complete()
-        return CopyOutcome(
-            oldAttachments: oldAttachments, contents: contents, documentCount: documentCount,
-            databaseByteCount: target.byteCount)
-    }
-
     /// The next manifest, as whoever opened the database has it: the new key takes the place of the one that ends, which need
     /// not be theirs.
     private func manifest(after next: UnlockedManifest) -> UnlockedManifest {
@@ -240,12 +165,4 @@ struct KeyChange {
             return old.unlockingKey.map(keys.contains) == true ? .stillOpens : .refused
         }
     }
-}
-
-/// What came of copying the database.
-private struct CopyOutcome {
-    let oldAttachments: AttachmentStore
-    let contents: ContentSum
-    let documentCount: Int
-    let databaseByteCount: Int
 }

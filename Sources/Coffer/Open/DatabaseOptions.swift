@@ -30,9 +30,13 @@ public struct DatabaseOptions: Sendable {
     /// they know is in it. With keyed names they can't. Without a key it is a 400. A database that exists keeps its names.
     public var keyedNames = false
 
-    /// The storage engine of a new database. Default: nil, the manager's ``Manager/storageType``.
+    /// The database's storage engine. Default: nil, which is the manager's ``Manager/storageType`` for a new database that is
+    /// encrypted, and for any other its own.
     ///
-    /// A database that exists keeps the engine that it was created with.
+    /// A database with another engine is **converted in place** before it is opened, as ``Database/convert(to:)`` does, which
+    /// takes seconds for a gigabyte and as much free space as the database takes. Its keys go on opening it. One that is open
+    /// already is returned as it is. ``StorageType/sealed`` without a key is a 406, and so is a name that no engine has;
+    /// for reading only, another engine than the database's is a 403.
     public var storageType: StorageType?
 
     /// When a commit returns. Default: ``Durability/full``.
@@ -84,19 +88,4 @@ public enum Durability: Sendable {
     /// A crash of the app loses nothing. A power cut or a crash of the system may lose the last commits, as a whole and
     /// in order; it never leaves half of one.
     case relaxed
-}
-
-/// A storage engine's name: `.sqlite`, or as text, `"SQLite"`.
-public struct StorageType: RawRepresentable, Hashable, Sendable, ExpressibleByStringLiteral {
-    /// The engine's name, such as `SQLite`.
-    public let rawValue: String
-
-    /// Names an engine. One that is not built in is a 406 where it is used.
-    public init(rawValue: String) { self.rawValue = rawValue }
-
-    /// Names an engine by a literal: see ``init(rawValue:)``.
-    public init(stringLiteral name: String) { self.init(rawValue: name) }
-
-    /// SQLite, through SQLCipher. The only engine so far.
-    public static let sqlite = StorageType(rawValue: "SQLite")
 }

@@ -17,7 +17,8 @@ public final class Manager: Sendable {
     /// The manager of the app's usual place for data, ``defaultDirectory``.
     public static let shared = Manager(unchecked: defaultDirectory)
 
-    /// The engine of databases that are created without naming one. Default: ``StorageType/sqlite``.
+    /// The engine of encrypted databases that are created without naming one. Default: ``StorageType/sqlite``, which those
+    /// without encryption always have.
     public var storageType: StorageType {
         get { storage.withLock { $0 } }
         set { storage.withLock { $0 = newValue } }
@@ -172,9 +173,12 @@ public final class Manager: Sendable {
             throw CofferError(
                 .keyRequired, of: Self.subject(name), "the database is not encrypted, and encryption is required")
         }
+        if let type = options.storageType {
+            do throws(CofferError) { _ = try type.encryptedProfile } catch { throw error.about(Self.subject(name)) }
+        }
         let creates = options.create && !options.readOnly
         if creates && !Manifest.exists(inStoreAt: storePath(name)) {
-            try checkStorageType(options, name)
+            _ = try storageType(ofNewWith: options, name)
             try makeDirectory()
         }
         let parent = try orNilWhenMissing { () throws(CofferError) in
@@ -186,6 +190,7 @@ public final class Manager: Sendable {
         return try Registry.shared.withExclusiveUse(of: place) { () throws(CofferError) in
             let opener = StoreOpener(
                 path: path, subject: Self.subject(name), options: options,
+                newStorageType: { [self] () throws(CofferError) in try storageType(ofNewWith: options, name) },
                 settings: StorageSettings(
                     options, passwordCost: passwordCost, otherOwners: otherOwners, fileSystem: fileSystem,
                     attachmentBatchCount: attachmentBatchCount, adjustDigest: adjustDigest),
@@ -250,11 +255,24 @@ public final class Manager: Sendable {
         return database
     }
 
-    private func checkStorageType(_ options: DatabaseOptions, _ name: DatabaseName) throws(CofferError) {
-        let type = options.storageType ?? storageType
-        guard type == .sqlite else {
-            throw CofferError(
-                .storageTypeUnavailable, of: Self.subject(name), "there is no engine \(type.rawValue) in this build")
+    /// The engine that a new database has.
+    ///
+    /// - Throws: `storageTypeUnavailable` (406).
+    func storageType(
+        ofNewWith options: DatabaseOptions, _ name: DatabaseName
+    ) throws(CofferError) -> StorageType {
+        do throws(CofferError) {
+            let isEncrypted = options.encryptionKey != nil
+            if let type = options.storageType {
+                try type.check(isEncrypted: isEncrypted)
+                return type
+            }
+            // Whoever sets it speaks of encrypted ones.
+            let type = storageType
+            try type.check(isEncrypted: true)
+            return isEncrypted ? type : .sqlite
+        } catch {
+            throw error.about(Self.subject(name))
         }
     }
 

@@ -13,18 +13,24 @@ package final class ProgressMonitor<Progress: Sendable>: Sendable {
     private let state: Lock<State>
     private let isCancelled = Atomic(false)
     private let report: (@Sendable (Progress) -> Void)?
+    /// Whether anybody waits any more.
+    private let isWanted: @Sendable () -> Bool
 
     private static var shortestPause: Duration { .milliseconds(100) }
 
-    package init(from start: Progress, report: (@Sendable (Progress) -> Void)? = nil) {
+    package init(
+        from start: Progress, report: (@Sendable (Progress) -> Void)? = nil,
+        while isWanted: @escaping @Sendable () -> Bool = { true }
+    ) {
         state = Lock(State(progress: start))
+        self.isWanted = isWanted
         self.report = report
     }
 
     /// Has the work end at its next check, if it can still be ended then.
     package func cancel() { isCancelled.store(true, ordering: .relaxed) }
 
-    package var goesOn: Bool { !isCancelled.load(ordering: .relaxed) }
+    package var goesOn: Bool { !isCancelled.load(ordering: .relaxed) && isWanted() }
 
     /// - Throws: `cancelled` (499).
     package func checkCancelled() throws(CofferError) {

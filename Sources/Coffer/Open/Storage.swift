@@ -338,10 +338,10 @@ final class Storage: Sendable {
     /// Puts `successor` in the place of the generation that was the store's so far, for whoever begins to read or write
     /// from here on. For ``exclusively(_:)``.
     func exchange(with successor: consuming sending Successor, _ manifest: UnlockedManifest, _ database: DatabaseFile) {
-        let old = state.withLock { state in
-            let old = state.generation
+        let (old, oldFile) = state.withLock { state in
+            let old = (state.generation, state.databaseFile)
             state.retired.removeAll { $0.generation == nil }
-            state.retired.append(Retired(generation: old))
+            state.retired.append(Retired(generation: old.0))
             state.manifest = manifest
             state.generation = successor.generation
             state.databaseFile = database
@@ -351,6 +351,8 @@ final class Storage: Sendable {
         for companion in companions.all { companion.giveUpUnfinished() }
         writer.replace(with: successor.writer)
         old.retire()
+        oldFile.setSharedCache(byteCount: 0)
+        database.setSharedCache(byteCount: settings.cache.sharedByteCount)
     }
 
     // MARK: Waiting without a thread of the pool

@@ -7,19 +7,21 @@ public import Foundation
 public struct StoreInfo: Sendable {
     /// Whether the store is encrypted.
     public let isEncrypted: Bool
+    /// The storage engine.
+    public let storageType: StorageType
     /// Identifies the store's bytes: copies have the same, and a key change keeps it.
     public let storeUUID: UUID
-    /// From 1, one more with every change of the encryption key.
+    /// From 1, one more with every change of the encryption key and every conversion to another storage engine.
     public let generation: Int
     /// From 1, one more with every change of the manifest.
     public let sequence: Int
     /// The keys that open it, in the order of their slots. Empty when it is not encrypted.
     public let keySlots: [KeySlot]
     /// When the data key was made that everything is encrypted under, at the latest: a change of the encryption key makes
-    /// another, adding and removing keys doesn't. Nil for a store that is not encrypted.
+    /// another, adding and removing keys and converting the store don't. Nil for a store that is not encrypted.
     ///
     /// That is when the first of its keys was added or its files were made, as far as the file system says, whichever came
-    /// first. Only where that key was replaced and the store was copied, too, the data key is older.
+    /// first. Only where that key was replaced and the store was copied or converted, too, the data key is older.
     public let dataKeyCreated: Date?
 
     /// One key that opens a store, as far as that is known without it.
@@ -62,6 +64,7 @@ extension Manager {
 extension StoreInfo {
     init(_ manifest: Manifest, at path: String) {
         isEncrypted = manifest.isEncrypted
+        storageType = StorageType(of: manifest)
         storeUUID = UUID(manifest.storeUUID.bytes)
         generation = Int(clamping: manifest.generation)
         sequence = Int(clamping: manifest.sequence)

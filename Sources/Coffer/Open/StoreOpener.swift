@@ -8,6 +8,8 @@ struct StoreOpener {
     let path: String
     let subject: String
     let options: DatabaseOptions
+    /// The engine of a store that is created.
+    let newStorageType: @Sendable () throws(CofferError) -> StorageType
     let settings: StorageSettings
     /// Whether anybody waits any more, while another process has the store open.
     let goesOn: @Sendable () -> Bool
@@ -20,7 +22,7 @@ struct StoreOpener {
     func open() throws(CofferError) -> Storage {
         let start = ContinuousClock.now
         do throws(CofferError) {
-            let storage = try opened()
+            let storage = try converted(opened())
             CofferLog.write(
                 .debug, .storage, subject, options.readOnly ? "opened for reading" : "opened",
                 ["milliseconds": (.now - start).inMilliseconds])
@@ -38,10 +40,33 @@ struct StoreOpener {
             otherOwners: settings.otherOwners, fileSystem: settings.fileSystem, while: goesOn)
         do throws(CofferError) {
             let manifest = try store.readManifest().unlock(with: options.encryptionKey)
+            try checkStorageType(manifest.manifest)
             return try open(store, manifest)
         } catch {
             store.close()
             throw error.about(subject)
+        }
+    }
+
+    /// - Throws: `storageTypeUnavailable` (406) when the store can't have the engine that was asked for; `readOnly` (403) when
+    ///   it would have to be converted.
+    private func checkStorageType(_ manifest: Manifest) throws(CofferError) {
+        guard let type = options.storageType, type != StorageType(of: manifest) else { return }
+        try type.check(isEncrypted: manifest.isEncrypted)
+        guard !options.readOnly else {
+            throw CofferError(.readOnly, of: subject, "it has another storage engine, and would have to be converted")
+        }
+    }
+
+    /// The storage, with the engine that was asked for.
+    private func converted(_ storage: Storage) throws(CofferError) -> Storage {
+        guard let type = options.storageType else { return storage }
+        do throws(CofferError) {
+            try storage.convert(to: type, while: goesOn)
+            return storage
+        } catch {
+            try? storage.close()
+            throw error
         }
     }
 
@@ -57,12 +82,14 @@ struct StoreOpener {
 
     /// Creates the store, whole or not at all.
     func create() throws(CofferError) -> Storage {
-        if options.encryptionKey != nil { try DatabaseLibrary.requireEncryption() }
+        let type = try newStorageType()
         let (store, manifest): (LockedStore, UnlockedManifest)
         do throws(CofferError) {
+            if options.encryptionKey != nil && type == .sqlite { try DatabaseLibrary.requireEncryption() }
             (store, manifest) = try LockedStore.create(
                 path: path, key: options.encryptionKey, passwordCost: settings.passwordCost,
-                attachmentNames: options.keyedNames ? .keyed : .sha1, otherOwners: settings.otherOwners,
+                encryptedProfile: type.encryptedProfile, attachmentNames: options.keyedNames ? .keyed : .sha1,
+                otherOwners: settings.otherOwners,
                 fileSystem: settings.fileSystem
             ) { (new) throws(CofferError) in
                 try Schema.build(in: databaseFile(at: new.databasePath, new.unlocked), new.manifest)

@@ -81,14 +81,15 @@ extension Manager {
         _ monitor: CopyMonitor
     ) throws(CofferError) -> Salvage {
         let key = newKey ?? manifest.unlockingKey
-        if key != nil { try DatabaseLibrary.requireEncryption() }
+        let profile = manifest.manifest.profileOfEncryptedCopies
+        if key != nil && profile == .portableSQLCipher { try DatabaseLibrary.requireEncryption() }
         guard try !store.contains(target) else {
             throw CofferError(.invalidArgument, "the new store would be inside the damaged one")
         }
         var salvager = try Salvager(store, manifest, keepsKey: newKey == nil, fileSystem, monitor)
         var result: Salvage?
         let (new, _) = try LockedStore.create(
-            path: target, key: key, passwordCost: passwordCost,
+            path: target, key: key, passwordCost: passwordCost, encryptedProfile: profile,
             attachmentNames: key == nil ? .sha1 : manifest.manifest.attachmentNames, otherOwners: otherOwners,
             fileSystem: fileSystem
         ) { (new) throws(CofferError) in

@@ -61,6 +61,9 @@ package struct DatabaseFile: Sendable {
     /// Limits the cache that connections share, if they do.
     package func setSharedCache(byteCount: Int) { pages?.setCache(byteCount: byteCount) }
 
+    /// The bytes of the cache that connections share, now.
+    package var sharedCacheUse: Int { pages?.cachedByteCount ?? 0 }
+
     /// Whether SQLite keeps an index of the log in a file beside it. That of sealed pages is in the memory of the process.
     private var keepsLogIndex: Bool { pages == nil }
 

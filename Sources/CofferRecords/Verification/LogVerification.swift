@@ -44,7 +44,8 @@ package struct LogVerification {
         } else if let lost = result.lost {
             result.findings.append(
                 Damage(
-                    .structure, WriteAheadLog.name, "\(lost) is damaged, and what comes later says that it was complete"))
+                    .structure, WriteAheadLog.name, "\(lost) is damaged, and what comes later says that it was complete"
+                ))
         } else if result.frameCount < frameCount {
             var detail = "it ends after \(result.frameCount) pages, and \(frameCount) were committed to it"
             if let frame = result.zeroFrame { detail += ". Frame \(frame) is all zeros, so it was never written" }
@@ -82,7 +83,9 @@ package struct LogVerification {
                 return log.isSealed
             }
             pending.frameCount += 1
-            if try unsafe log.isSealed ? frame.isSealed : authenticator?.isAuthentic(page.span.bytes, number: frame.page) ?? true {
+            if try unsafe log.isSealed
+                ? frame.isSealed : authenticator?.isAuthentic(page.span.bytes, number: frame.page) ?? true
+            {
                 pending.offsets[frame.page] = frame.offset
             } else {
                 pending.offsets[frame.page] = nil

@@ -97,7 +97,9 @@ package struct WriteAheadLog {
     ) throws(CofferError) -> Words? {
         let bytes = try fileSystem.read(
             SealedPageCodec.frameByteCount, from: file, at: SealedPageCodec.logHeaderByteCount)
-        guard bytes.count == SealedPageCodec.frameByteCount, let frame = try codec.openFrame(1, bytes) else { return nil }
+        guard bytes.count == SealedPageCodec.frameByteCount, let frame = try codec.openFrame(1, bytes) else {
+            return nil
+        }
         let words = Words(frame.header)
         for isBigEndian in [false, true] {
             var header = Words(numbers: [

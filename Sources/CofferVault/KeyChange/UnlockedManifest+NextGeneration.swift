@@ -31,8 +31,7 @@ extension UnlockedManifest {
                 places[index] = try .sealing(newMasterKey, under: key, cost: cost, of: manifest.storeUUID, at: now)
             }
         }
-        let profile: Manifest.DatabaseProfile =
-            if isEncrypted { manifest.isEncrypted ? manifest.databaseProfile : .portableSQLCipher } else { .sqlite }
+        let profile = isEncrypted ? manifest.profileOfEncryptedCopies : .sqlite
         let next = try manifest.next(profile, attachmentNames, places)
         return try UnlockedManifest(
             authenticating: next, with: newMasterKey, openedSlot: places[0]?.id, unlockingKey: keys.first)

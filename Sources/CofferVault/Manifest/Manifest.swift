@@ -46,6 +46,9 @@ package struct Manifest: Sendable, Equatable {
     /// HMAC-SHA-256 of all bytes before it; zeros when the store is not encrypted.
     var authenticationCode: [UInt8]
 
+    /// How a copy of the database is kept that is encrypted: as this one, or in the portable form if this one isn't.
+    package var profileOfEncryptedCopies: DatabaseProfile { isEncrypted ? databaseProfile : .portableSQLCipher }
+
     /// The keys that open the store, in the order of their slots.
     package var slots: [KeySlot] { slotPlaces.compactMap(\.self) }
 

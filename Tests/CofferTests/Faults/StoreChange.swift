@@ -50,7 +50,7 @@ struct NamedChange: Codable, Sendable, Hashable, CustomStringConvertible {
         /// On a file system of which no sync of all files can be trusted.
         case changingKeyFileByFile
         case replacingKey, changingSlots, restoringKeys
-        case backingUp, installing, installingFirst
+        case backingUp, installing, installingFirst, convertingToSealed, convertingToSQLite
     }
 
     var name: Name
@@ -61,7 +61,7 @@ struct NamedChange: Codable, Sendable, Hashable, CustomStringConvertible {
         let isLong = [.savingMany, .savingBatches].contains(name) && !DamageTests.isExhaustive
         let needsKey = [
             .removingKey, .changingKeyFileByFile, .replacingKey, .changingSlots, .restoringKeys, .backingUp,
-            .installingFirst,
+            .installingFirst, .convertingToSealed, .convertingToSQLite,
         ].contains(name)
         return (isLong || needsKey ? [true] : [true, false]).map { NamedChange(name: name, isEncrypted: $0) }
     }
@@ -83,6 +83,8 @@ struct NamedChange: Codable, Sendable, Hashable, CustomStringConvertible {
         case .removingKey: ChangingKey(keys: [key, nil])
         case .replacingKey: ReplacingKey(keys: [key, testKey(8)])
         case .changingSlots: ChangingSlots(key: key)
+        case .convertingToSealed: Converting(key: key, from: .sqlite, to: .sealed)
+        case .convertingToSQLite: Converting(key: key, from: .sealed, to: .sqlite)
         case .restoringKeys: RestoringKeys(keys: [testKey(8), key])
         }
     }

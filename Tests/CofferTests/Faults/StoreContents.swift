@@ -16,6 +16,7 @@ struct StoreContents: Equatable {
     /// By digest.
     var contents: [String: Data] = [:]
     var documents: [String: DocumentContents] = [:]
+    var storageType: StorageType
     /// Kind and label of each key.
     var keys: [String] = []
     /// How many labels there are, with a key or without.
@@ -35,6 +36,7 @@ struct StoreContents: Equatable {
 
     /// Reads everything in `database`, which is open. Fails when anything can't be read.
     init(of database: Database) throws {
+        storageType = database.storageType
         try readRows(of: database)
         keys = try database.keys.map { key in
             "\(key.kind) \(key.label ?? "without a label")\(key.isOriginal ? "" : ", added later")"
@@ -75,6 +77,7 @@ struct StoreContents: Equatable {
             return "\(rows[table]?.count ?? 0) rows of \(table) and not \(other.rows[table]?.count ?? 0), or others"
         }
         if contents != other.contents { return "\(contents.count) contents and not \(other.contents.count), or others" }
+        if storageType != other.storageType { return "the engine \(storageType.rawValue)" }
         if keys != other.keys { return "keys \(keys) and not \(other.keys)" }
         if labelCount != other.labelCount { return "\(labelCount) labels and not \(other.labelCount)" }
         return "documents \(documents.keys.sorted()) and not \(other.documents.keys.sorted()), or others"

@@ -57,9 +57,17 @@ struct ReaderPoolTests {
         pool.waitForReaders()
     }
 
+    /// Where connections share no cache, and divide all that there is.
+    private func openSQLCipher() throws -> Database {
+        try stores.open {
+            $0.cacheByteCount = 16 << 20
+            $0.storageType = .sqlite
+        }
+    }
+
     @Test("Readers share the cache, and one that reads alone for a while has all of it again")
     func shares() throws {
-        let database = try stores.open { $0.cacheByteCount = 16 << 20 }
+        let database = try openSQLCipher()
         try database.save(json: json(0), withID: "a")
         #expect(try cache(database) == 12 << 20)
         try read(database, threads: 3)
@@ -83,7 +91,7 @@ struct ReaderPoolTests {
 
     @Test("Readers at the same time have the writer's part of the cache too while nobody writes, and give it back")
     func quiet() throws {
-        let database = try stores.open { $0.cacheByteCount = 16 << 20 }
+        let database = try openSQLCipher()
         try database.save(json: json(0), withID: "a")
         for _ in 0..<3 {
             for _ in 0..<20_000 { _ = try database["a"] }
@@ -96,7 +104,7 @@ struct ReaderPoolTests {
 
     @Test("Readers at the same time have it too when they list documents, each of which counts")
     func listing() throws {
-        let database = try stores.open { $0.cacheByteCount = 16 << 20 }
+        let database = try openSQLCipher()
         try database.inTransaction { for number in 0..<1_000 { try database.save(json: json(number)) } }
         for _ in 0..<4 { #expect(try database.allDocuments().all.count == 1_000) }
         #expect(try cache(database) == 12 << 20)
@@ -106,10 +114,11 @@ struct ReaderPoolTests {
 
     @Test("Readers at the same time have all of the cache where nobody can write")
     func readOnly() throws {
-        try stores.open().close()
+        try openSQLCipher().close()
         let database = try stores.open {
             $0.readOnly = true
             $0.cacheByteCount = 16 << 20
+            $0.storageType = .sqlite
         }
         let byteCount = try cache(database)
         #expect(byteCount == (16 << 20) - CacheBudget.leastByteCount)
@@ -121,7 +130,7 @@ struct ReaderPoolTests {
 
     @Test("Readers give a part of the cache back with the pages in it, and are the same connections")
     func warm() throws {
-        let database = try stores.open { $0.cacheByteCount = 16 << 20 }
+        let database = try openSQLCipher()
         try database.save(json: json(0), withID: "a")
         for _ in 0..<20_000 { _ = try database["a"] }
         let before = try readerIdentity(database)
@@ -160,7 +169,7 @@ struct ReaderPoolTests {
 
     @Test("Readers leave the writer its part of the cache while it is held, and don't wait for it")
     func held() throws {
-        let database = try stores.open { $0.cacheByteCount = 16 << 20 }
+        let database = try openSQLCipher()
         try database.save(json: json(0), withID: "a")
         try database.inTransaction {
             try onThreads(1) { _ in

@@ -21,6 +21,7 @@ final class TestStores: Sendable {
         manager = Manager(
             directory: directory, fileSystem: fileSystem, passwordCost: .scrypt(log2N: 10, p: 1),
             attachmentBatchCount: attachmentBatchCount, adjustDigest: adjustDigest)
+        manager.storageType = Self.storageType
         self.fileSystem = fileSystem
         isOwner = true
         DatabaseCalls.install()
@@ -35,6 +36,7 @@ final class TestStores: Sendable {
         manager = Manager(
             directory: directory, fileSystem: fileSystem, passwordCost: .scrypt(log2N: 10, p: 1),
             attachmentBatchCount: attachmentBatchCount)
+        manager.storageType = Self.storageType
         self.fileSystem = fileSystem
         isOwner = false
         DatabaseCalls.install()
@@ -56,6 +58,14 @@ final class TestStores: Sendable {
     }
 
     static let key = testKey(7)
+
+    /// The engine of encrypted databases that name none: what the environment variable `COFFER_ENGINE` says, so that all
+    /// suites run on each.
+    static let storageType: StorageType =
+        ProcessInfo.processInfo.environment["COFFER_ENGINE"] == "sealed" ? .sealed : .sqlite
+
+    /// For tests about bytes that SQLCipher alone writes.
+    static let isSQLCipher = storageType == .sqlite
 
     func url(_ name: String = "db") -> URL { directory.appending(path: "\(name).coffer", directoryHint: .isDirectory) }
 
