@@ -139,7 +139,7 @@ let package = Package(
             swiftSettings: testing),
 
         // And files beneath SQLite that fail, and remember what was synced.
-        .target(name: "CFaultyFiles", dependencies: ["CSQLCipher"], path: "Tests/CFaultyFiles"),
+        .target(name: "CFaultyFiles", dependencies: ["COpenSSL", "CSQLCipher"], path: "Tests/CFaultyFiles"),
 
         // Looks for secrets in the memory of a process.
         .target(

@@ -37,4 +37,9 @@ void faulty_record(void);
 long faulty_operation_count(void);
 struct faulty_operation faulty_operation_at(long index);
 
+// See CacheProbes.c.
+int probe_dropped_while_lent(void);
+int probe_late_insertion(void);
+int probe_two_readers(void);
+
 #endif

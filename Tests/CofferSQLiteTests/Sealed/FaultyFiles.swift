@@ -52,3 +52,12 @@ enum FaultyFiles {
         }
     }
 }
+
+/// What the cache does, called without a file.
+enum CacheProbes {
+    static let all: [(String, @Sendable () -> Int32)] = [
+        ("lent page is dropped", { probe_dropped_while_lent() }),
+        ("content comes too late", { probe_late_insertion() }),
+        ("two read the same page", { probe_two_readers() }),
+    ]
+}

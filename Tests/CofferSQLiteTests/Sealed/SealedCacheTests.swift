@@ -1,6 +1,5 @@
 import CofferSealing
 import Foundation
-import MemorySearch
 import Testing
 
 @testable import CofferSQLite
@@ -65,6 +64,29 @@ struct SealedCacheTests {
         try connection.close()
     }
 
+    @Test("Frames leave the cache with their log, and pages with the end of the file")
+    func gone() throws {
+        let fixture = try Self.filled(16 << 20, rowCount: 1)
+        let writer = try fixture.connect()
+        for number in 2...200 { try writer.insert(number, String(repeating: "x", count: 1_000)) }
+        let frames = fixture.pages.cachedByteCount
+        #expect(frames > 200 * 4_096)
+        #expect(try writer.checkpoint(patience: .zero, keepingLength: true))
+        #expect(fixture.pages.cachedByteCount < frames / 10)
+        #expect(try writer.rows().count == 200)
+        let pages = fixture.pages.cachedByteCount
+        #expect(pages > 200 * 1_000)
+        try writer.execute("DELETE FROM t; PRAGMA incremental_vacuum")
+        #expect(try writer.checkpoint(patience: .zero))
+        #expect(fixture.pages.cachedByteCount < pages / 10)
+        try writer.close()
+    }
+
+    @Test("What no SQLite does in a test's time holds too: lent pages that are dropped, and content that came too late")
+    func probes() throws {
+        for (name, probe) in CacheProbes.all { #expect(probe() == 1, "\(name)") }
+    }
+
     @Test("A checkpoint that writes a page, or cuts it off, takes the old one out of the cache")
     func dropped() throws {
         let fixture = try Self.filled(16 << 20, rowCount: 200)
@@ -86,28 +108,4 @@ struct SealedCacheTests {
         try writer.close()
         try reader.close()
     }
-
-    #if os(Linux)
-    @Test("Of a key, nothing is left in memory when its pages and their connections are gone")
-    func keyInMemory() throws {
-        let key = try SymmetricKey()
-        let needle = Needle(key)
-        let before = needle.occurrences()
-        #expect(before >= 1, "the key itself")
-        do {
-            let folder = TemporaryFolder()
-            let path = folder.file("db.sqlite3")
-            #expect(FileManager.default.createFile(atPath: path, contents: nil))
-            let pages = try SealedPages(
-                path: path, subject: "test", key: key, binding: SealedFixture.binding, cacheByteCount: 1 << 20)
-            try pages.writeEmptyDatabase()
-            let connection = try Connection(
-                path: path, subject: "test", access: .create, protection: .sealed(pages), cacheByteCount: 1 << 20)
-            try connection.execute("CREATE TABLE t (n INTEGER PRIMARY KEY, v); INSERT INTO t VALUES (1, 2)")
-            #expect(needle.occurrences() > before)
-            try connection.close()
-        }
-        #expect(needle.occurrences() == before)
-    }
-    #endif
 }
