@@ -11,7 +11,8 @@
     --key-file FILE         the key is the 32 bytes that FILE holds
     --without-sqlcipher     decrypts the database's pages and log here, instead of having SQLCipher do it
 
-Needs `cryptography` 50 or later and, unless told otherwise, `sqlcipher3-wheels`, both from PyPI. An error ends with the
+A database of sealed pages is always opened here, by sealed.py beside this file, and needs no SQLCipher. Needs
+`cryptography` 50 or later and, unless told otherwise, `sqlcipher3-wheels`, both from PyPI. An error ends with the
 status that Coffer has for it, such as `wrongKey (401)`, and exit status 1.
 """
 
@@ -37,6 +38,9 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF, HKDFExpand
 from cryptography.hazmat.primitives.kdf.pbkdf2 import PBKDF2HMAC
 from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
+
+import sealed
+from sealed import log_checksum
 
 STATUS = {
     "invalidKey": 400, "wrongKey": 401, "keyRequired": 401, "notEncrypted": 401, "databaseNotFound": 404,
@@ -124,7 +128,8 @@ class Manifest:
         need(1 <= self.generation < 2**63 and 1 <= self.sequence < 2**63, "MANIFEST: generation or sequence")
         self.is_encrypted = bool(flags & 1)
         profile, format, names, suite = data[56:60]
-        need((profile, format) == ((1, 1) if self.is_encrypted else (0, 0)), "MANIFEST: profile or format")
+        need((profile, format) in (((1, 1), (3, 1)) if self.is_encrypted else ((0, 0),)), "MANIFEST: profile or format")
+        self.has_sealed_pages = profile == 3
         need(names in ((1, 2) if self.is_encrypted else (1,)), "MANIFEST: names")
         self.has_keyed_names = names == 2
         self.slots = [Slot(part) for part in parts if part != bytes(112)]
@@ -179,15 +184,6 @@ def decrypt_page(number, page, key, mac_key):
     return (b"SQLite format 3\0" if number == 1 else b"") + plaintext + bytes(48)
 
 
-def log_checksum(data, sums, is_big_endian):
-    a, b = sums
-    words = struct.unpack(f"{'>' if is_big_endian else '<'}{len(data) // 4}I", data)
-    for index in range(0, len(words), 2):
-        a = (a + words[index] + b) & 0xFFFFFFFF
-        b = (b + words[index + 1] + a) & 0xFFFFFFFF
-    return a, b
-
-
 def pages_of_log(log):
     """The pages of the commits in the log and how many the database has then, or None: fileformat2.html, section 4."""
     if len(log) < 32:
@@ -229,13 +225,21 @@ def decrypt(file, log, key):
     return bytes(plain)
 
 
-def connect(directory, key, use_sqlcipher, copy):
-    """Opens a copy of the database file and its log, so that nothing in the store is written."""
+def connect(directory, key, use_sqlcipher, copy, pages=None):
+    """Opens a copy of the database file and its log, so that nothing in the store is written.
+
+    The copy is plain SQLite where `pages` are the sealed ones of the store, and where no SQLCipher is to be used."""
     file, log = directory / "db.sqlite3", directory / "db.sqlite3-wal"
     need(not os.path.lexists(directory / "db.sqlite3-journal"), "there is a journal beside the database")
     data = read_file(file, "db.sqlite3")
     logged = read_file(log, "db.sqlite3-wal") if os.path.lexists(log) else b""
     target = pathlib.Path(copy) / "db.sqlite3"
+    if pages is not None:
+        try:
+            target.write_bytes(sealed.database(pages, data, logged))
+        except sealed.Damaged as error:
+            raise Refused("damaged", str(error))
+        return sqlite3.connect(target)
     if key is not None and not use_sqlcipher:
         target.write_bytes(decrypt(data, logged, key))
         return sqlite3.connect(target)
@@ -393,7 +397,8 @@ class Store:
         need(is_directory(self.directory), "the generation is missing")
         self.copy = tempfile.mkdtemp()
         try:
-            self.database = connect(self.directory, self.key_for and self.key_for("database"), use_sqlcipher, self.copy)
+            key = self.key_for and self.key_for("database")
+            self.database = connect(self.directory, key, use_sqlcipher, self.copy, self.sealed_pages)
             self.errors = (sqlite3.DatabaseError, getattr(sys.modules.get("sqlcipher3"), "DatabaseError", sqlite3.Error))
             self.check_binding()
         except BaseException:
@@ -407,6 +412,13 @@ class Store:
         self.database.close()
         shutil.rmtree(self.copy)
         os.close(self.lock)
+
+    @property
+    def sealed_pages(self):
+        if not self.manifest.has_sealed_pages:
+            return None
+        manifest = self.manifest
+        return sealed.SealedPages(self.key_for("pages"), manifest.uuid, manifest.generation, manifest.tag)
 
     def rows(self, sql, *values):
         """The rows of one query, read in a transaction that ends with the probe."""
