@@ -24,6 +24,11 @@ enum VectorFiles {
         try own("attachments/\(name)")
     }
 
+    /// The vectors of `Vectors/sealed-pages/<name>.json`.
+    static func sealedPages<Vector: Decodable>(_ name: String, as type: Vector.Type = Vector.self) throws -> [Vector] {
+        try own("sealed-pages/\(name)")
+    }
+
     private static func own<Vector: Decodable>(_ path: String) throws -> [Vector] {
         let data = try Data(contentsOf: repository.appending(path: "Vectors/\(path).json"))
         return try JSONDecoder().decode(OwnFile<Vector>.self, from: data).vectors
