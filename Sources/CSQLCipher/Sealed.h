@@ -236,6 +236,11 @@ int sealed_control(sqlite3_file *file, int operation, void *argument);
 int sealed_sector_size(sqlite3_file *file);
 int sealed_characteristics(sqlite3_file *file);
 
+// Whether an opened page may be the first of a file: it says the page size and the reserve of all of ours.
+static inline int says_our_sizes(const unsigned char *page) {
+    return page[16] == PAGE >> 8 && page[17] == (PAGE & 0xff) && page[20] == RESERVE;
+}
+
 // Reads frame `index` into `frame`, FRAME_OPEN bytes. SEALED_FOREIGN if it doesn't open, or is not there.
 int log_read_frame(struct sealed_file *file, uint32_t index, unsigned char *frame);
 int log_frame_count(struct sealed_file *file, uint32_t *count);

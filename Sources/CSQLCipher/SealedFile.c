@@ -20,8 +20,10 @@ static int try_page(struct sealed_file *file, uint32_t number, unsigned char *us
         code = file_size(file, &size);
         return code != SQLITE_OK ? code : size <= offset ? SQLITE_IOERR_SHORT_READ : SEALED_FOREIGN;
     }
-    return code != SQLITE_OK ? code
-                             : sealed_open(&file->pages->keys, &file->ciphers, SEALED_PAGE, number, stored, USABLE, usable);
+    if (code == SQLITE_OK) {
+        code = sealed_open(&file->pages->keys, &file->ciphers, SEALED_PAGE, number, stored, USABLE, usable);
+    }
+    return code == SQLITE_OK && number == 1 && !says_our_sizes(usable) ? SQLITE_CORRUPT : code;
 }
 
 static int open_page(struct sealed_file *file, uint32_t number, unsigned char *usable) {
@@ -115,7 +117,7 @@ static int file_write(sqlite3_file *base, const void *bytes, int count, sqlite3_
     // Checksums of the log were counted over a reserve of zeros, so others would be lost, and frames with them. Another
     // page size or reserve can come only from a file that isn't ours.
     if (count != PAGE || offset % PAGE != 0 || memcmp(page + USABLE, zeros, RESERVE) != 0 ||
-        (offset == 0 && (page[16] != PAGE >> 8 || page[17] != 0 || page[20] != RESERVE))) {
+        (offset == 0 && !says_our_sizes(page))) {
         return SQLITE_IOERR_WRITE;
     }
     int code = fill(sealed(base), offset);

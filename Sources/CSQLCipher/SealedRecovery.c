@@ -54,28 +54,34 @@ static int find_witness(struct sealed_file *file, uint32_t index, const unsigned
     return code;
 }
 
+// The header that a log with this sequence and these salts has, where log->checksum and log->salts begin.
+static void make_header(struct sealed_log *log, int is_big_endian, const unsigned char *sequence, const unsigned char *salts,
+                        unsigned char *header) {
+    log->is_big_endian = is_big_endian;
+    put_u32(header, 0x377f0682 | (uint32_t)is_big_endian);
+    put_u32(header + 4, 3007000);
+    put_u32(header + 8, PAGE);
+    memcpy(header + 12, sequence, 4);
+    memcpy(header + 16, salts, 8);
+    memcpy(log->salts, salts, 8);
+    log->checksum[0] = log->checksum[1] = 0;
+    add(log->checksum, header, 24, is_big_endian);
+    put_u32(header + 24, log->checksum[0]);
+    put_u32(header + 28, log->checksum[1]);
+}
+
 // A header that doesn't open, made again from the first frame, if the log begins with that. Otherwise zeros, or CORRUPT.
 static int rebuild(struct sealed_file *file, unsigned char *header) {
-    static const union { uint16_t number; unsigned char first; } order = {1};
     struct sealed_log *log = file->log;
     int code = log_read_frame(file, 1, log->frame);
-    if (code == SQLITE_OK) {
-        log->is_big_endian = order.first == 0;
-        put_u32(header, 0x377f0682 | (uint32_t)log->is_big_endian);
-        put_u32(header + 4, 3007000);
-        put_u32(header + 8, PAGE);
-        memcpy(header + 12, log->frame + FRAME_HEADER, 4);
-        memcpy(header + 16, log->frame + 8, 8);
-        memcpy(log->salts, header + 16, 8);
-        log->checksum[0] = log->checksum[1] = 0;
-        add(log->checksum, header, 24, log->is_big_endian);
-        put_u32(header + 24, log->checksum[0]);
-        put_u32(header + 28, log->checksum[1]);
+    // The frame doesn't say in which order its writer's machine has bytes, but its checksum does.
+    for (int is_big_endian = 0; code == SQLITE_OK && is_big_endian <= 1; is_big_endian++) {
+        make_header(log, is_big_endian, log->frame + FRAME_HEADER, log->frame + 8, header);
         if (continues(log, log->frame)) {
             return SQLITE_OK;
         }
-        code = SEALED_FOREIGN;
     }
+    code = code == SQLITE_OK ? SEALED_FOREIGN : code;
     memset(header, 0, LOG_HEADER);
     return code == SEALED_FOREIGN ? find_witness(file, 1, NULL, 1) : code;
 }
@@ -95,13 +101,17 @@ int recovery_begin(struct sealed_file *file, unsigned char *out) {
         return SQLITE_OK;
     }
     code = sealed_open(&file->pages->keys, &file->ciphers, SEALED_LOG_HEADER, 0, stored, LOG_HEADER, out);
-    if (code == SEALED_FOREIGN) {
-        code = rebuild(file, out);
-    }
     if (code == SQLITE_OK) {
-        log->is_big_endian = out[3] & 1;
+        // SQLite would take a header that isn't right for the end of the log.
+        unsigned char right[LOG_HEADER];
+        make_header(log, out[3] & 1, out + 12, out + 16, right);
+        code = memcmp(out, right, LOG_HEADER) == 0 ? SQLITE_OK : SQLITE_CORRUPT;
+    } else if (code == SEALED_FOREIGN) {
+        code = rebuild(file, out);
         log->checksum[0] = get_u32(out + 24);
         log->checksum[1] = get_u32(out + 28);
+    }
+    if (code == SQLITE_OK) {
         memcpy(log->salts, out + 16, 8);
         log_begin(file, log->salts, get_u32(out + 12));
         log->recovering = 1;
@@ -114,6 +124,9 @@ int recovery_read(struct sealed_file *file, uint32_t index, unsigned char *out) 
     memset(out, 0, FRAME);
     int code = log_read_frame(file, index, log->frame);
     if (code == SQLITE_OK && continues(log, log->frame)) {
+        if (get_u32(log->frame) == 1 && !says_our_sizes(log->frame + FRAME_PAGE)) {
+            return SQLITE_CORRUPT;
+        }
         memcpy(out, log->frame, FRAME_HEADER);
         memcpy(out + FRAME_HEADER, log->frame + FRAME_PAGE, USABLE);
         log->recovering = index + 1;
