@@ -5,7 +5,8 @@ import Foundation
 /// The harnesses by name. Each takes bytes that may be anything and ends the process where a promise is broken.
 let harnesses: [String: @Sendable ([UInt8]) throws -> Void] = [
     "attachment": AttachmentHarness.run, "json": JSONHarness.run, "manifest": ManifestHarness.run,
-    "records": RecordsHarness.run, "rows": RowsHarness.run, "salvage": SalvageHarness.run, "store": StoreHarness.run,
+    "records": RecordsHarness.run, "rows": RowsHarness.run, "salvage": SalvageHarness.run,
+    "sealed": SealedHarness.run, "store": StoreHarness.run,
 ]
 
 let arguments = CommandLine.arguments
