@@ -114,6 +114,22 @@ struct SealedFileVectorTests {
         }
     }
 
+    /// A fuzzer found it: the checkpoint sealed pages of zeros until the disk was full.
+    @Test("A commit that says more pages than SQLite can have made does not lengthen the file")
+    func hugeCommit() throws {
+        let vector = try SealedFileVector("logged-frame-10-says-20000-pages")
+        let path = folder.file("db.sqlite3")
+        try vector.file.write(to: URL(filePath: path))
+        try vector.log.write(to: URL(filePath: path + "-wal"))
+        let connection = try Connection(
+            path: path, subject: "test", access: .readWrite, protection: .sealed(vector.pages(at: path)),
+            cacheByteCount: 1 << 20)
+        let error = #expect(throws: CofferError.self) { try connection.execute("PRAGMA wal_checkpoint(TRUNCATE)") }
+        #expect(error?.code == .damaged)
+        try? connection.close()
+        #expect(try Data(contentsOf: URL(filePath: path)).count <= vector.file.count + 4096)
+    }
+
     @Test("Vectors/sealed-pages has all its files and logs")
-    func count() { #expect(SealedFileVector.names.count == 150) }
+    func count() { #expect(SealedFileVector.names.count == 151) }
 }

@@ -335,6 +335,10 @@ def vectors():
     old = PAGES.page(4, DATABASES["first"][4])
     yield "file", "third-state-with-page-4-of-the-first", [
         patch("db", 0, third[:page_at(4)] + old + third[page_at(5):])], "third, with page 4 of the first"
+    # More than a checkpoint may make the file.
+    page = DATABASES["fourth"][1]
+    long, _ = three_commits().frame(10, 1, page[:28] + struct.pack(">I", 20_000) + page[32:], 20_000, 6, sums_before_last())
+    yield "logged", "frame-10-says-20000-pages", [patch("log", frame_at(10), long)], None
 
 
 # --- Trying them ---
