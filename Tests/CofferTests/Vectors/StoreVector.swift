@@ -4,14 +4,14 @@ import Testing
 @testable import Coffer
 @testable import CofferModel
 
-/// A store of Vectors/stores: what has to be read of it, or how it has to be refused.
+/// A store of Vectors/stores or Vectors/sealed-pages/stores: what has to be read of it, or how it has to be refused.
 struct StoreVector {
     static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         .appending(path: "../../../Vectors/stores").standardizedFileURL
+    static let sealed = folder.appending(path: "../sealed-pages/stores").standardizedFileURL
 
-    static func names(in folder: String) -> [String] {
-        let names =
-            (try? FileManager.default.contentsOfDirectory(atPath: Self.folder.appending(path: folder).path)) ?? []
+    static func names(in folder: String, of set: URL = folder) -> [String] {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: set.appending(path: folder).path)) ?? []
         return names.filter { $0.hasSuffix(".json") }.map { String($0.dropLast(5)) }.sorted()
     }
 
@@ -20,11 +20,15 @@ struct StoreVector {
     }
 
     let json: JSONObject
+    private let set: URL
 
-    init(valid name: String) throws { json = try Self.json(Data(contentsOf: Self.file("valid/\(name).json"))) }
-    init(invalid name: String) throws { json = try Self.json(Data(contentsOf: Self.file("invalid/\(name).json"))) }
+    init(valid name: String, of set: URL = folder) throws { try self.init("valid/\(name).json", set) }
+    init(invalid name: String, of set: URL = folder) throws { try self.init("invalid/\(name).json", set) }
 
-    private static func file(_ path: String) -> URL { folder.appending(path: path) }
+    private init(_ path: String, _ set: URL) throws {
+        json = try Self.json(Data(contentsOf: set.appending(path: path)))
+        self.set = set
+    }
 
     func text(_ key: String) throws -> String { try #require(json[key]?.stringValue) }
 
@@ -43,11 +47,11 @@ struct StoreVector {
     // MARK: Files
 
     /// Takes the store of a valid vector out of its archive.
-    static func unpack(_ name: String, into directory: URL) throws {
+    static func unpack(_ name: String, of set: URL = folder, into directory: URL) throws {
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         try tar(
-            "--extract", "--preserve-permissions", "--file", file("valid/\(name).tar").path, "--directory",
-            directory.path)
+            "--extract", "--preserve-permissions", "--file", set.appending(path: "valid/\(name).tar").path,
+            "--directory", directory.path)
     }
 
     static func pack(_ store: String, in directory: URL, as file: URL) throws {
@@ -67,7 +71,7 @@ struct StoreVector {
 
     /// Makes the store of an invalid vector: that of a valid one, and what the vector changes in it.
     func make(in directory: URL) throws {
-        try Self.unpack(text("base"), into: directory)
+        try Self.unpack(text("base"), of: set, into: directory)
         let store = directory.appending(path: try text("store"))
         for change in try #require(json["changes"]?.arrayValue) {
             try Self.apply(try #require(change.objectValue), to: store)
