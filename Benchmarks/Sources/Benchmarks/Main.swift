@@ -19,7 +19,7 @@ enum Main {
     }
 
     private static func run(_ settings: Settings) throws {
-        let groups = RowGroup.all.filter { group in
+        let groups = (settings.comparesEngines ? [RowGroup.engines] : RowGroup.all).filter { group in
             settings.only.isEmpty || settings.only.contains { group.name.contains($0) }
         }
         if groups.isEmpty { throw UsageError(text: "no group of rows has that in its name: see --list") }
@@ -27,6 +27,7 @@ enum Main {
 
         let bench = try Bench(settings)
         var report = Report(machine: bench.machine, isQuick: settings.isQuick)
+        report.comparesEngines = settings.comparesEngines
         var groupOfFigure: [String: RowGroup] = [:]
         for group in groups {
             let found = try group.measure(bench)

@@ -26,7 +26,10 @@ struct RowGroup {
         self.measure = measure
     }
 
-    /// All there are, in the order of a report.
+    /// Of `--engines`, which measures nothing else.
+    static let engines = RowGroup("engines", rows: { try EngineRows($0).rows() })
+
+    /// All others, in the order of a report.
     static let all = [
         RowGroup("document insert", rows: { try DocumentRows($0).inserting() }),
         RowGroup("document read", rows: { [try DocumentRows($0).reading()] }),

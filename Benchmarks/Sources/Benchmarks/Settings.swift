@@ -20,14 +20,17 @@ struct Settings {
     /// Programs that do the same with something else.
     private(set) var others: [Contender] = []
     private(set) var listsGroups = false
+    /// Whether the storage engines are compared with each other, and nothing else is measured.
+    private(set) var comparesEngines = false
 
     static let usage = """
-        usage: scripts/bench [--quick] [--others] [--json FILE] [--markdown FILE] [--chart FILE] [--check FILE]
+        usage: scripts/bench [--quick] [--engines] [--others] [--json FILE] [--markdown FILE] [--chart FILE] [--check FILE]
                              [--rounds N] [--only PART]... [--directory PATH]
 
         Prints a table, and says on standard error how far it is. A whole run takes about ten minutes.
 
           --quick           smaller sizes: a minute instead of ten, and rougher figures
+          --engines         instead of all this: the storage engines, sealed pages beside SQLCipher
           --others          also GRDB on SQLite, SQLCipher from Python and files encrypted by `cryptography`, where they
                             can be had
           --json FILE       all figures, as Benchmarks/README.md describes
@@ -53,6 +56,7 @@ struct Settings {
             case "--quick":
                 isQuick = true
                 roundCount = 3
+            case "--engines": comparesEngines = true
             case "--json": json = try file(of: option)
             case "--markdown": markdown = try file(of: option)
             case "--chart": chart = try file(of: option)
@@ -72,8 +76,8 @@ struct Settings {
             default: throw UsageError(text: "what is \(option)?")
             }
         }
-        if baselineToCheck != nil || baselineToWrite != nil, !only.isEmpty {
-            throw UsageError(text: "a baseline is of all rows: no --only with it")
+        if baselineToCheck != nil || baselineToWrite != nil, !only.isEmpty || comparesEngines {
+            throw UsageError(text: "a baseline is of all rows: no --only and no --engines with it")
         }
     }
 }

@@ -49,6 +49,8 @@ enum Unit: String, Encodable {
     /// How many times as fast as by hand.
     case timesAsFast = "×"
     /// How many times the time, or the processor time, of what it is compared with.
+    /// How many times less processor time than what it is compared with.
+    case timesLessProcessorTime = "× less CPU"
     case timesTheTime = "× the time"
     case timesTheProcessorTime = "× the CPU"
     case partOfItsTime = "of its time"
@@ -59,7 +61,7 @@ enum Unit: String, Encodable {
     /// Whether it says the same on a machine that is twice as fast.
     var isRatio: Bool {
         switch self {
-        case .timesAsFast, .timesTheTime, .timesTheProcessorTime, .partOfItsTime: true
+        case .timesAsFast, .timesLessProcessorTime, .timesTheTime, .timesTheProcessorTime, .partOfItsTime: true
         case .mebibytes, .bytes, .microseconds: false
         }
     }
@@ -115,6 +117,13 @@ struct Row: Encodable {
         byHandSeconds = comparison.byHand.map(\.time.seconds)
         ownSeconds = comparison.own.map(\.time.seconds)
         processorRatio = 1 / comparison.processorRatios.median
+    }
+
+    /// How many times less processor time than what it is compared with.
+    init(_ name: String, processorTime comparison: Comparison, atLeast least: Double, explanation: String) {
+        self.init(name, comparison.processorRatios, .timesLessProcessorTime, .atLeast(least), explanation: explanation)
+        byHandSeconds = comparison.byHand.map(\.processorTime.seconds)
+        ownSeconds = comparison.own.map(\.processorTime.seconds)
     }
 
     /// How many times the processor time of what it is compared with.
