@@ -117,7 +117,7 @@ struct LargeAttachment {
                     """),
             Row(
                 "one byte of \(size), time", microseconds, .microseconds, .atMost(1_000),
-                explanation: "of the same reads, from the page cache; the target only says that it is not a matter of size"
+                explanation: "of the same reads, from the page cache; the target only says that size does not matter"
             ),
         ]
     }
