@@ -80,12 +80,13 @@ package final class Needle {
             // Larger ones are a sanitizer's notes about memory, which hold no content.
             guard isWritable, end - start < 1 << 30 else { continue }
             let range = start..<end
-            if own.overlaps(range) {
-                ranges.append(range.lowerBound..<own.lowerBound)
-                ranges.append(own.upperBound..<range.upperBound)
-            } else {
+            guard own.overlaps(range) else {
                 ranges.append(range)
+                continue
             }
+            // The window may stand across two of them, and where other threads map memory it does now and then.
+            if range.lowerBound < own.lowerBound { ranges.append(range.lowerBound..<own.lowerBound) }
+            if own.upperBound < range.upperBound { ranges.append(own.upperBound..<range.upperBound) }
         }
     }
 

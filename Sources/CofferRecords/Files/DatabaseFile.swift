@@ -47,8 +47,13 @@ package struct DatabaseFile: Sendable {
         }
     }
 
+    /// - Throws: `damaged` (500) for a file without bytes, which SQLite would take for a new database, and remove the log
+    ///   beside it.
     func connect(_ access: Connection.Access, cacheByteCount: Int) throws(CofferError) -> sending Connection {
-        try Connection(
+        if access != .create, byteCount(of: path) == 0 {
+            throw CofferError(.damaged, of: subject, "its database file is empty")
+        }
+        return try Connection(
             path: path, subject: subject, access: access, protection: pageProtection, cacheByteCount: cacheByteCount)
     }
 
