@@ -138,7 +138,9 @@ struct SealedLogTests {
         let log = try #require(image.log)
         #expect(log.count > 72 + 20 * 4128 && log.starts(with: Connection.emptiedLogHeader))
         #expect(Array(log[32..<72]) == [UInt8](repeating: 0, count: 40))
-        for changed in [log, log.enumerated().map { $0 < 72 || $0 % 50 > 0 ? $1 : ~$1 }] {
+        var firstFrame = log
+        firstFrame[80] ^= 1
+        for changed in [log, firstFrame, log.enumerated().map { $0 < 72 || $0 % 50 > 0 ? $1 : ~$1 }] {
             let copy = try fixture.restored(.init(file: image.file, log: changed))
             #expect(try Reopened(copy) == .rows(rows))
         }
@@ -165,6 +167,23 @@ struct SealedLogTests {
             #expect(try again.rows() == before + (0..<5).map { "\(5_000 + $0) after" })
             try writer.close()
         }
+    }
+
+    /// They may have come from memory that the system had not written: the process that wrote them was killed, say.
+    @Test("What recovery read counts as synced only when a sync follows", arguments: [false, true])
+    func recoveredFrames(isSynced: Bool) throws {
+        let transactions = try Self.transactions()
+        let copy = try transactions.fixture.restored(transactions.last)
+        let writer = try copy.connect()
+        if !isSynced { try writer.execute("PRAGMA synchronous = NORMAL") }
+        try writer.insert(5_000, "after")
+        try writer.insert(5_001, "after")
+        var torn = copy.image()
+        let (last, counts) = (transactions.rows.count - 1, transactions.frameCounts)
+        torn.log?[SealedBytes.frameRange(counts[last]).lowerBound] ^= 1
+        let expected = isSynced ? Reopened.damaged : .rows(transactions.rows[last - 1])
+        #expect(try Reopened(copy.restored(torn, name: "torn.sqlite3")) == expected)
+        try writer.close()
     }
 
     @Test("Frames that are dropped, doubled, swapped or of an earlier log never make other data")

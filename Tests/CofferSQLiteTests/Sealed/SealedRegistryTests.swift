@@ -100,6 +100,17 @@ struct SealedRegistryTests {
             binding: fixture.binding, cacheByteCount: 0)
         #expect(throws: CofferError(.ioFailed)) { try missing.writeEmptyDatabase() }
         #expect(!FileManager.default.fileExists(atPath: missing.path))
+        // SQLite would make a database without a reserve of it.
+        let empty = fixture.folder.file("empty.sqlite3")
+        #expect(FileManager.default.createFile(atPath: empty, contents: nil))
+        let emptyPages = try SealedPages(
+            path: empty, subject: "empty", key: fixture.key, binding: fixture.binding, cacheByteCount: 0)
+        #expect(throws: CofferError(.ioFailed)) {
+            let connection = try Connection(
+                path: empty, subject: "empty", access: .create, protection: .sealed(emptyPages),
+                cacheByteCount: 1 << 20)
+            try connection.execute("CREATE TABLE t (n)")
+        }
         let error = #expect(throws: CofferError.self) {
             _ = try SealedPages(
                 path: path, subject: "password", key: SymmetricKey(password: "x"), binding: fixture.binding,
