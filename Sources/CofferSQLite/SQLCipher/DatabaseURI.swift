@@ -3,7 +3,7 @@ internal import CSQLCipher
 /// What tells SQLite more of a file than its path: RFC 3986, section 2.1, and sqlite.org/uri.html.
 enum DatabaseURI {
     /// - Parameters:
-    ///   - vfs: who reads and writes the file; nil for the one that is named at opening, or of the connection.
+    ///   - vfs: what reads and writes the file; nil for the VFS that is named at opening, or the one of the connection.
     ///   - isImmutable: whether nothing changes the file.
     static func of(_ path: String, vfs: String? = nil, isImmutable: Bool = false) -> String {
         let hex = Array("0123456789ABCDEF".utf8)
@@ -25,7 +25,7 @@ enum DatabaseURI {
 }
 
 extension PageProtection {
-    /// Who reads and writes a file that is protected so.
+    /// The VFS that reads and writes a file that is protected so.
     var vfs: String? {
         switch self {
         case .none, .sqlCipher: unsafe sealed_vfs_of_others().map { unsafe String(cString: $0) }

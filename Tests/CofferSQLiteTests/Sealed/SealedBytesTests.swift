@@ -46,6 +46,7 @@ struct SealedBytesTests {
         let connection = try fixture.connect(.create)
         try connection.execute("CREATE TABLE t (n INTEGER PRIMARY KEY, v); CREATE TABLE other (v)")
         // The pages of rows that are deleted before they are written are free, and SQLite doesn't write them.
+        try connection.execute("PRAGMA secure_delete = OFF")
         try connection.execute("BEGIN")
         for number in 1...100 { try connection.insert(number, String(repeating: "x", count: 3_000)) }
         try connection.execute("INSERT INTO other VALUES (zeroblob(9000)); DELETE FROM t; COMMIT")

@@ -109,7 +109,7 @@ struct SealedRegistryTests {
             let connection = try Connection(
                 path: empty, subject: "empty", access: .create, protection: .sealed(emptyPages),
                 cacheByteCount: 1 << 20)
-            try connection.execute("CREATE TABLE t (n)")
+            try connection.execute("PRAGMA user_version = 1")
         }
         let error = #expect(throws: CofferError.self) {
             _ = try SealedPages(
