@@ -40,7 +40,9 @@ struct SealedCacheTests {
         #expect(try Reopened(fixture, .readOnly) == .damaged)
     }
 
-    @Test("The cache of opened pages never takes more than its budget, which can change while pages are lent", arguments: [0, 1, 200_000])
+    @Test(
+        "The cache of opened pages never takes more than its budget, which can change while pages are lent",
+        arguments: [0, 1, 200_000])
     func budget(byteCount: Int) throws {
         let fixture = try Self.filled(byteCount)
         let connection = try fixture.connect(.readOnly)
