@@ -61,6 +61,16 @@ let catalog = try manager.existingDatabase(named: "catalog")              // nil
 print(try manager.allDatabaseNames, diary.isEncrypted, notes.isEncrypted, catalog == nil)
 // snippet.end
 
+// snippet.choosing-a-storage-engine
+var archiveOptions = DatabaseOptions()
+archiveOptions.create = true
+archiveOptions.encryptionKey = stored
+archiveOptions.storageType = .sealed                // an existing database is converted before it is opened
+let archive = try manager.openDatabase(named: "archive", options: archiveOptions)
+try archive.convert(to: .sqlite)                    // in place; nil if it has that engine already
+print(archive.storageType.rawValue)                 // SQLite
+// snippet.end
+
 // snippet.closing-and-deleting
 try notes.delete()
 try diary.close()
