@@ -243,6 +243,8 @@ static inline int says_our_sizes(const unsigned char *page) {
 
 // Reads frame `index` into `frame`, FRAME_OPEN bytes. SEALED_FOREIGN if it doesn't open, or is not there.
 int log_read_frame(struct sealed_file *file, uint32_t index, unsigned char *frame);
+// What SQLite takes an opened frame for, FRAME bytes.
+void log_copy_frame(unsigned char *out, const unsigned char *frame);
 int log_frame_count(struct sealed_file *file, uint32_t *count);
 // The log begins, with these salts.
 void log_begin(struct sealed_file *file, const unsigned char *salts, uint32_t sequence);

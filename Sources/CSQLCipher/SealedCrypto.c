@@ -5,6 +5,7 @@
 // sealed_pages outlives its count.
 #include "Sealed.h"
 
+#include <errno.h>
 #include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/rand.h>
@@ -21,8 +22,10 @@ static void fetch(void) {
     page_cipher = EVP_CIPHER_fetch(NULL, "AES-256-GCM", NULL);
 }
 
-// What OpenSSL can't do has nothing to do with the page: NOMEM or IOERR, never CORRUPT.
+// What OpenSSL can't do has nothing to do with the page: NOMEM or IOERR, never CORRUPT. Nor with the file system, whose last
+// error would be told of it.
 static int openssl_failed(void) {
+    errno = 0;
     int reason = ERR_GET_REASON(ERR_peek_last_error());
     ERR_clear_error();
     return reason == ERR_R_MALLOC_FAILURE ? SQLITE_NOMEM : SQLITE_IOERR;

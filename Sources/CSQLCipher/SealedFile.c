@@ -4,6 +4,7 @@
 // pages that SQLite skips (such as the one at its lock bytes) are sealed zeros.
 #include "Sealed.h"
 
+#include <errno.h>
 #include <string.h>
 
 static int file_size(struct sealed_file *file, sqlite3_int64 *size) {
@@ -118,6 +119,7 @@ static int file_write(sqlite3_file *base, const void *bytes, int count, sqlite3_
     // page size or reserve can come only from a file that isn't ours.
     if (count != PAGE || offset % PAGE != 0 || memcmp(page + USABLE, zeros, RESERVE) != 0 ||
         (offset == 0 && !says_our_sizes(page))) {
+        errno = 0;
         return SQLITE_IOERR_WRITE;
     }
     int code = fill(sealed(base), offset);

@@ -54,8 +54,7 @@ static int read_current(struct sealed_file *file, uint32_t index) {
     return code == SEALED_FOREIGN ? SQLITE_CORRUPT : code;
 }
 
-// What SQLite takes a frame for, in FRAME bytes.
-static void copy_frame(unsigned char *out, const unsigned char *frame) {
+void log_copy_frame(unsigned char *out, const unsigned char *frame) {
     memcpy(out, frame, FRAME_HEADER);
     memcpy(out + FRAME_HEADER, frame + FRAME_PAGE, USABLE);
     memset(out + FRAME_HEADER + USABLE, 0, RESERVE);
@@ -111,12 +110,13 @@ static int log_read(sqlite3_file *base, void *out, int count, sqlite3_int64 offs
     if (within >= FRAME_HEADER) {
         return read_page(file, index, out, within - FRAME_HEADER, count);
     }
-    unsigned char frame[FRAME];
-    int code = read_current(file, index);
-    if (code == SQLITE_OK) {
-        copy_frame(frame, own->frame);
-        memcpy(out, frame + within, (size_t)count);
-        own->whole = count == FRAME ? index : 0;
+    // A whole frame, or something of its header.
+    int code = within + count <= FRAME_HEADER || count == FRAME ? read_current(file, index) : SQLITE_IOERR_READ;
+    if (code == SQLITE_OK && count == FRAME) {
+        log_copy_frame(out, own->frame);
+        own->whole = index;
+    } else if (code == SQLITE_OK) {
+        memcpy(out, own->frame + within, (size_t)count);
     }
     return code;
 }

@@ -127,8 +127,7 @@ int recovery_read(struct sealed_file *file, uint32_t index, unsigned char *out) 
         if (get_u32(log->frame) == 1 && !says_our_sizes(log->frame + FRAME_PAGE)) {
             return SQLITE_CORRUPT;
         }
-        memcpy(out, log->frame, FRAME_HEADER);
-        memcpy(out + FRAME_HEADER, log->frame + FRAME_PAGE, USABLE);
+        log_copy_frame(out, log->frame);
         log->recovering = index + 1;
         if (get_u32(log->frame + 4) != 0) {
             // On the disk, for all that is known; a sync will say so.

@@ -1,6 +1,7 @@
 // The VFS that SQLite knows: it opens the files of registered pages, and no others.
 #include "Sealed.h"
 
+#include <errno.h>
 #include <openssl/crypto.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +41,11 @@ int sealed_read(struct sealed_file *file, unsigned char *out, int count, sqlite3
     if (code == SQLITE_IOERR_SHORT_READ) {
         sqlite3_int64 size;
         int sized = file->beneath->pMethods->xFileSize(file->beneath, &size);
-        code = sized != SQLITE_OK ? sized : size - offset >= count ? SQLITE_IOERR_READ : code;
+        if (sized == SQLITE_OK && size - offset >= count) {
+            errno = EIO;
+            return SQLITE_IOERR_READ;
+        }
+        code = sized != SQLITE_OK ? sized : code;
     }
     return code;
 }
@@ -109,10 +114,12 @@ static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int 
     int is_log = (flags & SQLITE_OPEN_WAL) != 0;
     // Journals and temporary files would hold plaintext.
     if (name == NULL || !(flags & (SQLITE_OPEN_MAIN_DB | SQLITE_OPEN_WAL))) {
+        errno = 0;
         return SQLITE_CANTOPEN;
     }
     sealed_pages *pages = registry_take(name, is_log ? count_without_suffix(name) : strlen(name), !is_log);
     if (pages == NULL) {
+        errno = 0;
         return SQLITE_CANTOPEN;
     }
     int code = sealed_file_open(pages, name, sealed(file), flags, out_flags);
