@@ -150,7 +150,7 @@ def pattern(count, number=0):
 def vectors():
     """Each invalid vector: its name, base, changes, code, and what differs from the base's key."""
     store, all_kinds, plain = Base("keyed-names"), Base("everything"), Base("unencrypted")
-    other, late = Base("empty"), Base("changed-key")
+    other, late, killed = Base("empty"), Base("changed-key"), Base("killed")
     damaged, gone = "damaged", "notAStore"
 
     def write(file, data):
@@ -196,6 +196,7 @@ def vectors():
         {"do": "link", "file": store.generation, "to": "kept"}], damaged
     yield "database-missing", store, [{"do": "remove", "file": store.database}], damaged
     yield "database-empty", store, [{"do": "cut", "file": store.database, "length": 0}], damaged
+    yield "database-empty-beside-its-log", killed, [{"do": "cut", "file": killed.database, "length": 0}], damaged
     yield "database-cut", store, [{"do": "cut", "file": store.database, "length": 4095}], damaged
     yield "database-is-a-link", store, [
         {"do": "rename", "file": store.database, "to": "kept"},
