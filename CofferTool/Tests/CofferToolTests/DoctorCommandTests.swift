@@ -19,15 +19,17 @@ struct DoctorCommandTests {
         let objects = try outcome.objects
         let checks = Dictionary(uniqueKeysWithValues: objects.dropLast().map { ($0["check"] as? String ?? "", $0) })
         let expected: Set = [
-            "coffer", "system", "SQLCipher", "OpenSSL", "temporary data", "other SQLite", "encryption", "password",
-            "replacing", "disk", "fsync", "crash reports",
+            "coffer", "system", "SQLCipher", "OpenSSL", "temporary data", "other SQLite", "encryption", "sealed pages",
+            "password", "replacing", "disk", "fsync", "crash reports",
         ]
         #expect(expected.isSubset(of: checks.keys))
         #expect(checks.values.allSatisfy { $0["verdict"] as? String != "problem" })
         #expect(
             (checks["password"]?["detail"] as? String)?.contains("ms to open a store (password, scrypt N=65536") == true
         )
-        #expect((checks["encryption"]?["detail"] as? String)?.contains("401") == true)
+        for engine in ["encryption", "sealed pages"] {
+            #expect((checks[engine]?["detail"] as? String)?.contains("401") == true)
+        }
         #expect(checks["other SQLite"]?["verdict"] as? String == "ok")
         #expect(checks["crash reports"]?["verdict"] as? String == "ok")
         #expect(try outcome.objects.last?["problems"] as? Int == 0)
@@ -83,7 +85,9 @@ struct DoctorCommandTests {
         let text = try work.coffer("info", "people.coffer", "--key", "raw+file:key").output
         #expect(text.contains("documents   1, last sequence 3\n"))
         let closed = try #require(try work.coffer("info", "people.coffer", "--json").objects.first)
-        let members: Set = ["type", "path", "encrypted", "uuid", "generation", "sequence", "keys", "oldGenerations"]
+        let members: Set = [
+            "type", "path", "encrypted", "engine", "uuid", "generation", "sequence", "keys", "oldGenerations",
+        ]
         #expect(Set(closed.keys) == members)
         #expect(closed["uuid"] as? String == open["uuid"] as? String)
         #expect(try work.contents(of: "people.coffer") == files)

@@ -96,6 +96,13 @@ internal import Synchronization
             [order.newKey] + order.keptKeys, as: KeyChangeResult.self, progress: progress)
     }
 
+    /// Converts it to another storage engine, where it hasn't that one already.
+    public func converted(
+        to type: StorageType, _ progress: (@Sendable (CopyProgress) -> Void)?
+    ) async throws -> ConversionResult? {
+        try await client.perform(.convert(type), [], as: ConversionAnswer.self, progress: progress).result
+    }
+
     // MARK: Housekeeping
 
     /// Looks at all of it, up to that level.

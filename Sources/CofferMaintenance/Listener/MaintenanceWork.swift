@@ -105,6 +105,8 @@ final class MaintenanceWork: Sendable {
                 return try await database.changeEncryptionKey(
                     from: key, to: Self.first(of: keys), keeping: Array(keys.dropFirst()),
                     droppingOtherKeys: dropsOtherKeys, keyedNames: keyedNames, progress: { progress($0) })
+            case .convert(let type):
+                return ConversionAnswer(result: try await database.convert(to: type) { progress($0) })
             default:
                 throw CofferError(.invalidArgument, "that is answered at once")
             }
@@ -160,7 +162,7 @@ final class MaintenanceWork: Sendable {
             try channel.send(.result, replaced)
         case .listDocuments, .readContent:
             try stream(request, on: database, to: channel)
-        case .verify, .backUp, .compact, .changeKey:
+        case .verify, .backUp, .compact, .changeKey, .convert:
             return false
         }
         return true

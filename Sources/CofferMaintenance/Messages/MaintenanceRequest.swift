@@ -46,6 +46,8 @@ enum MaintenanceRequest: Codable {
     case replaceKey(DatabaseKey.ID?, label: String?)
     /// A `KeyChangeResult`, after progress. Before it go the new key and those that are kept.
     case changeKey(dropsOtherKeys: Bool, keyedNames: Bool?)
+    /// A ``ConversionAnswer``, after progress.
+    case convert(StorageType)
     /// Each current document as a ``DocumentItem``, then how many there were.
     case listDocuments
     /// A content in pieces, then whether it was there.
@@ -58,6 +60,12 @@ enum MaintenanceRequest: Codable {
         let folderIdentity: FileIdentity
         let fileName: String
     }
+}
+
+/// What came of a conversion.
+struct ConversionAnswer: Codable {
+    /// Nil where there was nothing to do.
+    let result: ConversionResult?
 }
 
 /// One document of many: what an export makes of it.

@@ -2,8 +2,6 @@ internal import Coffer
 internal import Foundation
 
 extension StoreAudit {
-    private var engine: String { info.isEncrypted ? "SQLCipher" : "SQLite" }
-
     private func days(at now: Date) -> Int? { info.dataKeyAge(at: now).map { Int($0 / .seconds(86_400)) } }
 
     /// One line for people, and one more for each thing that is to be seen to.
@@ -11,6 +9,7 @@ extension StoreAudit {
         let state = !violations.isEmpty ? "violates a rule" : info.isEncrypted ? "encrypted" : "not encrypted"
         var parts = ["generation \(info.generation)"]
         if let days = days(at: now) { parts.append("data key at least \(days) day\(days == 1 ? "" : "s") old") }
+        if info.storageType == .sealed { parts.append("sealed pages") }
         parts += info.keySlots.map(\.kind.text)
         parts.append("\(sizes.databaseByteCount + sizes.contentByteCount) bytes")
         if !isWritable { parts.append("not to be written") }
@@ -30,7 +29,7 @@ extension StoreAudit {
         var line = JSONLine(type: "store")
         line.add("path", path)
         line.add("encrypted", info.isEncrypted)
-        line.add("engine", engine)
+        line.add("engine", info.engine)
         line.add("uuid", info.storeUUID.uuidString.lowercased())
         line.add("generation", info.generation)
         line.add("sequence", info.sequence)

@@ -7,7 +7,7 @@ struct CreateCommand: StoreCommand {
         commandName: "create",
         abstract: "Make a store.",
         usage: """
-            coffer create <store> --key <source> [--keyed-names] [--json]
+            coffer create <store> --key <source> [--storage <engine>] [--keyed-names] [--json]
             coffer create <store> --unencrypted [--json]
             """
     )
@@ -39,9 +39,11 @@ struct CreateCommand: StoreCommand {
         try manager.openDatabase(named: path.databaseName, options: options).close()
 
         if console.isJSON {
+            let info = try manager.storeInfo(named: path.databaseName)
             var line = JSONLine(type: "store")
             line.add("path", arguments.store)
             line.add("encrypted", !new.unencrypted)
+            line.add("engine", info.engine)
             try console.printResult(line.finished)
         }
     }

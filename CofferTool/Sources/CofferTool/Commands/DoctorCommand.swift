@@ -36,19 +36,16 @@ struct DoctorCommand: ParsableCommand {
         try report([.ok("coffer", CofferCommand.configuration.version), SystemChecks.system()])
         try report(SystemChecks.libraries())
         try report(SystemChecks.memory() + [SystemChecks.crashReports()])
-        // Without a library there are no stores to look at.
-        if !findings.contains(where: { $0.verdict == .problem }) {
+        // Without a library there are no stores to look at, and without SQLCipher only those of sealed pages.
+        if let libraries = try? LoadedLibraries(), libraries.keepsTemporaryDataInMemory {
             var place = folder ?? FileManager.default.temporaryDirectory.path(percentEncoded: false)
             if Owner.isRoot {
                 let (path, others) = try Owner.folder(at: place)
                 try Owner.act(asOneOf: others)
                 place = path
             }
-            let checks = try StoreChecks(in: place)
-            for check in [
-                ("encryption", checks.encryption), ("password", checks.password), ("replacing", checks.replacement),
-                ("disk", checks.space), ("fsync", checks.synchronization),
-            ] as [(String, () throws -> Finding)] {
+            let checks = try StoreChecks(in: place, libraries.cipherVersion == nil ? [.sealed] : [.sqlite, .sealed])
+            for check in checks.all {
                 try Interruption.check()
                 try report([Self.finding(check.0, check.1)])
             }

@@ -115,7 +115,7 @@ struct ImportCouchbaseCommand: StoreCommand {
     private func checked(
         _ options: CouchbaseLiteImportOptions, _ meter: WorkMeter
     ) throws -> CouchbaseLiteImportReport {
-        guard store == nil, key == nil, !new.unencrypted, !new.keyedNames else {
+        guard store == nil, key == nil, !new.unencrypted, !new.keyedNames, new.storage == nil else {
             throw Failure.usage("--check makes no store: leave out the new store and its options")
         }
         let key = try openingKey()
@@ -139,6 +139,7 @@ struct ImportCouchbaseCommand: StoreCommand {
                 message: "\(arguments.store): it exists already", code: "databaseExists", status: 412, exit: .failed)
         }
         try path.checkFolder()
+        if let storage = new.storage { manager.storageType = storage.type }
         guard try [sourceKeySource(), arguments.keySource()].count(where: { $0?.usesStandardInput == true }) < 2 else {
             throw Failure.usage("standard input cannot be two keys")
         }

@@ -7,6 +7,12 @@ struct NewStoreArguments: ParsableArguments {
     @Flag(help: "Make a store that anyone can read.")
     var unencrypted = false
 
+    @Option(
+        help: ArgumentHelp(
+            "sqlite, which is SQLCipher and the default, or sealed, which is faster and which no other program opens.",
+            valueName: "engine"))
+    var storage: StorageArgument?
+
     @Flag(help: "Give attachment files names that reveal nothing, even to somebody who knows the content.")
     var keyedNames = false
 
@@ -16,6 +22,8 @@ struct NewStoreArguments: ParsableArguments {
         options.create = true
         options.keyedNames = keyedNames
         guard !(keyedNames && unencrypted) else { throw Failure.usage("--keyed-names needs a key") }
+        guard !(storage == .sealed && unencrypted) else { throw Failure.usage("--storage sealed needs a key") }
+        options.storageType = storage?.type
         options.encryptionKey = try key(arguments, console)
         return options
     }

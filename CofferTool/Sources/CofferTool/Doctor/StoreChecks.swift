@@ -17,8 +17,12 @@ final class StoreChecks {
     /// Nowhere else, so that finding it means that it can be read.
     private let marker = "doctor's marker \(UUID())"
 
+    /// The storage engines that are looked at.
+    private let types: [StorageType]
+
     /// Makes the folder in `parent`.
-    init(in parent: String) throws {
+    init(in parent: String, _ types: [StorageType]) throws {
+        self.types = types
         var template = Array((parent + "/.coffer-doctor-" + String(repeating: "X", count: 6)).utf8CString)
         guard unsafe mkdtemp(&template) != nil else { throw Failure.system(errno, parent) }
         folder = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
@@ -29,10 +33,21 @@ final class StoreChecks {
         try? FileManager.default.removeItem(atPath: folder)
     }
 
-    /// Makes a store, looks for its content on the disk, and tries another key.
-    func encryption() throws -> Finding {
-        let name = "encryption"
-        let database = try open("sealed", try key, creating: true)
+    /// All of them, by name, in their order.
+    var all: [(name: String, check: () throws -> Finding)] {
+        types.map { type in (Self.name(type), { [self] in try encryption(type) }) } + [
+            ("password", password), ("replacing", replacement), ("disk", space), ("fsync", synchronization),
+        ]
+    }
+
+    /// What the check of an engine's encryption is called.
+    private static func name(_ type: StorageType) -> String { type == .sealed ? "sealed pages" : "encryption" }
+
+    /// Makes a store of that engine, looks for its content on the disk, and tries another key.
+    private func encryption(_ type: StorageType) throws -> Finding {
+        let name = Self.name(type)
+        let store = Self.store(type)
+        let database = try open(store, try key, creating: type)
         try save(in: database)
         // The log is searched too, before closing empties it.
         var found = try leaks()
@@ -43,10 +58,10 @@ final class StoreChecks {
                 name, .noEncryption("the content of an encrypted store can be read: \(found.joined(separator: ", "))"))
         }
         do {
-            try open("sealed", try SymmetricKey()).close()
+            try open(store, try SymmetricKey()).close()
             return .problem(name, .noEncryption("another key opened an encrypted store"))
         } catch let error as CofferError where error.code == .wrongKey {}
-        let again = try open("sealed", try key)
+        let again = try open(store, try key)
         defer { try? again.close() }
         guard try again["doctor"]?.currentRevision?.attachment(named: "marker")?.content == Data(marker.utf8) else {
             return .problem(name, .noEncryption("a document saved in an encrypted store is missing"))
@@ -54,10 +69,12 @@ final class StoreChecks {
         return .ok(name, "works: nothing on the disk is readable, and a wrong key is refused (401)")
     }
 
+    private static func store(_ type: StorageType) -> String { type == .sealed ? "sealed" : "encrypted" }
+
     /// Puts a store in the place of another, which takes a file system that exchanges two names in one step.
-    func replacement() throws -> Finding {
+    private func replacement() throws -> Finding {
         let name = "replacing"
-        let database = try open("sealed", try key)
+        let database = try open(Self.store(types[0]), try key)
         defer { try? database.close() }
         let copy = URL(filePath: folder, directoryHint: .isDirectory).appending(path: "copy.coffer")
         try database.backup(to: copy, encryptionKey: try key)
@@ -73,9 +90,9 @@ final class StoreChecks {
     }
 
     /// How long a password takes.
-    func password() throws -> Finding {
+    private func password() throws -> Finding {
         let key = SymmetricKey(password: marker)
-        try open("password", key, creating: true).close()
+        try open("password", key, creating: types[0]).close()
         let clock = ContinuousClock()
         let start = clock.now
         try open("password", key).close()
@@ -86,7 +103,7 @@ final class StoreChecks {
     }
 
     /// How much room there is.
-    func space() throws(Failure) -> Finding {
+    private func space() throws(Failure) -> Finding {
         var status = statvfs()
         guard unsafe statvfs(folder, &status) == 0 else { throw Failure.system(errno, folder) }
         let free = UInt64(status.f_bavail) * UInt64(status.f_frsize)
@@ -96,7 +113,7 @@ final class StoreChecks {
     }
 
     /// How long the disk takes to keep what is written: the middle of some tries.
-    func synchronization() throws(Failure) -> Finding {
+    private func synchronization() throws(Failure) -> Finding {
         let path = folder + "/sync"
         let descriptor = NewFile.open(path)
         guard descriptor >= 0 else { throw Failure.system(errno, path) }
@@ -113,9 +130,11 @@ final class StoreChecks {
         return .ok("fsync", "\(Int(times.sorted()[4] / .microseconds(1))) µs")
     }
 
-    private func open(_ name: String, _ key: SymmetricKey, creating: Bool = false) throws -> Database {
+    /// - Parameter type: the engine of a store that is made; nil for one that is there.
+    private func open(_ name: String, _ key: SymmetricKey, creating type: StorageType? = nil) throws -> Database {
         var options = DatabaseOptions()
-        options.create = creating
+        options.create = type != nil
+        options.storageType = type
         options.encryptionKey = key
         return try manager.openDatabase(named: name, options: options)
     }

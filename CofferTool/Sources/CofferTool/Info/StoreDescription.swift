@@ -45,6 +45,7 @@ struct StoreDescription {
     var line: String {
         let keyCount = info.keySlots.count
         var parts = ["uuid \(info.storeUUID.uuidString.lowercased())", "generation \(info.generation)"]
+        if info.storageType == .sealed { parts.append("sealed pages") }
         if info.isEncrypted { parts.append(keyCount.counted("key")) }
         if let inside {
             parts.append(inside.documentCount.counted("document"))
@@ -57,6 +58,7 @@ struct StoreDescription {
     var text: String {
         var lines = [
             "encrypted   \(info.isEncrypted ? "yes" : "no")",
+            "engine      \(info.engine)",
             "uuid        \(info.storeUUID.uuidString.lowercased())",
             "generation  \(info.generation)",
             "sequence    \(info.sequence)",
@@ -84,6 +86,7 @@ struct StoreDescription {
         var line = JSONLine(type: "store")
         line.add("path", path)
         line.add("encrypted", info.isEncrypted)
+        line.add("engine", info.engine)
         line.add("uuid", info.storeUUID.uuidString.lowercased())
         line.add("generation", info.generation)
         line.add("sequence", info.sequence)

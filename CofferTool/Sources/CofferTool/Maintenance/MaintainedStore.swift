@@ -14,6 +14,9 @@ protocol MaintainedStore: Sendable {
     func replaceKey(_ id: DatabaseKey.ID?, with key: SymmetricKey, label: String?) throws(CofferError) -> DatabaseKey
     func changeKey(_ change: KeyChangeOrder, _ progress: (@Sendable (CopyProgress) -> Void)?) async throws
         -> KeyChangeResult
+    func converted(
+        to type: StorageType, _ progress: (@Sendable (CopyProgress) -> Void)?
+    ) async throws -> ConversionResult?
 
     func setMaxRevTreeDepth(_ depth: Int) throws(CofferError)
     func compacted() async throws -> CompactionResult
@@ -60,6 +63,12 @@ extension Database: MaintainedStore {
         try await changeEncryptionKey(
             to: change.newKey, keeping: change.keptKeys, droppingOtherKeys: change.dropsOtherKeys,
             keyedNames: change.keyedNames, progress: progress)
+    }
+
+    func converted(
+        to type: StorageType, _ progress: (@Sendable (CopyProgress) -> Void)?
+    ) async throws -> ConversionResult? {
+        try await convert(to: type, progress: progress)
     }
 
     func compacted() async throws -> CompactionResult { try await compact() }

@@ -3,21 +3,35 @@ internal import Coffer
 extension KeyChangeResult {
     /// Why the command ends with 3 although the key was changed; nil if all is gone that was under another key.
     func oldGenerationLeft(of store: String) -> Failure? {
-        if let failure = oldGenerations.failure(of: store, isEncrypted: !keys.isEmpty) { return failure }
-        guard !oldGenerationIsGone else { return nil }
-        return Failure(
-            message: "\(store): the key was changed, but whether the old generation is gone for good is not known",
-            hint: "the next opening for writing removes it if it is there", code: "oldGenerationLeft", status: 500,
-            exit: .partlyDone)
+        oldGenerations.failure(
+            of: store, isEncrypted: !keys.isEmpty, isGone: oldGenerationIsGone)
+    }
+}
+
+extension ConversionResult {
+    /// Why the command ends with 3 although the store was converted; nil if all is gone that was there before.
+    func oldGenerationLeft(of store: String) -> Failure? {
+        oldGenerations.failure(of: store, isEncrypted: true, isGone: oldGenerationIsGone, "the store was converted")
     }
 }
 
 extension [OldGeneration] {
     /// What to say of them, loudly; nil if there aren't any.
     ///
-    /// - Parameter isEncrypted: whether the store is by now.
-    func failure(of store: String, isEncrypted: Bool) -> Failure? {
-        guard !isEmpty else { return nil }
+    /// - Parameters:
+    ///   - isEncrypted: whether the store is by now.
+    ///   - isGone: whether they are known to be gone.
+    ///   - event: what was done all the same.
+    func failure(of store: String, isEncrypted: Bool, isGone: Bool = true, _ event: String = "the key was changed")
+        -> Failure?
+    {
+        guard !isEmpty else {
+            guard !isGone else { return nil }
+            return Failure(
+                message: "\(store): \(event), but whether the old generation is gone for good is not known",
+                hint: "the next opening for writing removes it if it is there", code: "oldGenerationLeft", status: 500,
+                exit: .partlyDone)
+        }
         let isReadable = isEncrypted && contains(where: \.mayBeReadable)
         var hint = "the next opening for writing removes what can be removed by then"
         if contains(where: { $0.failure != nil }) {
@@ -25,7 +39,7 @@ extension [OldGeneration] {
             if isReadable { hint += "; until then the store opens for reading only" }
         }
         return Failure(
-            message: "\(store): the key was changed, but " + map(\.text).joined(separator: "; and "), hint: hint,
+            message: "\(store): \(event), but " + map(\.text).joined(separator: "; and "), hint: hint,
             code: "oldGenerationLeft", status: 500, exit: .partlyDone)
     }
 

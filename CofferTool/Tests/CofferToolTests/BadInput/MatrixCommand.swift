@@ -77,6 +77,7 @@ struct MatrixCommand: Sendable, CustomTestStringConvertible {
         MatrixCommand(name: "key backup", arguments: ["kept"], withoutKey: 0, makes: ["kept"]),
         MatrixCommand(name: "key restore", arguments: ["keys"], writes: true),
         MatrixCommand(name: "rekey", arguments: ["--drop-other-keys"], newKey: "raw+file:new-key", writes: true),
+        MatrixCommand(name: "convert", arguments: ["--storage", "sealed"], writes: true),
         MatrixCommand(
             name: "rotate", subject: "stores", arguments: ["--drop-other-keys"], newKey: "raw+file:new-key",
             writes: true),

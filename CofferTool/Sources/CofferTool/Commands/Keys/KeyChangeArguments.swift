@@ -7,10 +7,10 @@ struct KeyChangeArguments: ParsableArguments {
     var progress = false
 
     /// Runs `change`, which ^C cancels, and shows how far it is.
-    func run(
+    func run<Result: Sendable>(
         _ console: Console,
-        _ change: @escaping @Sendable (@escaping @Sendable (CopyProgress) -> Void) async throws -> KeyChangeResult
-    ) throws -> KeyChangeResult {
+        _ change: @escaping @Sendable (@escaping @Sendable (CopyProgress) -> Void) async throws -> Result
+    ) throws -> Result {
         let meter = WorkMeter(console, isAsked: progress)
         defer { meter.clear() }
         return try Interruptible.run { try await change { meter.show($0) } }

@@ -52,8 +52,8 @@ struct PullCommand: StoreCommand {
         let place = try remote.place()
         let path = try arguments.path()
         guard (attachmentByteLimit ?? 1) > 0 else { throw Failure.usage("--max-attachment must be more than 0") }
-        guard create || !(new.unencrypted || new.keyedNames) else {
-            throw Failure.usage("--unencrypted and --keyed-names are for --create")
+        guard create || !(new.unencrypted || new.keyedNames || new.storage != nil) else {
+            throw Failure.usage("--unencrypted, --keyed-names and --storage are for --create")
         }
         var options = try remote.options(arguments)
         options.filter = filter
