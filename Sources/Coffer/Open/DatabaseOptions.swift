@@ -47,7 +47,8 @@ public struct DatabaseOptions: Sendable {
     /// A page that is not in memory costs a read, a decryption and a check. A cache that holds the working set matters
     /// more for speed than any other setting. Memory is taken as pages are read; values below 1 MiB count as 1 MiB. A quarter
     /// is for the writer, and for what is read within transactions; those who read at the same time share the rest, and
-    /// after some thousand reads that nobody wrote between all of it, until somebody writes.
+    /// after some thousand reads that nobody wrote between all of it, until somebody writes. In a database of sealed pages
+    /// that rest is one cache, from which all read.
     public var cacheByteCount = 64 << 20
 
     /// How long opening waits for another process to close the database. Default: zero.

@@ -129,7 +129,10 @@ struct LogTests {
             for more in 1...3 {
                 try save("d\(more)", -more * emptyings)
                 #expect(try !isEmptied())
-                #expect(try byteCount() == 16 << 20, "what is longer than a log grows to is cut, and no more")
+                // A sealed frame has eight bytes more than SQLite knows.
+                #expect(
+                    abs(try byteCount() - 16 << 20) < 64 << 10, "what is longer than a log grows to is cut, and no more"
+                )
                 try expectCrash(leaves: saved, key, "\(more) after it was emptied", salvaging: more == 3)
             }
         }

@@ -289,7 +289,9 @@ struct CutShortTests {
             let error = thrown {
                 try database.inTransaction {
                     try database.save(json: json(0), withID: "before")
-                    #expect(try Self.fail(in: database) == "read: ioFailed")
+                    // Sealed pages that are only read take no room of those that wait to be written.
+                    let expected = TestStores.isSQLCipher ? "read: ioFailed" : "save: ioFailed"
+                    #expect(try Self.fail(in: database) == expected)
                     #expect(thrown { try database.save(json: json(0), withID: "after") }?.code == .ioFailed)
                     #expect(
                         thrown { try database.inTransaction { try database.save(json: json(0), withID: "inside") } }?

@@ -21,6 +21,7 @@ final class SmallDisk: Sendable {
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         manager = Manager(
             directory: directory, fileSystem: SystemFileSystem(), passwordCost: .scrypt(log2N: 10, p: 1))
+        manager.storageType = TestStores.storageType
         guard Self.mount(directory.path, options: "size=\(megabytes)m", flags: 0) else {
             try? FileManager.default.removeItem(at: directory)
             throw CofferError(.ioFailed, "no disk can be mounted here")

@@ -161,7 +161,11 @@ struct ReaderMeetingTests {
 
     @Test("Readers take nothing of the cache from a writer at work, and don't wait for it")
     func budgetBesideAWriter() throws {
-        let database = try stores.open { $0.cacheByteCount = 16 << 20 }
+        let database = try stores.open {
+            $0.cacheByteCount = 16 << 20
+            // Where connections share no cache, and divide all that there is.
+            $0.storageType = .sqlite
+        }
         let stop = Hold()
         let writing = Side {
             try database.inTransaction {
