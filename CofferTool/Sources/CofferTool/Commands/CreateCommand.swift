@@ -7,7 +7,7 @@ struct CreateCommand: StoreCommand {
         commandName: "create",
         abstract: "Make a store.",
         usage: """
-            coffer create <store> --key <source> [--storage <engine>] [--keyed-names] [--json]
+            coffer create <store> --key <source> [--storage <engine>] [<options>]
             coffer create <store> --unencrypted [--json]
             """
     )

@@ -37,7 +37,9 @@ struct DoctorCommand: ParsableCommand {
         try report(SystemChecks.libraries())
         try report(SystemChecks.memory() + [SystemChecks.crashReports()])
         // Without a library there are no stores to look at, and without SQLCipher only those of sealed pages.
-        if let libraries = try? LoadedLibraries(), libraries.keepsTemporaryDataInMemory {
+        if let libraries = try? LoadedLibraries(),
+            libraries.cipherVersion == nil || libraries.keepsTemporaryDataInMemory
+        {
             var place = folder ?? FileManager.default.temporaryDirectory.path(percentEncoded: false)
             if Owner.isRoot {
                 let (path, others) = try Owner.folder(at: place)

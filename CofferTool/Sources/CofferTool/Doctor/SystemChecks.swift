@@ -92,6 +92,8 @@ enum SystemChecks {
 
 extension Failure {
     static func noEncryption(_ message: String) -> Failure {
-        Failure(message: message, code: "encryptionUnavailable", status: 501, exit: .encryptionUnavailable)
+        Failure(
+            message: message, hint: hint(for: .encryptionUnavailable), code: "encryptionUnavailable", status: 501,
+            exit: .encryptionUnavailable)
     }
 }
