@@ -144,6 +144,8 @@ void cache_replace(struct sealed_cache *cache, enum sealed_kind kind, uint32_t n
 
 // --- SealedMemory.c
 
+struct sealed_file;
+
 struct sealed_memory {
     pthread_mutex_t lock;
     int users;
@@ -159,6 +161,8 @@ int sealed_shm_map(sqlite3_file *file, int region, int size, int extends, void v
 int sealed_shm_lock(sqlite3_file *file, int offset, int count, int flags);
 void sealed_shm_barrier(sqlite3_file *file);
 int sealed_shm_unmap(sqlite3_file *file, int deletes);
+// Whether this connection has a transaction that writes.
+int sealed_shm_writes(struct sealed_file *file);
 
 // --- What all connections to a file share
 
@@ -170,6 +174,7 @@ struct log_state {
     uint32_t sequence;
     uint32_t committed;      // frames up to the last one that ends a transaction
     uint32_t synced;         // of those, how many a sync has put on the disk
+    uint32_t page_count;     // of the database, as the last transaction says; 0: none does
 };
 
 struct sealed_pages {

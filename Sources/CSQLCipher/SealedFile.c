@@ -59,6 +59,17 @@ static int take_page(struct sealed_file *file, uint32_t number, struct cached_pa
     return code;
 }
 
+// Whether a page behind the end of the file should be there. SQLite takes it for zeros, and those for the end of a long value;
+// but a database with a log has every page that was ever committed, in the log or in the file. Only who writes may ask for
+// pages that weren't: those that its transaction took, and gave back.
+static int is_missing(struct sealed_file *file, uint32_t number) {
+    struct log_state *log = &file->pages->log;
+    pthread_mutex_lock(&log->lock);
+    int is_committed = number <= log->page_count;
+    pthread_mutex_unlock(&log->lock);
+    return file->maps_memory && (is_committed || !sealed_shm_writes(file));
+}
+
 static int file_read(sqlite3_file *base, void *out, int count, sqlite3_int64 offset) {
     struct sealed_file *file = sealed(base);
     unsigned char *next = out;
@@ -74,6 +85,9 @@ static int file_read(sqlite3_file *base, void *out, int count, sqlite3_int64 off
             sealed_template(template);
             memcpy(out, template, FILE_HEADER);
             return SQLITE_OK;
+        }
+        if (code == SQLITE_IOERR_SHORT_READ && is_missing(file, (uint32_t)(offset / PAGE) + 1)) {
+            code = SQLITE_CORRUPT;
         }
         if (code != SQLITE_OK) {
             memset(next, 0, (size_t)count);

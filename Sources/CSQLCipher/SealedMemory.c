@@ -81,6 +81,9 @@ int sealed_shm_lock(sqlite3_file *file, int offset, int count, int flags) {
     return code;
 }
 
+// SQLite's lock 0 is a writer's (sqlite.org/walformat.html, section 2.3.1). Only the connection's own thread changes `writes`.
+int sealed_shm_writes(struct sealed_file *file) { return file->writes & 1; }
+
 void sealed_shm_barrier(sqlite3_file *file) {
     pthread_mutex_lock(&sealed(file)->pages->memory.lock);
     pthread_mutex_unlock(&sealed(file)->pages->memory.lock);

@@ -60,6 +60,33 @@ struct SealedDamageTests {
         }
     }
 
+    /// SQLite takes pages behind the end for zeros, and those for the end of a value that overflows.
+    @Test("A file that was cut is damage also where its log says how long it is", arguments: [false, true])
+    func truncationBehindLog(writes: Bool) throws {
+        let fixture = try SealedFixture()
+        let writer = try fixture.connect()
+        try writer.insert(1, "in the file")
+        // The end of this value is the file's last page.
+        try writer.insert(2, String(repeating: "end", count: 4_000))
+        #expect(try writer.checkpoint(patience: .zero))
+        try writer.execute("UPDATE t SET v = 'in the log' WHERE n = 1")
+        let image = fixture.image()
+        let rows = try writer.rows()
+        try writer.close()
+        for pageCount in 1...SealedBytes(image: image).pageCount {
+            let file = Array(image.file[..<(pageCount * 4096)])
+            let copy = try fixture.restored(.init(file: file, log: image.log))
+            do {
+                let connection = try copy.connect(writes ? .readWrite : .readOnly)
+                if writes { try connection.execute("BEGIN IMMEDIATE") }
+                let isWhole = try connection.rows() == rows
+                #expect(isWhole, "\(pageCount) pages")
+            } catch let error as CofferError {
+                #expect(error.code == .damaged && file.count < image.file.count, "\(pageCount) pages: \(error)")
+            }
+        }
+    }
+
     @Test("Pages that were swapped, doubled, zeroed, or come from another file, or from a log, are damage")
     func movedPages() throws {
         let (fixture, image, rows) = try Self.file()
