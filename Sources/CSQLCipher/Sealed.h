@@ -177,11 +177,16 @@ struct log_state {
     uint32_t page_count;     // of the database, as the last transaction says; 0: none does
 };
 
+// Which file it is, whatever its path. Zeros: not known.
+struct file_identity {
+    uint64_t device, inode;
+};
+
 struct sealed_pages {
     struct sealed_pages *next;
     char *path;
     sqlite3_vfs *beneath;
-    uint64_t device, inode;  // 0 when there was no file
+    struct file_identity identity;  // of the file that is open, while one is
     int holders;             // who opened the pages, and files
     int files;               // open database files
     int is_replaced;         // another has been opened at its path
@@ -198,11 +203,19 @@ struct sealed_pages {
 // The pages opened last at `path`, of which the first `count` bytes count, to be given back; NULL if there are none.
 sealed_pages *registry_take(const char *path, size_t count, int opens_file);
 void registry_give(sealed_pages *pages, int closes_file);
+// Notes which file is open, for a caller that has opened it. BUSY if the path means another one by now than the others of
+// these pages have open: they would share an index of another log, and pages of another file.
+int registry_identify(sealed_pages *pages);
+struct file_identity identity_of(const char *path);
+static inline int is_same_file(struct file_identity a, struct file_identity b) {
+    return a.device == b.device && a.inode == b.inode;
+}
 
 // --- SealedFile.c and SealedLog.c
 
 // What a connection has of the log.
 struct sealed_log {
+    struct file_identity identity;
     int keeps_length;           // see sqlcipher_keep_log
     uint32_t waiting;           // a frame whose header was written and whose page comes next; 0: none
     uint32_t whole;             // the frame that was read whole last, and is in `frame`; 0: none

@@ -46,6 +46,27 @@ static int make(const char *path, const unsigned char *key, const unsigned char 
     return SQLITE_OK;
 }
 
+struct file_identity identity_of(const char *path) {
+    struct stat status;
+    if (stat(path, &status) != 0) {
+        return (struct file_identity){0, 0};
+    }
+    return (struct file_identity){(uint64_t)status.st_dev, (uint64_t)status.st_ino};
+}
+
+int registry_identify(sealed_pages *pages) {
+    pthread_mutex_lock(&lock);
+    struct file_identity identity = identity_of(pages->path);
+    int code = SQLITE_OK;
+    if (pages->identity.inode == 0) {
+        pages->identity = identity;
+    } else if (!is_same_file(pages->identity, identity)) {
+        code = SQLITE_BUSY;
+    }
+    pthread_mutex_unlock(&lock);
+    return code;
+}
+
 static sealed_pages *find(const char *path, size_t count) {
     sealed_pages *pages = first;
     while (pages != NULL && (pages->is_replaced || strlen(pages->path) != count || memcmp(pages->path, path, count) != 0)) {
@@ -56,17 +77,17 @@ static sealed_pages *find(const char *path, size_t count) {
 
 static int open_at(const char *path, const unsigned char *key, const unsigned char *binding, size_t cache_size,
                    sqlite3_vfs *beneath, sealed_pages **out) {
-    struct stat status = {0};
-    int exists = stat(path, &status) == 0;
-    uint64_t device = exists ? (uint64_t)status.st_dev : 0, inode = exists ? (uint64_t)status.st_ino : 0;
     pthread_mutex_lock(&lock);
+    struct file_identity identity = identity_of(path);
     sealed_pages *pages = find(path, strlen(path));
-    int is_same_file = pages != NULL && pages->device == device && pages->inode == inode;
+    // Of pages without an open file nothing is kept, whichever file it was.
+    int is_open = pages != NULL && pages->files > 0;
+    int is_other_file = is_open && pages->identity.inode != 0 && !is_same_file(pages->identity, identity);
     int code = SQLITE_OK;
-    if (is_same_file && pages->beneath == beneath && CRYPTO_memcmp(pages->keys.key, key, SEALED_KEY) == 0 &&
-        memcmp(pages->binding, binding, SEALED_BINDING) == 0) {
+    if (pages != NULL && !is_other_file && pages->beneath == beneath &&
+        CRYPTO_memcmp(pages->keys.key, key, SEALED_KEY) == 0 && memcmp(pages->binding, binding, SEALED_BINDING) == 0) {
         pages->holders++;
-    } else if (is_same_file && exists && pages->files > 0) {
+    } else if (is_open && !is_other_file) {
         code = SQLITE_BUSY;
     } else {
         sealed_pages *made = NULL;
@@ -75,8 +96,6 @@ static int open_at(const char *path, const unsigned char *key, const unsigned ch
             if (pages != NULL) {
                 pages->is_replaced = 1;
             }
-            made->device = device;
-            made->inode = inode;
             made->next = first;
             first = pages = made;
         }
@@ -127,6 +146,10 @@ void registry_give(sealed_pages *pages, int closes_file) {
         // Whoever opens the file next may find another one: restored from a copy, say.
         cache_drop_from(&pages->cache, SEALED_PAGE, 0);
         cache_drop_from(&pages->cache, SEALED_FRAME, 0);
+        pages->identity = (struct file_identity){0, 0};
+        pthread_mutex_lock(&pages->log.lock);
+        pages->log.page_count = 0;
+        pthread_mutex_unlock(&pages->log.lock);
     }
     int is_last = --pages->holders == 0;
     if (is_last) {

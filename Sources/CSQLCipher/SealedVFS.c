@@ -16,6 +16,9 @@ static size_t count_without_suffix(const char *path) {
     return count > suffix && strcmp(path + count - suffix, log_suffix) == 0 ? count - suffix : 0;
 }
 
+// The log that this thread closed last. SQLite deletes a log as soon as it has closed it.
+static _Thread_local struct file_identity closed_log;
+
 // --- Files
 
 int sealed_file_open(sealed_pages *pages, const char *name, struct sealed_file *file, int flags, int *out_flags) {
@@ -26,10 +29,16 @@ int sealed_file_open(sealed_pages *pages, const char *name, struct sealed_file *
         return SQLITE_NOMEM;
     }
     int code = pages->beneath->xOpen(pages->beneath, name, file->beneath, flags, out_flags);
+    if (code == SQLITE_OK && file->log == NULL && (code = registry_identify(pages)) != SQLITE_OK) {
+        file->beneath->pMethods->xClose(file->beneath);
+    }
     if (code != SQLITE_OK) {
         free(file->beneath);
         free(file->log);
         return code;
+    }
+    if (file->log != NULL) {
+        file->log->identity = identity_of(name);
     }
     file->pages = pages;
     file->file.pMethods = flags & SQLITE_OPEN_WAL ? &sealed_log_methods : &sealed_file_methods;
@@ -54,6 +63,7 @@ int sealed_close(sqlite3_file *base) {
     struct sealed_file *file = sealed(base);
     int is_log = file->log != NULL;
     if (is_log) {
+        closed_log = file->log->identity;
         OPENSSL_cleanse(file->log, sizeof *file->log);
         free(file->log);
     } else {
@@ -129,13 +139,16 @@ static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int 
     return code;
 }
 
+// Deletes a log, if it is the one that was closed just now: by then the path may mean that of another file, whose commits it has.
 static int vfs_delete(sqlite3_vfs *vfs, const char *name, int syncs) {
     (void)vfs;
     sealed_pages *pages = registry_take(name, count_without_suffix(name), 0);
     if (pages == NULL) {
         return SQLITE_IOERR_DELETE_NOENT;
     }
-    int code = pages->beneath->xDelete(pages->beneath, name, syncs);
+    struct file_identity identity = identity_of(name);
+    int is_another = identity.inode != 0 && !is_same_file(identity, closed_log);
+    int code = is_another ? SQLITE_OK : pages->beneath->xDelete(pages->beneath, name, syncs);
     registry_give(pages, 0);
     return code;
 }

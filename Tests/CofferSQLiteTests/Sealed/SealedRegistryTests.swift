@@ -84,6 +84,64 @@ struct SealedRegistryTests {
         try connection.close()
     }
 
+    /// They would share the index of another log otherwise, and pages that aren't the file's.
+    @Test("No connection is opened to a copy that took the place of a file that others have open")
+    func replacedByCopy() throws {
+        let fixture = try SealedFixture()
+        let image = fixture.image()
+        let old = try fixture.connect()
+        try old.insert(1, "old")
+        for path in [fixture.path, fixture.logPath] {
+            try FileManager.default.moveItem(atPath: path, toPath: path + ".moved")
+        }
+        try Data(image.file).write(to: URL(fileURLWithPath: fixture.path))
+        #expect(throws: CofferError(.busy)) { _ = try fixture.connect() }
+        #expect(try old.rows() == ["1 old"])
+        // Pages made now are the copy's.
+        let connection = try fixture.connect(pages: pages(fixture))
+        #expect(try connection.rows() == [])
+        try connection.close()
+        old.abandon()
+    }
+
+    @Test("Pages that are made before their file, or before a copy takes its place, are the same as those made after")
+    func madeBeforeFile() throws {
+        let fixture = try SealedFixture()
+        let image = fixture.image()
+        try FileManager.default.removeItem(atPath: fixture.path)
+        let before = try pages(fixture)
+        for round in 1...2 {
+            try Data(image.file).write(to: URL(fileURLWithPath: fixture.path), options: .atomic)
+            let writer = try fixture.connect(pages: before)
+            let other = try fixture.connect(pages: pages(fixture))
+            try writer.insert(1, "round \(round)")
+            #expect(try other.rows() == ["1 round \(round)"])
+            try other.insert(2, "other")
+            #expect(try writer.rows().count == 2)
+            try other.close()
+            try writer.close()
+        }
+    }
+
+    @Test("A connection that closes late doesn't delete the log of the file that took its file's place")
+    func lateClose() throws {
+        let fixture = try SealedFixture()
+        let old = try fixture.connect()
+        try old.insert(1, "old")
+        let other = try SealedFixture()
+        try FileManager.default.removeItem(atPath: fixture.path)
+        try FileManager.default.moveItem(atPath: fixture.logPath, toPath: fixture.folder.file("moved"))
+        try FileManager.default.copyItem(atPath: other.path, toPath: fixture.path)
+        let new = try SealedPages(
+            path: fixture.path, subject: "new", key: other.key, binding: other.binding, cacheByteCount: 1 << 20)
+        let connection = try fixture.connect(pages: new)
+        try connection.insert(2, "new")
+        try old.close()
+        #expect(try Reopened(other.restored(fixture.image())) == .rows(["2 new"]))
+        try connection.close()
+        #expect(!FileManager.default.fileExists(atPath: fixture.logPath), "its own log it deletes")
+    }
+
     @Test("A file whose pages nobody has made, or that isn't empty, can't be opened, or be made empty")
     func unknown() throws {
         let fixture = try SealedFixture()
