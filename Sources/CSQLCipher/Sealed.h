@@ -69,6 +69,7 @@ struct sealed_keys {
     uint32_t start_high;                 // where the second half begins to count
     uint64_t start_low;
     atomic_uint_least64_t count;
+    atomic_int is_inherited;             // by a forked process, whose count would go on where that of the other does
 };
 
 // Contexts of OpenSSL with derived keys in them, for one thread at a time: one to seal with, and those of the last few
@@ -83,6 +84,8 @@ struct sealed_ciphers {
     unsigned clock;
 };
 
+// In a process that inherited the keys, sealing with them fails from now on.
+void sealed_keys_inherit(struct sealed_keys *keys);
 int sealed_keys_init(struct sealed_keys *keys, const unsigned char *key, const unsigned char *binding);
 // `out` takes `count` + RESERVE bytes.
 int sealed_seal(struct sealed_keys *keys, struct sealed_ciphers *ciphers, enum sealed_kind kind, uint32_t number,
@@ -200,6 +203,8 @@ struct sealed_pages {
 
 // --- SealedRegistry.c
 
+// Has forked processes seal nothing under what they inherit. Once is enough.
+int registry_watch_forks(void);
 // The pages opened last at `path`, of which the first `count` bytes count, to be given back; NULL if there are none.
 sealed_pages *registry_take(const char *path, size_t count, int opens_file);
 void registry_give(sealed_pages *pages, int closes_file);

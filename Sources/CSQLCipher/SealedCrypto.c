@@ -2,7 +2,7 @@
 //
 // Two messages under one nonce would give both away, and the key that authenticates with them. So a nonce is 12 random
 // bytes that are this session's alone, and 12 that count; all that seal in a session count together, atomically, and no
-// sealed_pages outlives its count.
+// sealed_pages outlives its count, or seals in two processes.
 #include "Sealed.h"
 
 #include <errno.h>
@@ -57,6 +57,7 @@ int sealed_keys_init(struct sealed_keys *keys, const unsigned char *key, const u
     keys->start_high = get_u32(start);
     keys->start_low = (uint64_t)get_u32(start + 4) << 32 | get_u32(start + 8);
     atomic_init(&keys->count, 0);
+    atomic_init(&keys->is_inherited, 0);
     // K1 is L doubled in GF(2^128), where L is AES of zeros.
     unsigned char block[16] = {0};
     int code = encrypt_blocks(keys->key, block, sizeof block);
@@ -67,6 +68,8 @@ int sealed_keys_init(struct sealed_keys *keys, const unsigned char *key, const u
     OPENSSL_cleanse(block, sizeof block);
     return code;
 }
+
+void sealed_keys_inherit(struct sealed_keys *keys) { atomic_store_explicit(&keys->is_inherited, 1, memory_order_relaxed); }
 
 // A context with the key that belongs to a prefix.
 static int derive(struct sealed_keys *keys, const unsigned char *prefix, int seals, EVP_CIPHER_CTX **context) {
@@ -107,6 +110,10 @@ static int begin(struct sealed_keys *keys, EVP_CIPHER_CTX *context, enum sealed_
 
 int sealed_seal(struct sealed_keys *keys, struct sealed_ciphers *ciphers, enum sealed_kind kind, uint32_t number,
                 const unsigned char *plain, int count, unsigned char *out) {
+    if (atomic_load_explicit(&keys->is_inherited, memory_order_relaxed)) {
+        errno = 0;
+        return SQLITE_IOERR;
+    }
     if (ciphers->sealing == NULL) {
         int code = derive(keys, keys->prefix, 1, &ciphers->sealing);
         if (code != SQLITE_OK) {

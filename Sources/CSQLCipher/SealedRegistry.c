@@ -9,6 +9,23 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static sealed_pages *first;
 
+static void hold_registry(void) { pthread_mutex_lock(&lock); }
+
+static void let_registry_go(void) { pthread_mutex_unlock(&lock); }
+
+// Whoever opens the files in the new process gets pages with a session of their own.
+static void inherit_registry(void) {
+    for (sealed_pages *pages = first; pages != NULL; pages = pages->next) {
+        pages->is_replaced = 1;
+        sealed_keys_inherit(&pages->keys);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+int registry_watch_forks(void) {
+    return pthread_atfork(hold_registry, let_registry_go, inherit_registry) == 0 ? SQLITE_OK : SQLITE_NOMEM;
+}
+
 static void destroy(sealed_pages *pages) {
     cache_free(&pages->cache);
     pthread_mutex_destroy(&pages->memory.lock);

@@ -139,7 +139,8 @@ static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int 
     return code;
 }
 
-// Deletes a log, if it is the one that was closed just now: by then the path may mean that of another file, whose commits it has.
+// Deletes a log, if it is the one that was closed just now: by then the path may mean that of another file, which has commits
+// in it.
 static int vfs_delete(sqlite3_vfs *vfs, const char *name, int syncs) {
     (void)vfs;
     sealed_pages *pages = registry_take(name, count_without_suffix(name), 0);
@@ -216,7 +217,10 @@ static void register_once(void) {
         return;
     }
     sealed_vfs.mxPathname = system_vfs->mxPathname;
-    registered = sqlcipher_vfs_register(&sealed_vfs, 0);
+    registered = registry_watch_forks();
+    if (registered == SQLITE_OK) {
+        registered = sqlcipher_vfs_register(&sealed_vfs, 0);
+    }
 }
 
 int sealed_vfs_register(void) {

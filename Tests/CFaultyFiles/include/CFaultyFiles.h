@@ -42,4 +42,7 @@ int probe_dropped_while_lent(void);
 int probe_late_insertion(void);
 int probe_two_readers(void);
 
+// Whether a forked process seals nothing under what it inherits, and a session of its own works.
+int probe_fork(const char *path);
+
 #endif

@@ -61,3 +61,6 @@ enum CacheProbes {
         ("two read the same page", { probe_two_readers() }),
     ]
 }
+
+/// Whether a forked process seals under nonces of its own alone.
+func forkedProcessSealsAlone(_ path: String) -> Bool { probe_fork(path) == 1 }

@@ -142,6 +142,14 @@ struct SealedRegistryTests {
         #expect(!FileManager.default.fileExists(atPath: fixture.logPath), "its own log it deletes")
     }
 
+    @Test("A forked process seals nothing under the nonces of the session that it inherits")
+    func forkedProcess() async throws {
+        await #expect(processExitsWith: .success) {
+            try Library.loadCode()
+            guard forkedProcessSealsAlone(TemporaryFolder().file("db.sqlite3")) else { exit(1) }
+        }
+    }
+
     @Test("A file whose pages nobody has made, or that isn't empty, can't be opened, or be made empty")
     func unknown() throws {
         let fixture = try SealedFixture()
