@@ -126,6 +126,17 @@ static int fill(struct sealed_file *file, sqlite3_int64 size) {
     return code;
 }
 
+// How far a checkpoint may lengthen the file, whose size the last commit says. Pages that a transaction took and gave back are
+// not written, but for those of the list of free pages, each of which has room for 1,012. A commit that says more is not
+// SQLite's, and would fill the disk.
+static sqlite3_int64 longest(struct sealed_file *file, sqlite3_int64 present) {
+    struct log_state *log = &file->pages->log;
+    pthread_mutex_lock(&log->lock);
+    sqlite3_int64 pages = ((sqlite3_int64)log->committed + 1) * 1024;
+    pthread_mutex_unlock(&log->lock);
+    return present + pages * PAGE;
+}
+
 static int file_write(sqlite3_file *base, const void *bytes, int count, sqlite3_int64 offset) {
     static const unsigned char zeros[RESERVE];
     const unsigned char *page = bytes;
@@ -136,19 +147,14 @@ static int file_write(sqlite3_file *base, const void *bytes, int count, sqlite3_
         errno = 0;
         return SQLITE_IOERR_WRITE;
     }
-    int code = fill(sealed(base), offset);
-    return code != SQLITE_OK ? code : write_page(sealed(base), (uint32_t)(offset / PAGE) + 1, page);
-}
-
-// How far a checkpoint may lengthen the file, whose size the last commit says. Pages that a transaction took and gave back are
-// not written, but for those of the list of free pages, each of which has room for 1,012. A commit that says more is not
-// SQLite's, and would fill the disk.
-static sqlite3_int64 longest(struct sealed_file *file, sqlite3_int64 present) {
-    struct log_state *log = &file->pages->log;
-    pthread_mutex_lock(&log->lock);
-    sqlite3_int64 pages = ((sqlite3_int64)log->committed + 1) * 1024;
-    pthread_mutex_unlock(&log->lock);
-    return present + pages * PAGE;
+    struct sealed_file *file = sealed(base);
+    sqlite3_int64 present;
+    int code = file_size(file, &present);
+    if (code == SQLITE_OK && file->maps_memory && offset >= longest(file, present)) {
+        return SQLITE_CORRUPT;
+    }
+    code = code == SQLITE_OK ? fill(file, offset) : code;
+    return code != SQLITE_OK ? code : write_page(file, (uint32_t)(offset / PAGE) + 1, page);
 }
 
 static int file_truncate(sqlite3_file *base, sqlite3_int64 size) {

@@ -98,7 +98,9 @@ int sealed_control(sqlite3_file *file, int operation, void *argument) {
         return SQLITE_OK;
     }
     // Pages are lent from the cache, whatever their number. The file itself, mapped, would be ciphertext.
-    if (operation == SQLITE_FCNTL_MMAP_SIZE) {
+    // Nor may the system's VFS lengthen it, in pieces or before a checkpoint that SQLite says the size of: every page opens.
+    if (operation == SQLITE_FCNTL_MMAP_SIZE || operation == SQLITE_FCNTL_SIZE_HINT ||
+        operation == SQLITE_FCNTL_CHUNK_SIZE) {
         return SQLITE_OK;
     }
     return sealed(file)->beneath->pMethods->xFileControl(sealed(file)->beneath, operation, argument);

@@ -44,5 +44,7 @@ int probe_two_readers(void);
 
 // Whether a forked process seals nothing under what it inherits, and a session of its own works.
 int probe_fork(const char *path);
+// Whether a hint of its size leaves the existing, empty file as long as it is.
+int probe_size_hint(const char *path);
 
 #endif

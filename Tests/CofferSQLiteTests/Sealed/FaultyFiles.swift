@@ -64,3 +64,6 @@ enum CacheProbes {
 
 /// Whether a forked process seals under nonces of its own alone.
 func forkedProcessSealsAlone(_ path: String) -> Bool { probe_fork(path) == 1 }
+
+/// Whether the system's VFS doesn't lengthen a file when SQLite says how long it will be.
+func sizeHintChangesNothing(_ path: String) -> Bool { probe_size_hint(path) == 1 }

@@ -63,6 +63,16 @@ struct SealedBytesTests {
         #expect(zeroCount > 50)
     }
 
+    /// As where SQLite is built to map files, or told to lengthen them in large pieces.
+    @Test("What SQLite says of a file's size in advance makes no pages that aren't sealed")
+    func sizeHint() throws {
+        let folder = TemporaryFolder()
+        let path = folder.file("db.sqlite3")
+        #expect(FileManager.default.createFile(atPath: path, contents: nil))
+        try Library.loadCode()
+        #expect(sizeHintChangesNothing(path))
+    }
+
     @Test("Every frame of a log opens alone, and says what SQLite's own log would, and what was synced")
     func frames() throws {
         let (fixture, image) = try filled()

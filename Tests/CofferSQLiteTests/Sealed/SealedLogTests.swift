@@ -219,4 +219,36 @@ struct SealedLogTests {
         try check(log + log[72...], "appended")
         try check(Array(log[..<72]), "no frames")
     }
+
+    @Test("A commit of a page far behind the end, under the right key, doesn't fill the disk")
+    func farPage() throws {
+        let transactions = try Self.transactions(2)
+        var image = transactions.last
+        var codec = try transactions.fixture.codec()
+        let bytes = SealedBytes(image: image)
+        let count = bytes.frameCount
+        let header = try codec.openLogHeader(Array(bytes.log[..<72]))
+        var sum = try SQLiteChecksum(ofLogHeader: #require(header))
+        var last: SealedPageCodec.Frame?
+        for index in 1...count {
+            last = try codec.openFrame(UInt32(index), bytes.frame(index))
+            if let last, index < count { sum.add(last) }
+        }
+        func far(_ checksum: [UInt8]) throws -> SealedPageCodec.Frame {
+            let frame = try #require(last)
+            let numbers: [UInt8] = [0, 0, 0xea, 0x60, 0, 0, 0xea, 0x60]
+            return .init(
+                header: numbers + frame.header[8..<16] + checksum, checkpointSequence: frame.checkpointSequence,
+                syncedFrameCount: frame.syncedFrameCount, page: frame.page)
+        }
+        try sum.add(far([UInt8](repeating: 0, count: 8)))
+        image.log?.replaceSubrange(
+            SealedBytes.frameRange(count),
+            with: try codec.sealFrame(UInt32(count), far(sum.bytes), nonce: [UInt8](repeating: 1, count: 24)))
+        let copy = try transactions.fixture.restored(image)
+        let writer = try copy.connect()
+        #expect(throws: CofferError(.damaged)) { _ = try writer.checkpoint(patience: .zero) }
+        writer.abandon()
+        #expect(copy.image().file.count < 10 << 20)
+    }
 }
