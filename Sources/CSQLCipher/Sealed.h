@@ -177,7 +177,6 @@ struct log_state {
     uint32_t sequence;
     uint32_t committed;      // frames up to the last one that ends a transaction
     uint32_t synced;         // of those, how many a sync has put on the disk
-    uint32_t page_count;     // of the database, as the last transaction says; 0: none does
 };
 
 // Which file it is, whatever its path. Zeros: not known.

@@ -60,15 +60,9 @@ static int take_page(struct sealed_file *file, uint32_t number, struct cached_pa
 }
 
 // Whether a page behind the end of the file should be there. SQLite takes it for zeros, and those for the end of a long value;
-// but a database with a log has every page that was ever committed, in the log or in the file. Only who writes may ask for
-// pages that weren't: those that its transaction took, and gave back.
-static int is_missing(struct sealed_file *file, uint32_t number) {
-    struct log_state *log = &file->pages->log;
-    pthread_mutex_lock(&log->lock);
-    int is_committed = number <= log->page_count;
-    pthread_mutex_unlock(&log->lock);
-    return file->maps_memory && (is_committed || !sealed_shm_writes(file));
-}
+// but who reads a database with a log asks only for pages that are in the log or in the file. Who writes may ask for others:
+// pages that a transaction took and gave back are of the database, and nobody has ever written them.
+static int is_missing(struct sealed_file *file) { return file->maps_memory && !sealed_shm_writes(file); }
 
 static int file_read(sqlite3_file *base, void *out, int count, sqlite3_int64 offset) {
     struct sealed_file *file = sealed(base);
@@ -86,7 +80,7 @@ static int file_read(sqlite3_file *base, void *out, int count, sqlite3_int64 off
             memcpy(out, template, FILE_HEADER);
             return SQLITE_OK;
         }
-        if (code == SQLITE_IOERR_SHORT_READ && is_missing(file, (uint32_t)(offset / PAGE) + 1)) {
+        if (code == SQLITE_IOERR_SHORT_READ && is_missing(file)) {
             code = SQLITE_CORRUPT;
         }
         if (code != SQLITE_OK) {

@@ -30,7 +30,7 @@ void log_begin(struct sealed_file *file, const unsigned char *salts, uint32_t se
     pthread_mutex_lock(&log->lock);
     log->epoch++;
     log->sequence = sequence;
-    log->committed = log->synced = log->page_count = 0;
+    log->committed = log->synced = 0;
     memcpy(log->salts, salts, sizeof log->salts);
     pthread_mutex_unlock(&log->lock);
     cache_drop_from(&file->pages->cache, SEALED_FRAME, 0);
@@ -129,7 +129,6 @@ static int write_frame(struct sealed_file *file, uint32_t index) {
     if (log->committed >= index) {
         // SQLite gave up a transaction although its last frame was written, as when the sync behind it failed.
         log->committed = index - 1;
-        log->page_count = 0;
         log->synced = log->synced < log->committed ? log->synced : log->committed;
     }
     put_u32(frame + FRAME_HEADER, log->sequence);
@@ -149,7 +148,6 @@ static int write_frame(struct sealed_file *file, uint32_t index) {
     if (ends) {
         pthread_mutex_lock(&log->lock);
         log->committed = index;
-        log->page_count = get_u32(frame + 4);
         pthread_mutex_unlock(&log->lock);
     }
     return SQLITE_OK;
@@ -237,17 +235,15 @@ static int log_sync(sqlite3_file *base, int flags) {
     uint32_t committed = log->committed;
     pthread_mutex_unlock(&log->lock);
     int code = file->beneath->pMethods->xSync(file->beneath, flags);
-    pthread_mutex_lock(&log->lock);
     if (code == SQLITE_OK) {
         // Only what was written before it began is on the disk; a checkpoint syncs while others write.
+        pthread_mutex_lock(&log->lock);
         committed = committed < log->committed ? committed : log->committed;
         if (log->epoch == epoch && log->synced < committed) {
             log->synced = committed;
         }
-    } else {
-        log->page_count = 0;  // SQLite may give up the transaction that it was said by
+        pthread_mutex_unlock(&log->lock);
     }
-    pthread_mutex_unlock(&log->lock);
     return code;
 }
 

@@ -133,7 +133,6 @@ int recovery_read(struct sealed_file *file, uint32_t index, unsigned char *out) 
             // On the disk, for all that is known; a sync will say so.
             pthread_mutex_lock(&file->pages->log.lock);
             file->pages->log.committed = index;
-            file->pages->log.page_count = get_u32(log->frame + 4);
             pthread_mutex_unlock(&file->pages->log.lock);
         }
         return SQLITE_OK;

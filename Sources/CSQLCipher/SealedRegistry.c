@@ -164,9 +164,6 @@ void registry_give(sealed_pages *pages, int closes_file) {
         cache_drop_from(&pages->cache, SEALED_PAGE, 0);
         cache_drop_from(&pages->cache, SEALED_FRAME, 0);
         pages->identity = (struct file_identity){0, 0};
-        pthread_mutex_lock(&pages->log.lock);
-        pages->log.page_count = 0;
-        pthread_mutex_unlock(&pages->log.lock);
     }
     int is_last = --pages->holders == 0;
     if (is_last) {

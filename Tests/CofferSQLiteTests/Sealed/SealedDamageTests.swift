@@ -61,8 +61,8 @@ struct SealedDamageTests {
     }
 
     /// SQLite takes pages behind the end for zeros, and those for the end of a value that overflows.
-    @Test("A file that was cut is damage also where its log says how long it is", arguments: [false, true])
-    func truncationBehindLog(writes: Bool) throws {
+    @Test("A file that was cut is damage for who reads also where its log says how long it is")
+    func truncationBehindLog() throws {
         let fixture = try SealedFixture()
         let writer = try fixture.connect()
         try writer.insert(1, "in the file")
@@ -77,8 +77,7 @@ struct SealedDamageTests {
             let file = Array(image.file[..<(pageCount * 4096)])
             let copy = try fixture.restored(.init(file: file, log: image.log))
             do {
-                let connection = try copy.connect(writes ? .readWrite : .readOnly)
-                if writes { try connection.execute("BEGIN IMMEDIATE") }
+                let connection = try copy.connect(.readOnly)
                 let isWhole = try connection.rows() == rows
                 #expect(isWhole, "\(pageCount) pages")
             } catch let error as CofferError {

@@ -119,7 +119,7 @@ struct SealedSpillTests {
         #expect(rows.count == 41)
     }
 
-    /// SQLite reads some of them again before it has written them anywhere.
+    /// SQLite reads some of them again, in that transaction or a later one, before it has written them anywhere.
     @Test("Pages that a transaction took and gave back are not missed", arguments: [7, 9, 22, 24])
     func takenAndGivenBack(seed: UInt64) throws {
         var random = SeededNumbers(seed: seed)
