@@ -95,6 +95,33 @@ struct DatabaseInUseTests {
         #expect(findings.isEmpty)
     }
 
+    @Test("A database in use is converted to another storage engine, and goes on in the process that has it open")
+    func convert() async throws {
+        let fixture = Fixture()
+        let database = try fixture.create("notes", key)
+        try Self.fill(database, 200)
+        let listener = try fixture.listen()
+        defer { listener.stop() }
+        let inUse = try #require(try fixture.find("notes", key))
+        let phases = Mutex<Set<String>>([])
+        let result = try await inUse.converted(to: .sealed) { progress in
+            phases.withLock { _ = $0.insert(progress.phase.description) }
+        }
+        #expect(result?.newStorageType == .sealed && result?.documentCount == 200)
+        #expect(phases.withLock { $0.contains("database") })
+        #expect(database.storageType == .sealed)
+        let nothing = try await inUse.converted(to: .sealed, nil)
+        #expect(nothing == nil)
+        await #expect(throws: CofferError(.storageTypeUnavailable)) { try await inUse.converted(to: "RocksDB", nil) }
+        // The connection goes on under the same key.
+        #expect(try inUse.count().documentCount == 200)
+        try await database.createDocument().newRevision().save()
+        try await database.close()
+        let reopened = try open(fixture, key)
+        #expect(reopened.storageType == .sealed)
+        #expect(try reopened.documentCount == 201)
+    }
+
     @Test("A database in use ends the key that was given, and not the one that the process opened it with")
     func endingKey() async throws {
         let fixture = Fixture()

@@ -89,6 +89,25 @@ struct ConvertCommandTests {
         #expect(text.lines.contains("engine       sqlite") && text.lines.contains("generation   4 to 5"))
     }
 
+    @Test(
+        "The command leakcheck finds nothing of a store of sealed pages, and all of one that it is copied into without a key"
+    )
+    func leaks() throws {
+        try work.coffer("create", "people.coffer", "--key", "raw+file:key", "--storage", "sealed")
+        try fill()
+        func leakcheck(_ store: String) throws -> Int32 {
+            try CofferProcess.run(
+                ["leakcheck", store, "--marker", "CANARY-text", "--marker", "CANARY-content"], in: work.folder
+            ).status
+        }
+        #expect(try leakcheck("people.coffer") == 0)
+        #expect(try run("convert", "people.coffer", "--storage", "sqlite").status == 0)
+        #expect(try run("convert", "people.coffer", "--storage", "sealed").status == 0)
+        #expect(try leakcheck("people.coffer") == 0)
+        #expect(try run("backup", "people.coffer", "plain.coffer", "--unencrypted").status == 0)
+        #expect(try leakcheck("plain.coffer") != 0)
+    }
+
     @Test("The command convert leaves a store alone that has the engine already")
     func nothingToDo() throws {
         try work.coffer("create", "people.coffer", "--key", "raw+file:key", "--storage", "sealed")

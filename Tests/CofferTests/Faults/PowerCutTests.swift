@@ -44,6 +44,7 @@ struct PowerCutTests {
             3: ("fsync directory incoming", "it is empty, so no name in it can be lost"),
         ],
         .changingKey: afterAllWasSynced, .removingKey: afterAllWasSynced,
+        .convertingToSealed: afterAllWasSynced, .convertingToSQLite: afterAllWasSynced,
         .changingKeyFileByFile: [
             7: ("fsync directory incoming", "it is empty, so no name in it can be lost"),
             12: ("fsync directory db.coffer", "what comes back is stale, and the next opening removes it"),
