@@ -60,7 +60,7 @@ static int take_page(struct sealed_file *file, uint32_t number, struct cached_pa
 }
 
 // Whether a page behind the end of the file should be there. SQLite takes it for zeros, and those for the end of a long value;
-// but who reads a database with a log asks only for pages that are in the log or in the file. Who writes may ask for others:
+// but a reader of a database with a log asks only for pages that are in the log or in the file. A writer may ask for others:
 // pages that a transaction took and gave back are of the database, and nobody has ever written them.
 static int is_missing(struct sealed_file *file) { return file->maps_memory && !sealed_shm_writes(file); }
 
