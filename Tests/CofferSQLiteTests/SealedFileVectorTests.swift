@@ -131,5 +131,5 @@ struct SealedFileVectorTests {
     }
 
     @Test("Vectors/sealed-pages has all its files and logs")
-    func count() { #expect(SealedFileVector.names.count == 151) }
+    func count() { #expect(SealedFileVector.names.count == 153) }
 }

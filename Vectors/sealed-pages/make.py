@@ -339,6 +339,10 @@ def vectors():
     page = DATABASES["fourth"][1]
     long, _ = three_commits().frame(10, 1, page[:28] + struct.pack(">I", 20_000) + page[32:], 20_000, 6, sums_before_last())
     yield "logged", "frame-10-says-20000-pages", [patch("log", frame_at(10), long)], None
+    # The last page of the long text, which a log of one commit has not: SQLite doesn't look how long the file is then.
+    one_commit = cut("log", frame_at(3))
+    yield "logged", "file-cut-by-its-last-page-beside-one-commit", [cut("db", page_at(5)), one_commit], None
+    yield "logged", "file-cut-by-a-byte-beside-one-commit", [cut("db", 5 * PAGE - 1), one_commit], None
 
 
 # --- Trying them ---
