@@ -9,7 +9,8 @@ enum ManifestHarness {
     private static let valid: [UInt8] = {
         guard
             let manifest = try? UnlockedManifest.new(
-                key: key, cost: .scrypt(log2N: 10, p: 1), attachmentNames: .sha1, at: 1),
+                key: key, cost: .scrypt(log2N: 10, p: 1), encryptedProfile: .portableSQLCipher, attachmentNames: .sha1,
+                at: 1),
             let bytes = try? manifest.manifest.bytes
         else {
             fatalError("no manifest could be made")
