@@ -24,7 +24,7 @@ struct Backup {
 
     func run() throws(CofferError) -> BackupResult {
         let profile = storage.manifest.manifest.profileOfEncryptedCopies
-        if key != nil && profile == .portableSQLCipher { try DatabaseLibrary.requireEncryption() }
+        if key != nil { try DatabaseLibrary.require(for: profile) }
         var result: BackupResult?
         let (store, _) = try LockedStore.create(
             path: path, key: key, passwordCost: storage.settings.passwordCost, encryptedProfile: profile,

@@ -40,7 +40,7 @@ struct GenerationChange {
     }
 
     func run() throws(CofferError) -> Outcome {
-        try DatabaseLibrary.require(for: new.manifest)
+        try DatabaseLibrary.require(for: new.manifest.databaseProfile)
         try monitor.checkCancelled()
         let needed = try checkSpace()
 

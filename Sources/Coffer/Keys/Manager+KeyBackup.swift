@@ -59,7 +59,7 @@ extension Manager {
             // Its own words for what it is are those of a MANIFEST in its place.
             throw CofferError(error.code, of: "the backup", error.detail, cause: error.cause)
         }
-        try DatabaseLibrary.require(for: unlocked.manifest)
+        try DatabaseLibrary.require(for: unlocked.manifest.databaseProfile)
         return try withClosedDatabase(name) { (path) throws(CofferError) in
             do throws(CofferError) {
                 return StoreInfo(try restore(unlocked, inStoreAt: path, Self.subject(name)).manifest, at: path)

@@ -61,8 +61,8 @@ extension Database {
 }
 
 extension DatabaseLibrary {
-    /// - Throws: `encryptionUnavailable` (501) unless the library that is loaded can keep the database of `manifest`.
-    static func require(for manifest: Manifest) throws(CofferError) {
-        if manifest.databaseProfile == .portableSQLCipher { try requireEncryption() }
+    /// - Throws: `encryptionUnavailable` (501) unless the library that is loaded can keep a database like that.
+    static func require(for profile: Manifest.DatabaseProfile) throws(CofferError) {
+        if profile == .portableSQLCipher { try requireEncryption() }
     }
 }

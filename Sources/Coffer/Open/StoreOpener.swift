@@ -85,7 +85,7 @@ struct StoreOpener {
         let type = try newStorageType()
         let (store, manifest): (LockedStore, UnlockedManifest)
         do throws(CofferError) {
-            if options.encryptionKey != nil && type == .sqlite { try DatabaseLibrary.requireEncryption() }
+            if options.encryptionKey != nil { try DatabaseLibrary.require(for: type.encryptedProfile) }
             (store, manifest) = try LockedStore.create(
                 path: path, key: options.encryptionKey, passwordCost: settings.passwordCost,
                 encryptedProfile: type.encryptedProfile, attachmentNames: options.keyedNames ? .keyed : .sha1,

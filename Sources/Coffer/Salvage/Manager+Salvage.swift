@@ -82,7 +82,7 @@ extension Manager {
     ) throws(CofferError) -> Salvage {
         let key = newKey ?? manifest.unlockingKey
         let profile = manifest.manifest.profileOfEncryptedCopies
-        if key != nil && profile == .portableSQLCipher { try DatabaseLibrary.requireEncryption() }
+        if key != nil { try DatabaseLibrary.require(for: profile) }
         guard try !store.contains(target) else {
             throw CofferError(.invalidArgument, "the new store would be inside the damaged one")
         }
