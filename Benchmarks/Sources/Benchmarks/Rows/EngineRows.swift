@@ -19,11 +19,16 @@ struct EngineRows {
         let count = bench.size(1_000_000, quick: 50_000)
         let cache = bench.settings.isQuick ? 4 << 20 : DatabaseOptions().cacheByteCount
         bench.say("\(count) documents on both engines …")
-        let stores = try EngineStores(bench, "large", count: count, cacheByteCount: cache)
+        let stores = try EngineStores(
+            bench, "large", count: count, cacheByteCount: cache, includesUnencrypted: true)
         defer { try? stores.close() }
         let reads = bench.size(20_000, quick: 5_000)
         bench.say("reading at random …")
         let reading = try stores.compare(bench) { store, round in
+            try measure { try store.read(reads, of: count, seed: UInt64(round)) }
+        }
+        // In how much less than SQLCipher's time it can be done at all, by SQLite's own reading of pages.
+        let bare = try stores.compare(bench, with: stores.unencrypted) { store, round in
             try measure { try store.read(reads, of: count, seed: UInt64(round)) }
         }
         bench.say("inserting …")
@@ -39,7 +44,10 @@ struct EngineRows {
         return [
             Row(
                 "read at random, of \(count.short)", processorTime: reading, atLeast: 2,
-                explanation: "\(reads) documents, JSON bytes, each call its own: most pages miss; \(cached)"),
+                explanation: """
+                    \(reads) documents, JSON bytes, each call its own: most pages miss; \(cached). Without encryption it is \
+                    \(bare.processorRatios.median.short) ×
+                    """),
             Row(
                 "insert, among \(count.short)", processorTime: inserting, atLeast: 1.2,
                 explanation: "1,000 documents a durable transaction; \(cached)"),
@@ -126,11 +134,15 @@ struct EngineRows {
     private func readers() throws -> [Row] {
         let count = bench.size(100_000, quick: 20_000)
         let cache = bench.settings.isQuick ? 16 << 20 : DatabaseOptions().cacheByteCount
-        let stores = try EngineStores(bench, "threads", count: count, cacheByteCount: cache)
+        let stores = try EngineStores(
+            bench, "threads", count: count, cacheByteCount: cache, includesUnencrypted: true)
         defer { try? stores.close() }
         let reads = bench.size(20_000, quick: 4_000)
         bench.say("three readers beside a writer …")
         let beside = try stores.compare(bench) { store, round in
+            try measure { try Self.run(store, readers: 3, reads: reads, of: count, writing: true, seed: UInt64(round)) }
+        }
+        let bare = try stores.compare(bench, with: stores.unencrypted) { store, round in
             try measure { try Self.run(store, readers: 3, reads: reads, of: count, writing: true, seed: UInt64(round)) }
         }
         var growths: [[Double]] = [[], []]
@@ -153,7 +165,8 @@ struct EngineRows {
                 "three readers beside a writer", processorTime: beside, atLeast: 2.5,
                 explanation: """
                     each reads \(reads) of \(count) documents at random; after each 1,000 that they have read together a \
-                    durable transaction updates 100. The writer's time is counted, too; a cache of \(cache >> 20) MiB
+                    durable transaction updates 100. The writer's time is counted, too; a cache of \(cache >> 20) MiB. Without \
+                    encryption it is \(bare.processorRatios.median.short) ×
                     """),
             Row(
                 "eight readers against two", growths[1], .timesAsFast, .atLeast(1),

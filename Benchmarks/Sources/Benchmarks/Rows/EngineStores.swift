@@ -1,29 +1,38 @@
 internal import Coffer
 internal import Foundation
 
-/// The same store on both storage engines, under the same name but for the engine.
+/// The same store on both storage engines, under the same name but for the engine; and without encryption, where that is to
+/// say what a machine allows.
 struct EngineStores {
     let sqlCipher: EngineStore
     let sealed: EngineStore
+    let unencrypted: EngineStore?
+
+    private var all: [EngineStore] { [sqlCipher, sealed] + (unencrypted.map { [$0] } ?? []) }
 
     /// - Parameter count: documents that it begins with.
-    init(_ bench: Bench, _ kind: String, count: Int, cacheByteCount: Int) throws {
+    init(_ bench: Bench, _ kind: String, count: Int, cacheByteCount: Int, includesUnencrypted: Bool = false) throws {
         sqlCipher = try EngineStore(bench, kind, .sqlite, cacheByteCount: cacheByteCount)
         sealed = try EngineStore(bench, kind, .sealed, cacheByteCount: cacheByteCount)
-        // In turn, so that the disk and the memory are about the same for both.
+        unencrypted =
+            includesUnencrypted
+            ? try EngineStore(bench, kind, .sqlite, isEncrypted: false, cacheByteCount: cacheByteCount) : nil
+        // In turn, so that the disk and the memory are about the same for all.
         while sealed.count < count {
             let more = min(10_000, count - sealed.count)
-            for store in [sqlCipher, sealed] { try store.insert(more, perTransaction: 1_000) }
-            if sealed.count.isMultiple(of: 100_000) { bench.say("\(sealed.count) documents on both engines …") }
+            for store in all { try store.insert(more, perTransaction: 1_000) }
+            if sealed.count.isMultiple(of: 100_000) { bench.say("\(sealed.count) documents on each engine …") }
         }
-        // Nothing is left in the log, on either side.
-        for store in [sqlCipher, sealed] { try store.reopen() }
+        // Nothing is left in the log, on any side.
+        for store in all { try store.reopen() }
     }
 
-    func close() throws { for store in [sqlCipher, sealed] { try store.database.close() } }
+    func close() throws { for store in all { try store.database.close() } }
 
-    /// What `body` costs on either engine, round by round.
-    func compare(_ bench: Bench, _ body: (EngineStore, _ round: Int) throws -> Cost) throws -> Comparison {
+    /// What `body` costs on SQLCipher and on sealed pages, or on another store than these, round by round.
+    func compare(
+        _ bench: Bench, with other: EngineStore? = nil, _ body: (EngineStore, _ round: Int) throws -> Cost
+    ) throws -> Comparison {
         var rounds = [0, 0]
         return try Comparison.run(roundCount: bench.settings.roundCount) {
             rounds[0] += 1
@@ -32,7 +41,7 @@ struct EngineStores {
         } own: {
             rounds[1] += 1
             try bench.settle()
-            return try body(sealed, rounds[1])
+            return try body(other ?? sealed, rounds[1])
         }
     }
 }
@@ -44,30 +53,33 @@ final class EngineStore {
     private(set) var database: Database
     private(set) var count = 0
     private let bench: Bench
+    private let isEncrypted: Bool
     private let cacheByteCount: Int
     private let bodies: [Data]
 
-    init(_ bench: Bench, _ kind: String, _ type: StorageType, cacheByteCount: Int) throws {
-        (self.bench, self.type, self.cacheByteCount) = (bench, type, cacheByteCount)
-        name = "\(kind)-\(type.rawValue.lowercased())"
+    init(
+        _ bench: Bench, _ kind: String, _ type: StorageType, isEncrypted: Bool = true, cacheByteCount: Int
+    ) throws {
+        (self.bench, self.type, self.isEncrypted, self.cacheByteCount) = (bench, type, isEncrypted, cacheByteCount)
+        name = "\(kind)-\(isEncrypted ? type.rawValue.lowercased() : "unencrypted")"
         bodies = try DocumentSet(count: 1_000).all.map(\.json)
-        database = try Self.open(name, type, bench.directory, cacheByteCount)
+        database = try Self.open(name, type, isEncrypted, bench.directory, cacheByteCount)
     }
 
     func reopen() throws {
         try database.close()
-        database = try Self.open(name, type, bench.directory, cacheByteCount)
+        database = try Self.open(name, type, isEncrypted, bench.directory, cacheByteCount)
     }
 
     private static func open(
-        _ name: String, _ type: StorageType, _ directory: URL, _ cacheByteCount: Int
+        _ name: String, _ type: StorageType, _ isEncrypted: Bool, _ directory: URL, _ cacheByteCount: Int
     ) throws -> Database {
         var options = DatabaseOptions()
         (options.create, options.storageType) = (true, type)
         options.cacheByteCount = cacheByteCount
         // Another thread's compaction would be counted on the side that it happens to begin on.
         options.compactsInBackground = false
-        options.encryptionKey = try Bench.key()
+        options.encryptionKey = isEncrypted ? try Bench.key() : nil
         let database = try Manager(directory: directory).openDatabase(named: name, options: options)
         try expect(database.storageType == type, "\(name) has another engine")
         return database
