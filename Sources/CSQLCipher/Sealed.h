@@ -8,8 +8,8 @@
 //   SealedRegistry.c  which file has which key
 //   SealedVFS.c       what SQLite calls
 //
-// Locks, in the order in which a thread may take them: the registry's; a file's `writing`; then one of a cache shard's, the
-// log state's and the shared memory's, which are held for a few instructions and never two at a time.
+// Locks, in the order in which a thread may take them: the registry's; a file's `writing`; a cache's `dropping`; then one of a
+// cache shard's, the log state's and the shared memory's, which are held for a few instructions and never two at a time.
 #ifndef COFFER_SEALED_H
 #define COFFER_SEALED_H
 
@@ -100,28 +100,41 @@ void sealed_ciphers_free(struct sealed_ciphers *ciphers);
 // An opened page, of the file or of a frame of the log.
 struct cached_page {
     struct cached_page *chain;            // the next of its bucket
-    struct cached_page *previous, *next;  // its shard's ring
+    struct cached_page *previous, *next;  // in its ring
     uint32_t number;
     unsigned char kind;
-    unsigned char is_kept;                // whether the shard still has it; if not, the last user frees it
+    unsigned char ring;
     unsigned char was_used;               // since the clock came by
     unsigned char shard;
-    int users;
+    atomic_uint references;               // of users, and one of the shard that keeps it; whose is the last frees it
     _Alignas(16) unsigned char bytes[PAGE];  // the reserve is zeros
 };
 
 enum { SEALED_SHARDS = 16 };
 
+// A clock: pages in a ring, and a hand that goes round.
+struct cache_ring {
+    struct cached_page *hand;
+    size_t count;
+};
+
+// Which ring a page is in: those of indexes, by which others are found, and all others.
+enum { RING_INDEX, RING_OTHER, RING_COUNT };
+
 struct cache_shard {
     pthread_mutex_t lock;
     struct cached_page **buckets;
-    struct cached_page *hand;
+    struct cache_ring rings[RING_COUNT];
+    unsigned turn;         // counts what was given up
     size_t bucket_count, count, limit;
-    uint64_t version;  // counts what was dropped: what was read before is not inserted after
+    uint32_t ends[SEALED_LOG_HEADER];  // by kind: all that are kept have lower numbers
+    uint64_t version;      // counts what was dropped: what was read before is not inserted after
+    atomic_int is_too_full;  // whether the limit was lowered while pages were lent
 };
 
 struct sealed_cache {
     atomic_int is_on;
+    pthread_mutex_t dropping;  // held while many pages are dropped: who drops the same ones next finds them gone
     struct cache_shard shards[SEALED_SHARDS];
 };
 
@@ -139,11 +152,12 @@ struct cached_page *cache_new(struct sealed_cache *cache, enum sealed_kind kind,
 // page to use, and to give back, in its place.
 struct cached_page *cache_insert(struct sealed_cache *cache, struct cached_page *page, uint64_t version);
 void cache_give(struct sealed_cache *cache, struct cached_page *page);
-void cache_drop(struct sealed_cache *cache, enum sealed_kind kind, uint32_t number);
+// Returns whether the page was there.
+int cache_drop(struct sealed_cache *cache, enum sealed_kind kind, uint32_t number);
 // Drops the pages of a kind with this number and higher ones.
 void cache_drop_from(struct sealed_cache *cache, enum sealed_kind kind, uint32_t number);
-// Drops the old content, keeps the new one.
-void cache_replace(struct sealed_cache *cache, enum sealed_kind kind, uint32_t number, const unsigned char *usable);
+// Keeps a page with this content, whose old one was dropped.
+void cache_put(struct sealed_cache *cache, enum sealed_kind kind, uint32_t number, const unsigned char *usable);
 
 // --- SealedMemory.c
 
@@ -189,6 +203,7 @@ struct sealed_pages {
     char *path;
     sqlite3_vfs *beneath;
     struct file_identity identity;  // of the file that is open, while one is
+    atomic_int_least64_t length; // the database file is at least so long, as far as its connections know
     int holders;             // who opened the pages, and files
     int files;               // open database files
     int is_replaced;         // another has been opened at its path
@@ -236,6 +251,7 @@ struct sealed_file {
     sqlite3_file *beneath;
     sealed_pages *pages;
     struct sealed_ciphers ciphers;
+    uint32_t interior[256];     // numbers of pages that are not lent: see file_fetch
     struct sealed_log *log;     // NULL for the database file
     int maps_memory;
     unsigned char reads, writes;  // its locks in the shared memory, a bit each

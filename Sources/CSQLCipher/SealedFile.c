@@ -11,6 +11,15 @@ static int file_size(struct sealed_file *file, sqlite3_int64 *size) {
     return file->beneath->pMethods->xFileSize(file->beneath, size);
 }
 
+static sqlite3_int64 length_known(struct sealed_file *file) {
+    return atomic_load_explicit(&file->pages->length, memory_order_relaxed);
+}
+
+// Notes how long the file is now. Under SQLite's lock for writing, or that of a checkpoint, whoever may change it.
+static void note_length(struct sealed_file *file, sqlite3_int64 length) {
+    atomic_store_explicit(&file->pages->length, length, memory_order_relaxed);
+}
+
 // Reads and opens a page. One that is wholly behind the end is SHORT_READ, one that isn't whole is SEALED_FOREIGN.
 static int try_page(struct sealed_file *file, uint32_t number, unsigned char *usable) {
     unsigned char stored[PAGE];
@@ -64,14 +73,36 @@ static int take_page(struct sealed_file *file, uint32_t number, struct cached_pa
 // pages that a transaction took and gave back are of the database, and nobody has ever written them.
 static int is_missing(struct sealed_file *file) { return file->maps_memory && !sealed_shm_writes(file); }
 
+// Reads part of a page, or the whole of it.
+static int read_part(struct sealed_file *file, uint32_t number, int within, int count, unsigned char *out) {
+    struct sealed_cache *cache = &file->pages->cache;
+    struct cached_page *page;
+    int code = SQLITE_OK;
+    if (count == PAGE && sealed_shm_writes(file)) {
+        // A writer has a copy of its own, which it changes most often: what is not in the cache it doesn't bring there.
+        uint64_t ignored;
+        page = cache_take(cache, SEALED_PAGE, number, &ignored);
+        if (page == NULL) {
+            memset(out + USABLE, 0, RESERVE);
+            return open_page(file, number, out);
+        }
+    } else {
+        code = take_page(file, number, &page);
+    }
+    if (code == SQLITE_OK) {
+        memcpy(out, page->bytes + within, (size_t)count);
+        cache_give(cache, page);
+    }
+    return code;
+}
+
 static int file_read(sqlite3_file *base, void *out, int count, sqlite3_int64 offset) {
     struct sealed_file *file = sealed(base);
     unsigned char *next = out;
     while (count > 0) {
-        struct cached_page *page;
         int within = (int)(offset % PAGE);
         int part = count < PAGE - within ? count : PAGE - within;
-        int code = take_page(file, (uint32_t)(offset / PAGE) + 1, &page);
+        int code = read_part(file, (uint32_t)(offset / PAGE) + 1, within, part, next);
         if (code == SQLITE_CORRUPT && offset == 0 && count == FILE_HEADER) {
             // SQLite asks for page size and reserve before it reads the log. Where a crash tore page 1 in a checkpoint, the
             // log has it, and where the log has none, SQLite will read the page itself, and fail.
@@ -87,8 +118,6 @@ static int file_read(sqlite3_file *base, void *out, int count, sqlite3_int64 off
             memset(next, 0, (size_t)count);
             return code;
         }
-        memcpy(next, page->bytes + within, (size_t)part);
-        cache_give(&file->pages->cache, page);
         next += part;
         offset += part;
         count -= part;
@@ -103,17 +132,20 @@ static int write_page(struct sealed_file *file, uint32_t number, const unsigned 
         pthread_mutex_lock(&file->pages->writing);
         code = file->beneath->pMethods->xWrite(file->beneath, stored, PAGE, (sqlite3_int64)(number - 1) * PAGE);
         pthread_mutex_unlock(&file->pages->writing);
-        // After the write, and whether it failed or not: who read the page before it can't insert the old one now.
-        cache_drop(&file->pages->cache, SEALED_PAGE, number);
+        // After the write, and whether it failed or not: who read the page before it can't insert the old one now. What was
+        // kept is likely to be read again.
+        int was_kept = cache_drop(&file->pages->cache, SEALED_PAGE, number);
+        if (was_kept && code == SQLITE_OK) {
+            cache_put(&file->pages->cache, SEALED_PAGE, number, usable);
+        }
     }
     return code;
 }
 
-// Makes the file at least `size` bytes long.
-static int fill(struct sealed_file *file, sqlite3_int64 size) {
+// Makes the file, which has `present` bytes, at least `size` long.
+static int fill(struct sealed_file *file, sqlite3_int64 present, sqlite3_int64 size) {
     static const unsigned char zeros[USABLE];
-    sqlite3_int64 present;
-    int code = file_size(file, &present);
+    int code = SQLITE_OK;
     for (sqlite3_int64 offset = present - present % PAGE; code == SQLITE_OK && offset < size; offset += PAGE) {
         code = write_page(file, (uint32_t)(offset / PAGE) + 1, zeros);
     }
@@ -142,13 +174,24 @@ static int file_write(sqlite3_file *base, const void *bytes, int count, sqlite3_
         return SQLITE_IOERR_WRITE;
     }
     struct sealed_file *file = sealed(base);
-    sqlite3_int64 present;
-    int code = file_size(file, &present);
-    if (code == SQLITE_OK && file->maps_memory && offset >= longest(file, present)) {
-        return SQLITE_CORRUPT;
+    int code = SQLITE_OK;
+    // Most pages are there already, and the file system needn't be asked for each.
+    if (offset >= length_known(file)) {
+        sqlite3_int64 present;
+        code = file_size(file, &present);
+        if (code == SQLITE_OK && file->maps_memory && offset >= longest(file, present)) {
+            return SQLITE_CORRUPT;
+        }
+        code = code == SQLITE_OK ? fill(file, present, offset) : code;
+        if (code == SQLITE_OK) {
+            note_length(file, present > offset ? present : offset);
+        }
     }
-    code = code == SQLITE_OK ? fill(file, offset) : code;
-    return code != SQLITE_OK ? code : write_page(file, (uint32_t)(offset / PAGE) + 1, page);
+    code = code == SQLITE_OK ? write_page(file, (uint32_t)(offset / PAGE) + 1, page) : code;
+    if (code == SQLITE_OK && offset == length_known(file)) {
+        note_length(file, offset + PAGE);
+    }
+    return code;
 }
 
 static int file_truncate(sqlite3_file *base, sqlite3_int64 size) {
@@ -162,8 +205,9 @@ static int file_truncate(sqlite3_file *base, sqlite3_int64 size) {
         return SQLITE_CORRUPT;
     }
     if (code != SQLITE_OK || size > present) {
-        return code != SQLITE_OK ? code : fill(file, size);
+        return code != SQLITE_OK ? code : fill(file, present, size);
     }
+    note_length(file, 0);
     code = file->beneath->pMethods->xTruncate(file->beneath, size);
     cache_drop_from(&file->pages->cache, SEALED_PAGE, (uint32_t)(size / PAGE) + 1);
     return code;
@@ -175,7 +219,9 @@ static int file_sync(sqlite3_file *file, int flags) {
 
 static int file_size_method(sqlite3_file *file, sqlite3_int64 *size) { return file_size(sealed(file), size); }
 
-// Lends a page of the cache, so that no connection has a copy of its own.
+// Lends a page of the cache, so that no connection has a copy of its own: but for those that lead to others. They are few
+// and read again and again, and what SQLite keeps itself it finds without a lock, and has looked through already. A number
+// that no longer leads anywhere is only a page that SQLite reads once more than it had to.
 static int file_fetch(sqlite3_file *base, sqlite3_int64 offset, int count, void **out) {
     struct sealed_file *file = sealed(base);
     struct cached_page *page;
@@ -183,11 +229,23 @@ static int file_fetch(sqlite3_file *base, sqlite3_int64 offset, int count, void 
     if (count != PAGE || offset % PAGE != 0 || !cache_is_on(&file->pages->cache)) {
         return SQLITE_OK;  // SQLite reads it then
     }
-    int code = take_page(file, (uint32_t)(offset / PAGE) + 1, &page);
-    if (code == SQLITE_OK) {
+    uint32_t number = (uint32_t)(offset / PAGE) + 1;
+    uint32_t *interior = &file->interior[number % (sizeof file->interior / sizeof file->interior[0])];
+    if (*interior == number) {
+        return SQLITE_OK;
+    }
+    int code = take_page(file, number, &page);
+    if (code != SQLITE_OK) {
+        return code == SQLITE_IOERR_SHORT_READ ? SQLITE_OK : code;
+    }
+    // sqlite.org/fileformat2.html, section 1.6.
+    if (page->bytes[0] == 2 || page->bytes[0] == 5) {
+        *interior = number;
+        cache_give(&file->pages->cache, page);
+    } else {
         *out = page->bytes;
     }
-    return code == SQLITE_IOERR_SHORT_READ ? SQLITE_OK : code;
+    return SQLITE_OK;
 }
 
 static int file_unfetch(sqlite3_file *base, sqlite3_int64 offset, void *bytes) {

@@ -140,11 +140,11 @@ static int write_frame(struct sealed_file *file, uint32_t index) {
     if (code == SQLITE_OK) {
         code = file->beneath->pMethods->xWrite(file->beneath, stored, FRAME_SEALED, place(index));
     }
+    cache_drop(&file->pages->cache, SEALED_FRAME, index);
     if (code != SQLITE_OK) {
-        cache_drop(&file->pages->cache, SEALED_FRAME, index);
         return code;
     }
-    cache_replace(&file->pages->cache, SEALED_FRAME, index, frame + FRAME_PAGE);
+    cache_put(&file->pages->cache, SEALED_FRAME, index, frame + FRAME_PAGE);
     if (ends) {
         pthread_mutex_lock(&log->lock);
         log->committed = index;

@@ -39,6 +39,8 @@ int sealed_file_open(sealed_pages *pages, const char *name, struct sealed_file *
     }
     if (file->log != NULL) {
         file->log->identity = identity_of(name);
+    } else {
+        atomic_store_explicit(&pages->length, 0, memory_order_relaxed);
     }
     file->pages = pages;
     file->file.pMethods = flags & SQLITE_OPEN_WAL ? &sealed_log_methods : &sealed_file_methods;

@@ -27,6 +27,7 @@ extension Storage {
         // Those at work drop what is too much when they are done.
         generation.shrinkIdleCaches()
         // With less it would be slow, and right.
-        try? writer.tables.setCache(byteCount: settings.cache.writerByteCount)
+        try? writer.tables.setCache(
+            byteCount: settings.cache.writerByteCount(besideShared: databaseFile.hasSharedCache))
     }
 }

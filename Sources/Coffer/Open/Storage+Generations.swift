@@ -37,7 +37,7 @@ extension Storage {
     func openSuccessor(
         _ manifest: UnlockedManifest, _ database: DatabaseFile, continuing counts: WriterCounts
     ) throws(CofferError) -> sending Successor {
-        let records = try database.openChange(cacheByteCount: settings.cache.writerByteCount)
+        let records = try database.openChange(settings.cache)
         try records.snapshot.binding().check(against: manifest.manifest, subject: subject)
         let generation = try OpenGeneration(store, manifest, database, .throughLog, clock, settings)
         let next = try generation.writer(records, counts, settings)
@@ -49,7 +49,7 @@ extension Storage {
     func renewWriter() throws(CofferError) {
         // Where this fails, whoever writes next tries again.
         writer.hasMetDamage = true
-        let records = try databaseFile.openChange(cacheByteCount: settings.cache.writerByteCount)
+        let records = try databaseFile.openChange(settings.cache)
         let counts = try lent { (writer) throws(CofferError) in writer.state.counts }
         let successor = try generation.writer(records, counts, settings)
         successor.state.changes.isRecording = areChangesNeeded

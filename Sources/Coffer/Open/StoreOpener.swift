@@ -116,7 +116,7 @@ struct StoreOpener {
             return try readOnly(store, manifest, database)
         }
         if database.canBeInspectedByWriter {
-            let records = try database.openChange(cacheByteCount: settings.cache.writerByteCount)
+            let records = try database.openChange(settings.cache)
             let inspection = try database.inspect(through: records.snapshot)
             try check(inspection, manifest)
             return try writable(store, manifest, database, records, inspection)
@@ -124,7 +124,7 @@ struct StoreOpener {
         let inspection = try database.inspect()
         try check(inspection, manifest)
         try database.checkWritable()
-        let records = try database.openChange(cacheByteCount: settings.cache.writerByteCount)
+        let records = try database.openChange(settings.cache)
         return try writable(store, manifest, database, records, inspection)
     }
 

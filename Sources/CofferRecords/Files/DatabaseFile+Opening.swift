@@ -30,8 +30,9 @@ extension DatabaseFile {
     /// ``Change/synchronizeCommits(_:)`` says otherwise.
     ///
     /// - Throws: as ``openSnapshot(_:cacheByteCount:)``.
-    package func openChange(cacheByteCount: Int) throws(CofferError) -> sending Change {
-        let connection = try connect(.readWrite, cacheByteCount: cacheByteCount)
+    package func openChange(_ cache: CacheBudget) throws(CofferError) -> sending Change {
+        let connection = try connect(
+            .readWrite, cacheByteCount: cache.writerByteCount(besideShared: hasSharedCache))
         try connection.execute("PRAGMA synchronous = FULL")
         return Change(Snapshot(connection))
     }

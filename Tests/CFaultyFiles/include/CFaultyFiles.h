@@ -41,6 +41,10 @@ struct faulty_operation faulty_operation_at(long index);
 int probe_dropped_while_lent(void);
 int probe_late_insertion(void);
 int probe_two_readers(void);
+int probe_place_taken_over(void);
+int probe_dropped_from(void);
+int probe_indexes_stay(void);
+int probe_dropped_by_two(void);
 
 // Whether a forked process seals nothing under what it inherits, and a session of its own works.
 int probe_fork(const char *path);

@@ -59,6 +59,10 @@ enum CacheProbes {
         ("lent page is dropped", { probe_dropped_while_lent() }),
         ("content comes too late", { probe_late_insertion() }),
         ("two read the same page", { probe_two_readers() }),
+        ("a page takes the place of one that was given up", { probe_place_taken_over() }),
+        ("few of many are dropped, and many", { probe_dropped_from() }),
+        ("two threads drop the same pages", { probe_dropped_by_two() }),
+        ("pages of indexes stay longer than others, and not for ever", { probe_indexes_stay() }),
     ]
 }
 

@@ -40,11 +40,20 @@ struct SealedBytesTests {
         }
     }
 
-    @Test("Pages that SQLite leaves out of a file are sealed zeros")
-    func holes() throws {
+    @Test(
+        "Pages that SQLite leaves out of a file are sealed zeros, also where the file was longer once",
+        arguments: [false, true])
+    func holes(wasLonger: Bool) throws {
         let fixture = try SealedFixture(schema: false)
         let connection = try fixture.connect(.create)
         try connection.execute("CREATE TABLE t (n INTEGER PRIMARY KEY, v); CREATE TABLE other (v)")
+        if wasLonger {
+            for number in 1...200 { try connection.insert(number, String(repeating: "y", count: 3_000)) }
+            #expect(try connection.checkpoint(patience: .zero))
+            try connection.execute("DELETE FROM t; PRAGMA incremental_vacuum")
+            #expect(try connection.checkpoint(patience: .zero))
+            #expect(SealedBytes(image: fixture.image()).pageCount < 10)
+        }
         // The pages of rows that are deleted before they are written are free, and SQLite doesn't write them.
         try connection.execute("PRAGMA secure_delete = OFF")
         try connection.execute("BEGIN")

@@ -226,16 +226,16 @@ struct SealedCacheTests {
     @Test("The connections of a sealed store keep a small part of the cache, and share the rest of it")
     func shares() throws {
         let budget = CacheBudget(byteCount: 16 << 20)
-        #expect(budget.writerByteCount == 4 << 20)
-        #expect(budget.readersByteCount(besideShared: true) == 1 << 20)
-        #expect(budget.sharedByteCount == 11 << 20)
+        #expect(budget.writerByteCount(besideShared: true) == 2 << 20)
+        #expect(budget.readersByteCount(besideShared: true) == 512 << 10)
+        #expect(budget.sharedByteCount == (13 << 20) + (512 << 10))
         budget.areReadersAlone = true
-        #expect(budget.sharedByteCount == (15 << 20) - CacheBudget.leastByteCount)
+        #expect(budget.sharedByteCount == (15 << 20) + (512 << 10) - CacheBudget.leastByteCount)
 
         let database = try open()
         try database.inTransaction { for number in 0..<20_000 { try database.save(json: json(number)) } }
-        #expect(try setting(database) == 1 << 20)
-        #expect(try database.inTransaction { try setting(database) } == 4 << 20)
+        #expect(try setting(database) == 512 << 10)
+        #expect(try database.inTransaction { try setting(database) } == 2 << 20)
         var greatest = 0
         for _ in 0..<3 {
             _ = try database.allDocuments().all
