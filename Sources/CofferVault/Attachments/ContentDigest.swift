@@ -22,8 +22,10 @@ package struct ContentDigest: Sendable, Hashable {
 
 /// Makes a ``ContentDigest`` of content that comes in pieces.
 struct ContentHasher: ~Copyable {
+    /// Nil where it is known.
     private var sha1: StreamingDigest?
-    private var sha256: StreamingDigest
+    /// Nil while it is lent.
+    private var sha256: StreamingDigest?
     private var byteCount = 0
     private let known: ContentDigest?
 
@@ -38,12 +40,42 @@ struct ContentHasher: ~Copyable {
 
     mutating func update(_ bytes: RawSpan) {
         sha1?.update(bytes)
-        sha256.update(bytes)
+        sha256?.update(bytes)
         byteCount += bytes.byteCount
     }
 
-    mutating func finalize() -> ContentDigest {
-        ContentDigest(
-            sha1: sha1?.finalize() ?? known?.sha1 ?? [], sha256: sha256.finalize(), byteCount: byteCount)
+    /// Takes bytes on other threads, as far as there are any, while `body` runs on this one. When this returns, all of it is over.
+    mutating func update(
+        _ bytes: UnsafeRawBufferPointer, beside body: () throws(CofferError) -> Void
+    ) throws(CofferError) {
+        let (first, second) = (LentDigest(sha1.take()), LentDigest(sha256.take()))
+        nonisolated(unsafe) let bytes = unsafe bytes
+        defer {
+            sha1 = first.takeBack()
+            sha256 = second.takeBack()
+            byteCount += unsafe bytes.count
+        }
+        try SideWork.run({ unsafe second.update(bytes) }) { () throws(CofferError) in
+            guard known == nil else { return try body() }
+            try SideWork.run({ unsafe first.update(bytes) }, beside: body)
+        }
     }
+
+    mutating func finalize() -> ContentDigest {
+        guard let sha256 = sha256?.finalize(), let sha1 = sha1?.finalize() ?? known?.sha1 else {
+            preconditionFailure("a digest is lent")
+        }
+        return ContentDigest(sha1: sha1, sha256: sha256, byteCount: byteCount)
+    }
+}
+
+/// A digest that another thread takes bytes into.
+private final class LentDigest: Sendable {
+    private let digest: Lock<StreamingDigest?>
+
+    init(_ digest: consuming sending StreamingDigest?) { self.digest = Lock(digest) }
+
+    func update(_ bytes: UnsafeRawBufferPointer) { digest.withLock { unsafe $0?.update(bytes.bytes) } }
+
+    func takeBack() -> StreamingDigest? { digest.withLock { $0.take() } }
 }

@@ -1,15 +1,12 @@
 internal import CofferSealing
 
-/// Digests chunks of content, and seals them where there is an encryptor.
+/// Seals chunks where there is an encryptor, and copies them where there isn't.
 struct ChunkSealer: ~Copyable {
-    private var hasher: ContentHasher
     private var encryptor: CobblestoneEncryptor?
     /// Empty where nothing is encrypted.
     let header: [UInt8]
 
-    /// Takes new content, or the content that is `known` already, whose SHA-1 need not be made again.
-    init(_ encryptor: consuming CobblestoneEncryptor?, known: ContentDigest? = nil) throws(CofferError) {
-        hasher = try ContentHasher(known: known)
+    init(_ encryptor: consuming CobblestoneEncryptor?) {
         header = encryptor?.header ?? []
         self.encryptor = encryptor
     }
@@ -18,20 +15,54 @@ struct ChunkSealer: ~Copyable {
     mutating func seal(
         _ chunk: UnsafeRawBufferPointer, isLast: Bool, into output: UnsafeMutableRawBufferPointer
     ) throws(CofferError) {
-        unsafe hasher.update(chunk.bytes)
         if encryptor != nil {
             try unsafe encryptor?.seal(chunk, isLast: isLast, into: output)
         } else {
             unsafe output.copyMemory(from: chunk)
         }
     }
-
-    mutating func finalize() -> ContentDigest { hasher.finalize() }
 }
 
-/// Cuts content into chunks, digests and seals them, and hands them on in large pieces.
+/// Digests content, cuts it into chunks, seals these, and hands them on in large pieces.
 struct ContentSealer: ~Copyable {
-    private var chunks: ChunkSealer
+    private var hasher: ContentHasher
+    private var chunks: ChunkPacker
+
+    /// Pieces that are as long are digested on other threads while they are sealed and written, which takes about as long as the
+    /// two digests do, and to begin it, a twentieth of that.
+    static let bytesDigestedApart = 1 << 17
+
+    /// Takes new content, or the content that is `known` already, whose SHA-1 need not be made again.
+    init(_ encryptor: consuming CobblestoneEncryptor?, known: ContentDigest? = nil) throws(CofferError) {
+        hasher = try ContentHasher(known: known)
+        chunks = ChunkPacker(encryptor)
+    }
+
+    /// Empty where nothing is encrypted.
+    var header: [UInt8] { chunks.header }
+
+    typealias Sink = (borrowing RawSpan) throws(CofferError) -> Void
+
+    mutating func take(_ bytes: UnsafeRawBufferPointer, _ sink: Sink) throws(CofferError) {
+        if bytes.count < Self.bytesDigestedApart {
+            unsafe hasher.update(bytes.bytes)
+            try unsafe chunks.append(bytes, sink)
+        } else {
+            try unsafe hasher.update(bytes) { () throws(CofferError) in try unsafe chunks.append(bytes, sink) }
+        }
+    }
+
+    mutating func finish(_ sink: Sink) throws(CofferError) -> ContentDigest {
+        try chunks.finish(sink)
+        return hasher.finalize()
+    }
+}
+
+/// Cuts content into chunks, seals them, and hands them on in large pieces.
+private struct ChunkPacker: ~Copyable {
+    typealias Sink = ContentSealer.Sink
+
+    private var sealer: ChunkSealer
     private let layout: ContentLayout
 
     /// What goes to the file next: `sealedCount` bytes that are ready, then `openCount` bytes of a chunk that isn't full.
@@ -39,12 +70,11 @@ struct ContentSealer: ~Copyable {
     private var sealedCount = 0
     private var openCount = 0
 
-    var header: [UInt8] { chunks.header }
+    var header: [UInt8] { sealer.header }
 
-    /// As ``ChunkSealer``.
-    init(_ encryptor: consuming CobblestoneEncryptor?, known: ContentDigest? = nil) throws(CofferError) {
-        chunks = try ChunkSealer(encryptor, known: known)
-        let header = chunks.header
+    init(_ encryptor: consuming CobblestoneEncryptor?) {
+        sealer = ChunkSealer(encryptor)
+        let header = sealer.header
         layout = ContentLayout(byteCount: 0, isEncrypted: !header.isEmpty)
         // Most attachments may be short, and many may be written at once.
         buffer = RawBuffer(byteCount: header.count + layout.storedChunkByteCount)
@@ -52,9 +82,7 @@ struct ContentSealer: ~Copyable {
         sealedCount = header.count
     }
 
-    typealias Sink = (borrowing RawSpan) throws(CofferError) -> Void
-
-    mutating func take(_ bytes: UnsafeRawBufferPointer, _ sink: Sink) throws(CofferError) {
+    mutating func append(_ bytes: UnsafeRawBufferPointer, _ sink: Sink) throws(CofferError) {
         var rest = unsafe bytes[...]
         while unsafe !rest.isEmpty {
             try makeRoom(sink)
@@ -73,11 +101,10 @@ struct ContentSealer: ~Copyable {
         }
     }
 
-    mutating func finish(_ sink: Sink) throws(CofferError) -> ContentDigest {
+    mutating func finish(_ sink: Sink) throws(CofferError) {
         try makeRoom(sink)
         try sealOpen(isLast: true)
         try flush(sealedCount, sink)
-        return chunks.finalize()
     }
 
     /// Makes room for another chunk, unless one is open, which has it.
@@ -100,7 +127,7 @@ struct ContentSealer: ~Copyable {
     /// Seals a chunk to where the next one belongs, which may be where it is.
     private mutating func seal(_ chunk: UnsafeRawBufferPointer, isLast: Bool) throws(CofferError) {
         let sealed = sealedCount..<sealedCount + chunk.count + layout.tagByteCount
-        try unsafe chunks.seal(chunk, isLast: isLast, into: buffer[sealed])
+        try unsafe sealer.seal(chunk, isLast: isLast, into: buffer[sealed])
         sealedCount = sealed.upperBound
     }
 

@@ -20,6 +20,8 @@ extension AttachmentStore {
     /// Throws as ``beginStaging()``.
     package func seal(_ content: UnsafeRawBufferPointer) throws(CofferError) -> StagedAttachment {
         let (incoming, lease) = try mayStage()
+        var hasher = try ContentHasher()
+        unsafe hasher.update(content.bytes)
         var chunks = try ChunkSealer(newEncryptor())
         let header = chunks.header
         let layout = ContentLayout(byteCount: content.count, isEncrypted: isEncrypted)
@@ -34,7 +36,7 @@ extension AttachmentStore {
             }
         }
         return StagedAttachment(
-            self, lease, sealed: file, in: incoming, digest: adjustDigest(chunks.finalize()), header: header)
+            self, lease, sealed: file, in: incoming, digest: adjustDigest(hasher.finalize()), header: header)
     }
 
     /// Writes what is the whole content of a new file.

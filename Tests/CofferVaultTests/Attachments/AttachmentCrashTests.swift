@@ -119,8 +119,11 @@ struct AttachmentFaultTests {
         }
     }
 
-    @Test("A failed step of writing ends the writing: the same error comes again, and the file is gone")
-    func writing() throws {
+    /// Short pieces, and such as are digested on other threads.
+    @Test(
+        "A failed step of writing ends the writing: the same error comes again, and the file is gone",
+        arguments: [100_000, 500_000])
+    func writing(pieceByteCount: Int) throws {
         for number in 1...3 {
             let fixture = try AttachmentFixture(in: .inMemory)
             fixture.store.close()
@@ -133,7 +136,9 @@ struct AttachmentFaultTests {
                 continue
             }
             let writer = try attachments.beginStaging()
-            #expect(throws: CofferError(.noSpace)) { for _ in 0..<10 { try writer.write(content(100_000)) } }
+            #expect(throws: CofferError(.noSpace)) {
+                for _ in 0..<1_000_000 / pieceByteCount { try writer.write(content(pieceByteCount)) }
+            }
             #expect(fixture.incoming.isEmpty)
             #expect(throws: CofferError(.noSpace)) { try writer.write([1]) }
             #expect(throws: CofferError(.noSpace)) { try writer.finish() }

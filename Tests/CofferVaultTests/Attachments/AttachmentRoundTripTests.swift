@@ -1,6 +1,7 @@
 import CofferSealing
 import CofferVault
 import Foundation
+import Synchronization
 import Testing
 
 /// Around each boundary of the format: chunks of 16384 bytes, of which 16 are written and read at a time.
@@ -49,6 +50,36 @@ struct AttachmentRoundTripTests {
                 #expect(try read(staged.open(), pieces: pieces) == bytes, "\(size) in pieces of \(pieces)")
             }
         }
+    }
+
+    @Test(
+        "An attachment's content may come in long pieces, digested beside the rest, and in short ones, on many threads",
+        arguments: [true, false])
+    func longPieces(isEncrypted: Bool) throws {
+        let fixture = try AttachmentFixture(isEncrypted: isEncrypted)
+        let attachments = fixture.attachments
+        let apart = 1 << 17
+        let failures = Atomic(0)
+        DispatchQueue.concurrentPerform(iterations: 12) { number in
+            let lengths = [3 * apart, 5, apart - 1, apart, 16_384, apart + 1, 1_000_000, 1, 2 * apart + number]
+            let bytes = content(lengths.reduce(0, +), seed: UInt64(number + 1))
+            do {
+                let writer = try attachments.beginStaging()
+                var rest = bytes[...]
+                for length in lengths {
+                    try writer.write(Array(rest.prefix(length)))
+                    rest = rest.dropFirst(length)
+                }
+                let staged = try writer.finish()
+                let digests = try [Digest.sha1(of: bytes), Digest.sha256(of: bytes)]
+                guard [staged.digest.sha1, staged.digest.sha256] == digests,
+                    try staged.open().wholeContent() == bytes
+                else { return _ = failures.add(1, ordering: .relaxed) }
+            } catch {
+                failures.add(1, ordering: .relaxed)
+            }
+        }
+        #expect(failures.load(ordering: .relaxed) == 0)
     }
 
     @Test("An attachment's content may come from an array, a span or a buffer, in empty pieces too")
