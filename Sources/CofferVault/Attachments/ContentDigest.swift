@@ -49,6 +49,8 @@ struct ContentHasher: ~Copyable {
         _ bytes: UnsafeRawBufferPointer, beside body: () throws(CofferError) -> Void
     ) throws(CofferError) {
         let (first, second) = (LentDigest(sha1.take()), LentDigest(sha256.take()))
+        // They stay for as long as this call does, and nobody reads them after it
+        // (test: "Side work that another thread has begun is over when the call returns, also when the other work throws").
         nonisolated(unsafe) let bytes = unsafe bytes
         defer {
             sha1 = first.takeBack()
