@@ -183,7 +183,7 @@ let package = Package(
         .testTarget(
             name: "CofferLoggingTests",
             dependencies: [
-                "Coffer", "CofferLogging", "CofferSync", "CofferTesting",
+                "Coffer", "CofferLogging", "CofferSealing", "CofferSync", "CofferTesting",
                 .product(name: "Logging", package: "swift-log", condition: .when(traits: ["SwiftLog"])),
             ],
             swiftSettings: testing),

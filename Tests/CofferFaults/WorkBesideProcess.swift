@@ -1,5 +1,5 @@
+import CofferSealing
 import Foundation
-import Synchronization
 
 /// Work on a thread of its own, beside a process that a test starts and that ends by what is done here.
 ///
@@ -11,7 +11,7 @@ package final class WorkBesideProcess<Value: Sendable>: Sendable {
         case ended(Result<Value, any Error>)
     }
 
-    private let progress = Mutex(Progress.running)
+    private let progress = Lock(Progress.running)
 
     package init(_ body: @escaping @Sendable () throws -> Value) {
         Thread { [self] in

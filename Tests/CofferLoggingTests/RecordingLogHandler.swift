@@ -1,11 +1,11 @@
 #if SwiftLog
+import CofferSealing
 import Logging
-import Synchronization
 
 /// Writes down what swift-log is given.
 struct RecordingLogHandler: LogHandler {
     final class Records: Sendable {
-        private let written = Mutex<[String]>([])
+        private let written = Lock<[String]>([])
         var lines: [String] { written.withLock { $0 } }
         func add(_ line: String) { written.withLock { $0.append(line) } }
     }

@@ -1,8 +1,8 @@
 import Coffer
+import CofferSealing
 import CofferSync
 import CofferTesting
 import Foundation
-import Synchronization
 
 /// The messages that came while something was done.
 final class LogRecorder: Sendable {
@@ -52,7 +52,7 @@ extension Service {
 
 /// Counts messages.
 final class LogSightings: Sendable {
-    private let seen = Mutex<[LogMessage]>([])
+    private let seen = Lock<[LogMessage]>([])
 
     var all: [LogMessage] { seen.withLock { $0 } }
 

@@ -1,4 +1,5 @@
 import Coffer
+import CofferSealing
 import CofferTesting
 import Foundation
 import Synchronization
@@ -78,7 +79,7 @@ struct DatabaseInUseTests {
             return count
         }
         let inUse = try #require(try fixture.find("notes", key))
-        let phases = Mutex<Set<String>>([])
+        let phases = Lock<Set<String>>([])
         let result = try await inUse.changeKey(
             KeyChangeOrder(newKey: SymmetricKey(password: "next"), keptKeys: [], dropsOtherKeys: false)
         ) { progress in phases.withLock { _ = $0.insert(progress.phase.description) } }
@@ -103,7 +104,7 @@ struct DatabaseInUseTests {
         let listener = try fixture.listen()
         defer { listener.stop() }
         let inUse = try #require(try fixture.find("notes", key))
-        let phases = Mutex<Set<String>>([])
+        let phases = Lock<Set<String>>([])
         let result = try await inUse.converted(to: .sealed) { progress in
             phases.withLock { _ = $0.insert(progress.phase.description) }
         }

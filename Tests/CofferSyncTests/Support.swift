@@ -1,5 +1,6 @@
 import Coffer
 import CofferModel
+import CofferSealing
 import CofferTesting
 import Foundation
 import Synchronization
@@ -22,7 +23,7 @@ final class Counter: Sendable {
 
 /// These pieces, one after another.
 func stream(_ pieces: [[UInt8]]) -> ByteStream {
-    let rest = Mutex(pieces[...])
+    let rest = Lock(pieces[...])
     return ByteStream { rest.withLock { $0.popFirst() } }
 }
 

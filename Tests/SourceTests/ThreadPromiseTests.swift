@@ -11,6 +11,18 @@ struct ThreadPromiseTests {
         #expect(findings.isEmpty, "\(findings)")
     }
 
+    @Test("Locks of the library and its tests are such as the thread sanitizer sees")
+    func locks() throws {
+        // A sample of the guide is an app's, which has no other.
+        let files = try ["Sources", "Tests"].flatMap { try Repository.files(in: $0, withExtensions: ["swift"]) }
+            .filter { !$0.path.hasPrefix("Tests/SourceTests/") && !$0.path.hasSuffix("/GuideSampleTests.swift") }
+        let findings = files.flatMap { ThreadPromises.unseenLocks(in: $0) }
+        #expect(findings.isEmpty, "\(findings)")
+        let planted = SourceFile(
+            path: "Sources/Coffer/A.swift", text: "// Mutex(0)\nlet a = Mutex(0)\nlet b: Mutex<Int>\n")
+        #expect(ThreadPromises.unseenLocks(in: planted).count == 2)
+    }
+
     @Test(
         "A place without a test, or with one that doesn't exist, is found",
         arguments: [

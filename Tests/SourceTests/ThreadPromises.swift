@@ -17,5 +17,15 @@ enum ThreadPromises {
         }
     }
 
+    /// The places in `file` that use the standard library's mutex. Where threads wait for one the thread sanitizer doesn't see
+    /// it, and now and then reports what it protects as a race.
+    static func unseenLocks(in file: SourceFile) -> [Finding] {
+        file.numberedLines.compactMap { line in
+            let code = line.text.trimmingPrefix(while: \.isWhitespace)
+            guard !code.hasPrefix("//"), code.contains(/\bMutex[<(]/) else { return nil }
+            return Finding(file, line: line.number, "the thread sanitizer doesn't see this lock: use Lock")
+        }
+    }
+
     private static let words = ["@unchecked " + "Sendable", "nonisolated(" + "unsafe)"]
 }

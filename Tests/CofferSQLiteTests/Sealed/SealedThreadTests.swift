@@ -1,6 +1,5 @@
 import CofferSealing
 import Foundation
-import Synchronization
 import TestSupport
 import Testing
 
@@ -10,7 +9,7 @@ import Testing
 struct SealedThreadTests {
     /// Runs the bodies at once, each on a thread of its own, and returns what they threw.
     private func run(_ bodies: [@Sendable () throws -> Void]) -> [any Error] {
-        let errors = Mutex<[any Error]>([])
+        let errors = Lock<[any Error]>([])
         let group = DispatchGroup()
         for body in bodies {
             group.enter()
@@ -33,8 +32,8 @@ struct SealedThreadTests {
         try first.execute("PRAGMA synchronous = NORMAL")
         for number in 0..<200 { try first.insert(number, "0000 " + String(repeating: "x", count: 1_000)) }
         try first.close()
-        let isOver = Mutex(false)
-        let readCount = Mutex(0)
+        let isOver = Lock(false)
+        let readCount = Lock(0)
         let writer: @Sendable () throws -> Void = {
             defer { isOver.withLock { $0 = true } }
             let connection = try fixture.connect(cacheByteCount: 100_000)

@@ -76,8 +76,8 @@ final class ContentTransport: HTTPTransport {
     typealias Change = @Sendable (HTTPRequest, HTTPResponse, Int) async throws -> HTTPResponse
 
     private let inner: any HTTPTransport
-    private let change = Mutex<Change?>(nil)
-    private let all = Mutex<[HTTPRequest]>([])
+    private let change = Lock<Change?>(nil)
+    private let all = Lock<[HTTPRequest]>([])
     private let taken = Counter()
 
     init(_ inner: any HTTPTransport) { self.inner = inner }
@@ -139,7 +139,7 @@ extension HTTPResponse {
 
     private func ending(after count: Int, _ end: @escaping @Sendable () async throws -> Void) -> HTTPResponse {
         let body = body.stream
-        let rest = Mutex<[UInt8]>([])
+        let rest = Lock<[UInt8]>([])
         let left = Counter()
         left.add(count)
         let stream = ByteStream {

@@ -1,8 +1,8 @@
 import Coffer
 import CofferModel
+import CofferSealing
 import CofferTesting
 import Foundation
-import Synchronization
 import Testing
 
 @testable import CofferSync
@@ -66,7 +66,7 @@ import Testing
         let peers = try Peers()
         let (database, remote) = (try peers.database(), try peers.remote)
         try fill(remote)
-        let asked = Mutex<[AttachmentInfo]>([])
+        let asked = Lock<[AttachmentInfo]>([])
         try await peers.pull(database) { options in
             options.shouldDownloadAttachment = { info in
                 asked.withLock { $0.append(info) }

@@ -1,8 +1,8 @@
 import Coffer
 import CofferModel
+import CofferSealing
 import CofferTesting
 import Foundation
-import Synchronization
 import TestSupport
 import Testing
 
@@ -220,7 +220,7 @@ import Testing
             }
         }
         let running = Counter()
-        let most = Mutex(0)
+        let most = Lock(0)
         peers.wire.answer { _, response, _ in
             running.add(1)
             most.withLock { $0 = max($0, running.value) }

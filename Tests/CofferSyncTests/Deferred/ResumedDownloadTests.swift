@@ -1,8 +1,8 @@
 import Coffer
 import CofferModel
+import CofferSealing
 import CofferTesting
 import Foundation
-import Synchronization
 import Testing
 
 @testable import CofferSync
@@ -105,7 +105,7 @@ import Testing
     @Test("A rest that is another content's is found out, and all of it is fetched again") func otherRest() async throws
     {
         let peers = try await peers()
-        let lies = Mutex(1)
+        let lies = Lock(1)
         peers.wire.answer { request, response, number in
             if number == 1 { return response.broken(after: 100_000) }
             guard request.fields["Range"] != nil, lies.withLock({ $0 }) > 0 else { return response }

@@ -1,6 +1,6 @@
 import Coffer
+import CofferSealing
 import CofferTesting
-import Synchronization
 import Testing
 
 @testable import CofferSync
@@ -12,7 +12,7 @@ struct ServedKeyTests {
     @Test(
         "A key that can't be had is a 503 without the reason, or the app's own error, and the next request asks again")
     func unavailableKey() async throws {
-        let failures = Mutex<[any Error]>([Unavailable(), SyncError(507, "no key fits")])
+        let failures = Lock<[any Error]>([Unavailable(), SyncError(507, "no key fits")])
         let server = TestServer {
             $0.encryptionKey = { _ in
                 await Task.yield()
@@ -38,7 +38,7 @@ struct ServedKeyTests {
 
     @Test("The app is asked once for the key of a database that is there, and never for one that is not")
     func askedForWhatIsThere() async throws {
-        let asked = Mutex<[String]>([])
+        let asked = Lock<[String]>([])
         let server = TestServer {
             $0.encryptionKey = { name in
                 asked.withLock { $0.append(name) }

@@ -1,9 +1,9 @@
 #if Sync
 import Coffer
 import CofferModel
+import CofferSealing
 import CofferTesting
 import Foundation
-import Synchronization
 import Testing
 
 @testable import CofferSync
@@ -13,7 +13,7 @@ import Testing
     /// A proxy before a server that only it can reach.
     private final class Proxy: Sendable {
         let server = TestServer()
-        private let seen = Mutex<[HTTPRequest]>([])
+        private let seen = Lock<[HTTPRequest]>([])
 
         var all: [HTTPRequest] { seen.withLock { $0 } }
 

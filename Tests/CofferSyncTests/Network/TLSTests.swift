@@ -1,10 +1,10 @@
 #if Sync
 import Coffer
 import CofferModel
+import CofferSealing
 import CofferTesting
 import Foundation
 import NIOSSL
-import Synchronization
 import Testing
 
 @testable import CofferSync
@@ -131,7 +131,7 @@ struct TLSTests {
 @Suite("Where requests go") struct RouteTests {
     /// A server that keeps what it was asked, and answers all the same.
     private final class Recorder: Sendable {
-        let requests = Mutex<[HTTPRequest]>([])
+        let requests = Lock<[HTTPRequest]>([])
 
         func start(
             answering response: HTTPResponse, idleTimeout: Duration = .seconds(60)

@@ -2,7 +2,6 @@ import Coffer
 import CofferModel
 import CofferSealing
 import Foundation
-import Synchronization
 import TestSupport
 import Testing
 
@@ -13,8 +12,8 @@ import Testing
 final class CouchDialect: HTTPTransport {
     private let inner: any HTTPTransport
     /// From our digests to CouchDB's.
-    private let digests = Mutex<[String: String]>([:])
-    private let packed = Mutex<[String: [UInt8]]>([:])
+    private let digests = Lock<[String: String]>([:])
+    private let packed = Lock<[String: [UInt8]]>([:])
 
     init(_ inner: any HTTPTransport) { self.inner = inner }
 

@@ -1,7 +1,7 @@
 import Coffer
 import CofferModel
+import CofferSealing
 import Foundation
-import Synchronization
 import Testing
 
 @testable import CofferSync
@@ -41,7 +41,7 @@ import Testing
         return database
     }
 
-    private final class Changed: Sendable { let count = Mutex(0) }
+    private final class Changed: Sendable { let count = Lock(0) }
 
     @Test(
         "A pull survives attachments of lengths that come to more than an integer holds",

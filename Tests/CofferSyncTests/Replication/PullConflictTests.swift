@@ -1,8 +1,8 @@
 import Coffer
 import CofferModel
+import CofferSealing
 import CofferTesting
 import Foundation
-import Synchronization
 import Testing
 
 @testable import CofferSync
@@ -41,7 +41,7 @@ struct PullConflictTests {
         arguments: ["ours", "theirs", "merged"])
     func resolved(choice: String) async throws {
         let (peers, database) = try await conflict()
-        let asked = Mutex(0)
+        let asked = Lock(0)
         let replication = try await pull(peers, database) { conflict in
             asked.withLock { $0 += 1 }
             #expect(conflict.documentID == "a")
@@ -102,7 +102,7 @@ struct PullConflictTests {
         try await draft.saveAllowingConflict()
         try database.write("same", ["n": 1])
         try await peers.push(database) { $0.documentIDs = ["same"] }
-        let asked = Mutex<[String]>([])
+        let asked = Lock<[String]>([])
         _ = try await pull(peers, database) { conflict in
             asked.withLock { $0.append(conflict.documentID) }
             return .theirs
@@ -120,7 +120,7 @@ struct PullConflictTests {
         draft["n"] = 7
         try await draft.saveAllowingConflict()
         let before = Set(try database.document(withID: "a").conflictingRevisions.map(\.revisionID))
-        let asked = Mutex(0)
+        let asked = Lock(0)
         _ = try await pull(peers, database) { conflict in
             asked.withLock { $0 += 1 }
             let came: Bool? = try conflict.theirs["theirs"]

@@ -1,8 +1,8 @@
 import Coffer
 import CofferModel
+import CofferSealing
 import CofferTesting
 import Foundation
-import Synchronization
 import Testing
 
 @testable import CofferSync
@@ -59,7 +59,7 @@ struct Peers {
 /// Takes requests on, and remembers which there were.
 final class RecordingTransport: HTTPTransport {
     private let inner: any HTTPTransport
-    private let requests = Mutex<[String]>([])
+    private let requests = Lock<[String]>([])
     private let sent = Counter()
 
     init(_ inner: any HTTPTransport) { self.inner = inner }

@@ -1,6 +1,5 @@
 import CofferSealing
 import Foundation
-import Synchronization
 import Testing
 
 @testable import CofferVault
@@ -47,8 +46,8 @@ struct SideWorkTests {
     }
 
     private final class Shared<Value: Sendable>: Sendable {
-        private let content: Mutex<Value>
-        init(_ value: Value) { content = Mutex(value) }
+        private let content: Lock<Value>
+        init(_ value: Value) { content = Lock(value) }
         var value: Value { content.withLock { $0 } }
         func change(_ body: (inout sending Value) -> Void) { content.withLock { body(&$0) } }
     }
