@@ -101,7 +101,8 @@ struct RotationSelectionTests {
         options.encryptionKey = ReceiptWorkspace.keys?[0]
         let database = try Manager(directory: stores.folder).openDatabase(named: "s0", options: options)
         let outcome = try stores.rotate("--json", "--wait", "1h") { process in
-            Thread.sleep(forTimeInterval: 0.3)
+            // Longer than it takes to begin, also beside much other work: told before, it has nothing to say yet.
+            Thread.sleep(forTimeInterval: 5)
             kill(process, SIGTERM)
         }
         #expect(outcome.status == 130, "\(outcome.errors)")

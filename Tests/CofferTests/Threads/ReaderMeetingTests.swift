@@ -195,7 +195,8 @@ struct ReaderMeetingTests {
         let reading = Side { try Self.read(in: database, holding: stop) }
         try stop.wait()
         try moment.act(on: database, in: stores)
-        #expect(try Self.writerCache(database) == 4 << 20)
+        // Where connections share a cache, the writer's own is smaller.
+        #expect(try Self.writerCache(database) == (database.storageType == .sealed ? 2 << 20 : 4 << 20))
         stop.release()
         #expect(try reading.outcome() == [1, 1])
         #expect(try Self.readerCache(database) <= 12 << 20)
