@@ -172,6 +172,7 @@ struct ConversionTests {
             }
         }
         #expect(error?.code == .readOnly)
+        #expect(error?.detail?.contains("another storage engine") == true, "and says why")
         let database = try stores.open { $0.readOnly = true }
         #expect(thrown { try database.convert(to: to) }?.code == .readOnly)
         #expect(database.storageType == from)
