@@ -28,8 +28,7 @@ struct ContentSealer: ~Copyable {
     private var hasher: ContentHasher
     private var chunks: ChunkPacker
 
-    /// Pieces that are as long are digested on other threads while they are sealed and written, which takes about as long as the
-    /// two digests do, and to begin it, a twentieth of that.
+    /// Pieces that are as long, in bytes, are digested on other threads while they are sealed and written.
     static let bytesDigestedApart = 1 << 17
 
     /// Takes new content, or the content that is `known` already, whose SHA-1 need not be made again.
