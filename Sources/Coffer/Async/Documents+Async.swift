@@ -14,7 +14,7 @@ extension SavedRevision {
     /// Saves a revision that deletes the document: see the form without `async`.
     @discardableResult
     public func deleteDocument() async throws -> SavedRevision {
-        try await document.database.storage.inBackground { [self] () throws(CofferError) in try deleteDocument() }
+        try await document.storage.inBackground { [self] () throws(CofferError) in try deleteDocument() }
     }
 }
 
@@ -23,13 +23,13 @@ extension UnsavedRevision {
     @discardableResult
     public func save() async throws -> SavedRevision {
         let draft = try draft(allowsConflict: false)
-        return try noteSaved(try await document.database.storage.inBackground { try draft.save() }, draft)
+        return try noteSaved(try await document.storage.inBackground { try draft.save() }, draft)
     }
 
     /// Saves the draft even if the revision that it was made from has been replaced: see the form without `async`.
     @discardableResult
     public func saveAllowingConflict() async throws -> SavedRevision {
         let draft = try draft(allowsConflict: true)
-        return try noteSaved(try await document.database.storage.inBackground { try draft.save() }, draft)
+        return try noteSaved(try await document.storage.inBackground { try draft.save() }, draft)
     }
 }

@@ -69,6 +69,6 @@ extension Blob {
 
     /// The blob of that content, for a revision's database.
     package convenience init(_ reference: BlobReference, in revision: SavedRevision) {
-        self.init(reference, in: revision.document.database.storage)
+        self.init(reference, in: revision.database.storage)
     }
 }

@@ -87,7 +87,8 @@ extension Database {
             guard let staged = try StagedContent(stored, in: storage) else { return }
             let renamed = try storage.alone { (writer) throws(CofferError) in
                 try storage.durably(writer) { (writer) throws(CofferError) in
-                    try writer.install(staged.file, as: digest, storage.renamedContents)
+                    try ArrivedContent(file: staged.file, digest: digest)
+                        .install(storage.renamedContents, in: writer)
                 }
             }
             if let renamed { storage.renamedContents.note(digest, is: renamed) }
@@ -137,23 +138,29 @@ extension Snapshot {
     }
 }
 
-extension Writer {
-    /// Makes a file the content that revisions await under this digest. Its place is given to it with the commit.
+/// A content that has arrived for revisions that are here already.
+private struct ArrivedContent {
+    let file: StagedAttachment
+    /// What the revisions call it.
+    let digest: String
+
+    /// Makes the file the content that revisions await under this digest. Its place is given to it with the commit.
     ///
+    /// - Parameter names: what contents that came before were called.
     /// - Returns: its SHA-1, where the revisions called it otherwise so far.
-    fileprivate func install(
-        _ file: StagedAttachment, as digest: String, _ names: RenamedContents
-    ) throws(CofferError) -> [UInt8]? {
+    func install(_ names: RenamedContents, in writer: borrowing Writer) throws(CofferError) -> [UInt8]? {
         let subject = "content \(digest)"
         let key = AttachmentKey(digest)
-        guard let awaited = try tables.attachments.attachment(key) else {
+        guard let awaited = try writer.tables.attachments.attachment(key) else {
             // Somebody else was faster.
-            if let sha1 = names.sha1(of: digest), try tables.attachments.attachment(.sha1(sha1))?.proof != nil {
+            if let sha1 = names.sha1(of: digest),
+                try writer.tables.attachments.attachment(.sha1(sha1))?.proof != nil
+            {
                 return nil
             }
             throw CofferError(.attachmentNotFound, of: subject, "no revision uses it any more")
         }
-        let uses = try tables.contentUses(ofAttachment: awaited.number)
+        let uses = try writer.tables.contentUses(ofAttachment: awaited.number)
         guard !uses.isEmpty else {
             throw CofferError(.attachmentNotFound, of: subject, "no revision uses it any more")
         }
@@ -164,44 +171,45 @@ extension Writer {
         if case .sha1(let known) = key, known != sha1 {
             throw CofferError(.invalidAttachment, of: subject, "the downloaded bytes have another digest")
         }
-        let present = try tables.attachments.attachment(.sha1(sha1))
+        let present = try writer.tables.attachments.attachment(.sha1(sha1))
         if let known = present?.content, known != file.digest {
             throw CofferError(
                 .digestCollision, of: subject, "another content with the same SHA-1 is in this database")
         }
-        try stage(file)
+        try writer.files.stage(file)
         // One that was moved to another generation of the store is another file.
-        guard let file = stagedFile(.sha1(sha1)) else { return nil }
-        return try change { () throws(CofferError) in
-            let number = try save(file, over: present)
+        guard let file = writer.files.staged(.sha1(sha1)) else { return nil }
+        return try writer.change { () throws(CofferError) in
+            let number = try file.install(over: present, in: writer)
             if number == awaited.number { return nil }
-            try rename(digest, awaited.number, to: SHA1Digest.text(of: sha1), number, in: uses)
+            try rename(awaited.number, to: SHA1Digest.text(of: sha1), number, uses, in: writer)
             return sha1
         }
     }
 
-    /// Has revisions call a content by its SHA-1, and removes the row that they called it by, unless their blobs still do.
+    /// Has revisions call the content by its SHA-1, and removes the row that they called it by, unless their blobs still do.
     private func rename(
-        _ digest: String, _ old: ContentNumber, to name: String, _ new: ContentNumber, in uses: [ContentUse]
+        _ old: ContentNumber, to name: String, _ new: ContentNumber, _ uses: [ContentUse], in writer: borrowing Writer
     ) throws(CofferError) {
         let isOld = { (text: String) in text.utf8.elementsEqual(digest.utf8) }
         var isStillUsed = false
         for use in uses {
-            let stored = try tables.revision(sequence: use.sequence, of: DocumentID(use.documentID))
+            let stored = try writer.tables.revision(sequence: use.sequence, of: DocumentID(use.documentID))
             guard let bytes = stored.body else { continue }
             var body = try DocumentBody(json: bytes, valueLimit: JSONLimits.storedValueCount).body
             if let renamed = try body.renamingContents({ isOld($0.digest) ? name : nil }) {
                 body = renamed
                 // Where the revision was made here, its id does not follow from its content any more.
-                try records.update(use.sequence, body: body.bytes, adding: .isForeign)
+                try writer.records.update(use.sequence, body: body.bytes, adding: .isForeign)
             }
-            try records.attachments.insertUse(of: new, by: use.sequence)
-            if try RevisionBody(body, subject: records.subject).references.contains(where: { isOld($0.digest) }) {
+            try writer.records.attachments.insertUse(of: new, by: use.sequence)
+            let references = try RevisionBody(body, subject: writer.records.subject).references
+            if references.contains(where: { isOld($0.digest) }) {
                 isStillUsed = true
                 continue
             }
-            try records.attachments.removeUse(of: old, by: use.sequence)
+            try writer.records.attachments.removeUse(of: old, by: use.sequence)
         }
-        if !isStillUsed { try records.attachments.remove(old) }
+        if !isStillUsed { try writer.records.attachments.remove(old) }
     }
 }

@@ -25,7 +25,7 @@ extension SavedRevision {
     private func attachment(_ name: String, _ stub: AttachmentStub) -> Attachment {
         Attachment(
             name: name, contentType: stub.contentType, document: document,
-            Content(in: document.database.storage, digest: stub.digest, byteCount: stub.byteCount), stub: stub)
+            Content(in: database.storage, digest: stub.digest, byteCount: stub.byteCount), stub: stub)
     }
 }
 

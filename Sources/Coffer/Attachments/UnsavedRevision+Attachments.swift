@@ -55,7 +55,7 @@ extension UnsavedRevision {
     public func setAttachment<Bytes: AsyncSequence>(
         named name: String, contentType: String?, contentsOf bytes: Bytes
     ) async throws where Bytes.Element == UInt8 {
-        let writer = try document.database.storage.beginStaging()
+        let writer = try document.storage.beginStaging()
         var piece: [UInt8] = []
         piece.reserveCapacity(1 << 16)
         do {
@@ -86,11 +86,11 @@ extension UnsavedRevision {
     private func setAttachment(
         named name: String, _ contentType: String?, _ source: any ContentSource
     ) throws(CofferError) {
-        setAttachment(named: name, contentType, try document.database.storage.stage(source))
+        setAttachment(named: name, contentType, try document.storage.stage(source))
     }
 
     private func setAttachment(named name: String, _ contentType: String?, _ staged: StagedAttachment) {
         draftAttachments[name] = .init(
-            name: name, contentType: contentType, content: Content(staged, in: document.database.storage))
+            name: name, contentType: contentType, content: Content(staged, in: document.storage))
     }
 }

@@ -64,7 +64,10 @@ struct Compaction {
         for first in stride(from: 0, to: documents.count, by: Self.documentStep) {
             let some = documents[first..<min(first + Self.documentStep, documents.count)]
             try step { (writer) throws(CofferError) in
-                try writer.change { () throws(CofferError) in for number in some { try writer.pruneTree(number) } }
+                try writer.change { () throws(CofferError) in
+                    let pruning = try Pruning(in: writer)
+                    for number in some { try pruning.pruneTree(number, in: writer) }
+                }
             }
         }
     }
@@ -85,7 +88,7 @@ struct Compaction {
             for first in stride(from: 0, to: replaced.count, by: Self.revisionStep) {
                 let some = replaced[first..<min(first + Self.revisionStep, replaced.count)]
                 result.revisionCount += try step { (writer) throws(CofferError) in
-                    try writer.change { () throws(CofferError) in try writer.dropProperties(of: some) }
+                    try writer.change { () throws(CofferError) in try Self.dropProperties(of: some, in: writer) }
                 }
             }
             // On to where the next one is: purged documents leave long gaps.
@@ -102,6 +105,29 @@ struct Compaction {
         }
     }
 
+    /// Drops what revisions hold that were replaced, if they still are.
+    ///
+    /// - Returns: how many were.
+    private static func dropProperties(
+        of sequences: ArraySlice<SequenceNumber>, in writer: borrowing Writer
+    ) throws(CofferError) -> Int {
+        var count = 0
+        var leaves: [DocumentNumber: Set<SequenceNumber>] = [:]
+        for sequence in sequences {
+            guard let (number, row) = try writer.records.compaction.document(of: sequence), row.winner != sequence
+            else { continue }
+            if row.flags.contains(.isBranched) {
+                if leaves[number] == nil {
+                    leaves[number] = Set(try writer.tables.trees.leaves(ofDocument: number).map(\.sequence))
+                }
+                if leaves[number]?.contains(sequence) == true { continue }
+            }
+            try writer.records.compaction.drop(sequence)
+            count += 1
+        }
+        return count
+    }
+
     private func nextSequence(after last: SequenceNumber) throws(CofferError) -> SequenceNumber? {
         try storage.read { (tables) throws(CofferError) in try tables.compaction.nextSequence(after: last) }
     }
@@ -116,7 +142,10 @@ struct Compaction {
             }
             guard var texts = begun else { continue }
             if texts.shouldRebuild {
-                try step { (writer) throws(CofferError) in try writer.emptyIndex(texts.index) }
+                // It is filled again when it is next asked.
+                try step { (writer) throws(CofferError) in
+                    try writer.change { () throws(CofferError) in try writer.records.indexes.restart(texts.index) }
+                }
                 continue
             }
             while !texts.isOver {
@@ -182,7 +211,7 @@ struct Compaction {
 
     private mutating func giveBackPages() throws(CofferError) {
         let start = try step { (writer) throws(CofferError) in
-            try writer.forgetReclaimable()
+            try writer.change { () throws(CofferError) in try writer.state.reclaimable.forget(in: writer.records) }
             return try writer.records.compaction.pages()
         }
         monitor.begin(.space, itemCount: start.free)
@@ -225,29 +254,5 @@ extension Storage {
             try writer.change { () throws(CofferError) in try writer.records.compaction.touch() }
             return try body(writer)
         }
-    }
-}
-
-extension Writer {
-    /// Drops what revisions hold that were replaced, if they still are.
-    ///
-    /// - Returns: how many were.
-    fileprivate func dropProperties(of sequences: ArraySlice<SequenceNumber>) throws(CofferError) -> Int {
-        var count = 0
-        var leaves: [DocumentNumber: Set<SequenceNumber>] = [:]
-        for sequence in sequences {
-            guard let (number, row) = try records.compaction.document(of: sequence), row.winner != sequence else {
-                continue
-            }
-            if row.flags.contains(.isBranched) {
-                if leaves[number] == nil {
-                    leaves[number] = Set(try tables.trees.leaves(ofDocument: number).map(\.sequence))
-                }
-                if leaves[number]?.contains(sequence) == true { continue }
-            }
-            try records.compaction.drop(sequence)
-            count += 1
-        }
-        return count
     }
 }

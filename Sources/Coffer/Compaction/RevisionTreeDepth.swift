@@ -32,6 +32,6 @@ extension Database {
                 .invalidArgument, of: storage.subject, "the current revision is always kept, so the depth is at least 1"
             )
         }
-        try storage.write { (writer) throws(CofferError) in try writer.setRevisionTreeDepth(depth) }
+        try storage.write { (writer) throws(CofferError) in try Pruning.setDepth(depth, in: writer) }
     }
 }

@@ -5,14 +5,15 @@ internal import Foundation
 extension Storage {
     /// Has the store compacted, if enough can be given back.
     func considerCompaction(_ writer: borrowing Writer) {
-        let state = writer.state
+        let reclaimable = writer.state.reclaimable
         guard let policy = settings.compaction,
-            state.reclaimableByteCount >= max(policy.leastByteCount, state.nextCompactionByteCount),
+            reclaimable.byteCount >= max(policy.leastByteCount, reclaimable.nextCompactionByteCount),
             let pages = try? writer.records.compaction.pages()
         else { return }
-        if policy.isEnough(state.reclaimableByteCount, databaseByteCount: pages.all * Schema.pageByteCount) {
+        if policy.isEnough(reclaimable.byteCount, databaseByteCount: pages.all * Schema.pageByteCount) {
             // One that fails is tried again when there is as much more.
-            state.nextCompactionByteCount = state.reclaimableByteCount.addingSaturated(policy.leastByteCount)
+            writer.state.reclaimable.nextCompactionByteCount =
+                reclaimable.byteCount.addingSaturated(policy.leastByteCount)
             backgroundCompaction.schedule(self)
         }
     }

@@ -10,7 +10,7 @@ extension Storage {
     /// Few bytes inside a transaction of the calling thread stay in memory, as ciphertext where the store is encrypted. They
     /// get a file when the transaction needs one, and by its end.
     func stage(_ data: Data) throws(CofferError) -> StagedAttachment {
-        let ownAttachments = ifWriting { $0.state.depth > 0 ? $0.attachments : nil } ?? nil
+        let ownAttachments = ifWriting { $0.state.depth > 0 ? $0.files.attachments : nil } ?? nil
         guard let attachments = ownAttachments, attachments.canSeal(data.count) else {
             return try stage(DataSource(data))
         }

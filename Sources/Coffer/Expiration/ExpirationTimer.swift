@@ -142,7 +142,7 @@ extension Storage {
             try write { (writer) throws(CofferError) in
                 try writer.tables.expirations.removeStrays(by: time)
                 let due = try writer.tables.expirations.due(by: time, limit: limit)
-                for document in due { _ = try writer.purge(document) }
+                for document in due { _ = try Purge(of: document).removeDocument(in: writer) }
                 return due.count
             }
         }

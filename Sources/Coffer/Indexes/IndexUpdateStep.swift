@@ -2,6 +2,19 @@ internal import CofferModel
 internal import CofferSealing
 internal import CofferRecords
 
+/// What a step of an index's update did.
+struct IndexStep {
+    /// The index as it is after it.
+    var row: IndexRow
+    /// Whether it has every document now.
+    var isComplete: Bool
+    var documentCount: Int
+    /// Whether it changed the index.
+    var hasChanged: Bool
+    /// The places of entries that came or went; nil when there are too many, and where nobody asked.
+    var touched: [EntryPosition]?
+}
+
 /// What an index makes of documents, and keeps in its tables: see ``IndexUpdateStep``.
 protocol IndexedForm {
     /// How many documents are taken in at once.
@@ -110,15 +123,5 @@ struct IndexUpdateStep<Form: IndexedForm> {
         }
         // Where the last revisions were purged no rows say that there is nothing more.
         return (isComplete ? last : position, isComplete, work.count + elsewhere.count)
-    }
-}
-
-extension Writer {
-    /// Runs a function of the app's, or what reads a document as one would: within it nothing can be saved.
-    func asFunction<Value>(_ body: () throws -> Value) throws -> Value {
-        let isInAnother = state.isInFunction
-        state.isInFunction = true
-        defer { state.isInFunction = isInAnother }
-        return try body()
     }
 }

@@ -35,7 +35,7 @@ struct IndexedEntries: IndexedForm {
         var hasFailed = false
         if document.isIndexed {
             do {
-                mapped = try writer.asFunction {
+                mapped = try writer.state.asFunction {
                     try map(SavedRevision(document: database.document(withID: document.id.text), document.winner))
                 }
             } catch {

@@ -10,9 +10,9 @@ extension Storage {
         try index.check()
         return try healingIndexes { () throws(CofferError) in
             try write { (writer) throws(CofferError) in
-                try writer.makeIndexTables()
+                try IndexDefinition.makeTables(in: writer)
                 guard try writer.tables.row(of: index) == nil else { return false }
-                _ = try writer.row(of: index)
+                _ = try index.row(in: writer)
                 return true
             }
         }
@@ -21,7 +21,14 @@ extension Storage {
     /// - Returns: whether there was an index of that kind and name.
     func deleteIndex(_ kind: IndexKind, _ name: String) throws(CofferError) -> Bool {
         try healingIndexes { () throws(CofferError) in
-            try write { (writer) throws(CofferError) in try writer.removeIndex(kind, name) }
+            try write { (writer) throws(CofferError) in
+                if try writer.tables.indexes.needRemaking() { try IndexDefinition.makeTables(in: writer) }
+                guard try writer.state.indexTablesAreThere(in: writer.tables),
+                    let row = try writer.tables.indexes.index(kind, name)
+                else { return false }
+                try writer.change { () throws(CofferError) in try writer.records.indexes.remove(row.number) }
+                return true
+            }
         }
     }
 
@@ -56,7 +63,8 @@ extension Storage {
         }
         if writerLock.isHeldByCaller {
             let update = try write { (writer) throws(CofferError) in
-                try writer.update(index, nil, making: making, in: database, notesPlaces: false, goesOn: { _ in true })
+                try IndexUpdate.run(
+                    of: index, nil, making: making, in: database, notesPlaces: false, writer, goesOn: { _ in true })
             }
             return update.map { ($0.row, $0.documentCount) }
         }
@@ -68,8 +76,8 @@ extension Storage {
         while true {
             let update = try write { (writer) throws(CofferError) in
                 if target == nil { target = try writer.tables.lastSequence() }
-                return try writer.update(
-                    index, number, making: making, in: database, notesPlaces: open.isWatched
+                return try IndexUpdate.run(
+                    of: index, number, making: making, in: database, notesPlaces: open.isWatched, writer
                 ) { documentCount in
                     // About a second's work; less where somebody waits.
                     documentCount < (writerLock.isWaitedFor ? 500 : 20_000)
@@ -110,7 +118,7 @@ extension Storage {
     /// Makes the tables of indexes that are there no more, since they were damaged or are another version's.
     func remakeIndexTables() throws(CofferError) {
         let isNeeded = try read { (tables) throws(CofferError) in try tables.indexes.needRemaking() }
-        if isNeeded { try write { (writer) throws(CofferError) in try writer.makeIndexTables() } }
+        if isNeeded { try write { (writer) throws(CofferError) in try IndexDefinition.makeTables(in: writer) } }
     }
 
     /// Runs `body`; should it meet damage that is in the entries of indexes, drops those, and runs it once more.
@@ -202,62 +210,6 @@ extension Storage {
             return true
         } catch {
             return error.code != .damaged
-        }
-    }
-}
-
-extension Snapshot {
-    /// The index's row, if it is there with this definition.
-    func row(of index: IndexDefinition) throws(CofferError) -> IndexRow? {
-        guard try indexes.areUsable(), let row = try indexes.index(index.kind, index.name),
-            row.definition.utf8.elementsEqual(index.definition.utf8)
-        else { return nil }
-        return row
-    }
-
-    /// Whether the index has every document.
-    func isUpToDate(_ row: IndexRow) throws(CofferError) -> Bool {
-        guard try row.sequence == lastSequence() else { return false }
-        return try indexes.debts(of: row.number, limit: 1).isEmpty
-    }
-}
-
-/// Part of an index's update, in one transaction.
-private struct IndexUpdate {
-    var row: IndexRow
-    var documentCount: Int
-    var isComplete: Bool
-    var hasDebts: Bool
-    /// What each step touched, and the index's number of changes since then.
-    var changes: [(places: [EntryPosition]?, number: Int64)]
-}
-
-extension Writer {
-    /// - Parameters:
-    ///   - number: the index's, where the update is under way.
-    ///   - goesOn: whether to take another step in this transaction, after so many documents.
-    /// - Returns: nil if the index isn't there, or is another one by now.
-    fileprivate func update(
-        _ index: IndexDefinition, _ number: IndexNumber?, making: Bool, in database: Database, notesPlaces: Bool,
-        goesOn: (Int) -> Bool
-    ) throws(CofferError) -> IndexUpdate? {
-        let known = try number == nil && making ? row(of: index) : tables.row(of: index)
-        guard var row = known, number == nil || number == row.number else { return nil }
-        // Made from what is not there any more: it can't be true of what is.
-        if try row.sequence > tables.lastSequence() { row = try self.row(of: index) }
-        var documentCount = 0
-        var changes: [(places: [EntryPosition]?, number: Int64)] = []
-        while true {
-            let step = try updateStep(of: index, row, in: database, notesPlaces: notesPlaces)
-            row = step.row
-            documentCount += step.documentCount
-            if step.hasChanged { changes.append((step.touched, step.row.changeCount)) }
-            if step.isComplete || !goesOn(documentCount) {
-                let debts = step.isComplete ? [] : try tables.indexes.debts(of: row.number, limit: 1)
-                return IndexUpdate(
-                    row: row, documentCount: documentCount, isComplete: step.isComplete, hasDebts: !debts.isEmpty,
-                    changes: changes)
-            }
         }
     }
 }

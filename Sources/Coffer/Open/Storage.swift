@@ -153,7 +153,7 @@ final class Storage: Sendable {
     }
 
     /// The content file that the calling thread's transaction is about to install.
-    func staged(_ sha1: [UInt8]) -> StagedAttachment? { ifWriting { $0.readableFile(sha1) } ?? nil }
+    func staged(_ sha1: [UInt8]) -> StagedAttachment? { ifWriting { $0.files.readable(sha1) } ?? nil }
 
     // MARK: Writing
 
@@ -240,7 +240,7 @@ final class Storage: Sendable {
 
     /// Has `undo` run if the calling thread is in a transaction that is rolled back.
     func whenRolledBack(_ undo: @escaping () -> Void) {
-        _ = ifWriting { $0.whenRolledBack(undo) }
+        _ = ifWriting { $0.state.whenRolledBack(undo) }
     }
 
     /// Whether the calling thread is in a transaction.
@@ -274,7 +274,7 @@ final class Storage: Sendable {
     private func commitOutermost(_ writer: borrowing Writer) throws(CofferError) {
         clock.willCommit()
         defer { clock.didCommit() }
-        let installation = writer.installation
+        let installation = writer.files.installation
         do throws(CofferError) {
             // Durable before the rows that name them are.
             try installation.install()
@@ -288,14 +288,14 @@ final class Storage: Sendable {
             if !isRolledBack { refuseMoreWork() }
             // Whether a commit that failed as it was written was made shows when the store is opened again.
             if error.code != .ioFailed && isRolledBack { installation.didRollBack() } else { installation.abandon() }
-            writer.forgetFiles()
+            writer.files.forgetStaged()
             throw error
         }
         counter.note(
             documentDelta: writer.state.changes.documentDelta, lastSequence: writer.state.lastSequence,
             hasPurged: writer.state.changes.hasPurged)
         installation.didCommit()
-        writer.forgetFiles()
+        writer.files.forgetStaged()
         let commit = writer.state.changes.takeCommit()
         for companion in companions.all { companion.didCommit(commit, writer, in: self) }
         checkpoint(writer)
@@ -303,12 +303,12 @@ final class Storage: Sendable {
 
     /// Rolls back the innermost transaction, after a failure in it.
     private func abandon(_ writer: borrowing Writer) throws(CofferError) {
-        if writer.hasFailedIO { isFailed.store(true, ordering: .relaxed) }
+        if writer.state.hasFailedIO { isFailed.store(true, ordering: .relaxed) }
         defer {
             if writer.state.depth == 0 {
                 // Nothing was committed.
-                writer.installation.didRollBack()
-                writer.forgetFiles()
+                writer.files.installation.didRollBack()
+                writer.files.forgetStaged()
             }
         }
         do throws(CofferError) {

@@ -65,7 +65,7 @@ extension SavedRevision {
     /// - Throws: `DecodingError` when they do not fit; as ``json``.
     public func decode<Value: Decodable>(_ type: Value.Type = Value.self) throws -> Value {
         do {
-            let storage = document.database.storage
+            let storage = database.storage
             return try Value(
                 canonical: try body,
                 userInfo: [

@@ -70,4 +70,43 @@ extension Database {
             throw error.about(document(withID: id).subject)
         }
     }
+    /// Notes that this database takes revisions from others.
+    package func notePeer() throws(CofferError) {
+        try storage.write { (writer) throws(CofferError) in try PeerKnowledge.note("", has: 0, in: writer) }
+    }
+
+    /// Notes that a peer has all revisions up to a sequence, as far as they are for it.
+    ///
+    /// - Parameter name: the peer's, which is the same every time.
+    package func notePeer(_ name: String, has sequence: Int) throws(CofferError) {
+        try storage.write { (writer) throws(CofferError) in
+            try PeerKnowledge.note(name, has: SequenceNumber(sequence), in: writer)
+        }
+    }
+}
+
+extension PeerKnowledge {
+    /// The generation of a line from which on its revisions are kept for peers; nil if none is.
+    func generationToKeep(
+        ofDocument number: DocumentNumber, in tables: borrowing Snapshot
+    ) throws(CofferError) -> Int? {
+        guard isThere else { return nil }
+        // A peer that has nothing of the document knows no revision that could be in conflict with another: such as one that is
+        // never pushed to again, of a document that was made since.
+        for sequence in sequences {
+            if let sent = try tables.trees.generation(ofDocument: number, upToSequence: sequence) { return sent }
+        }
+        return try tables.trees.foreignGeneration(ofDocument: number)
+    }
+
+    /// Notes that a peer has all revisions up to a sequence; without a name, that revisions came from one.
+    fileprivate static func note(
+        _ name: String, has sequence: SequenceNumber, in writer: borrowing Writer
+    ) throws(CofferError) {
+        if name.isEmpty, try writer.state.peers(in: writer.tables).isThere { return }
+        try writer.change { () throws(CofferError) in
+            try writer.records.trees.notePeer(key + name, has: sequence)
+            writer.state.notePeersChanged()
+        }
+    }
 }

@@ -1,6 +1,4 @@
 internal import CofferModel
-internal import CofferRecords
-internal import CofferSealing
 
 /// Says whether a revision passes, given the parameters of whoever asks.
 public typealias RevisionFilter = @Sendable (_ revision: SavedRevision, _ parameters: JSONObject) throws -> Bool
@@ -43,40 +41,4 @@ extension Database {
 
     /// The filter of that name; nil if there isn't one.
     public func filter(named name: String) -> RevisionFilter? { storage.functions.filter(name) }
-}
-
-extension Writer {
-    /// Lets the database's validations look at a revision that is about to be inserted.
-    ///
-    /// - Throws: `rejected` (403). Nothing was changed then.
-    func validate(
-        _ id: RevisionID, _ body: CanonicalBody, isDeletion: Bool, of document: Document, number: DocumentNumber?,
-        parent: SequenceNumber?, isFromPeer: Bool = false
-    ) throws(CofferError) {
-        let validations = document.database.storage.functions.validations
-        guard !validations.isEmpty else { return }
-        try checkNotInFunction()
-        let documentID = try document.checkedID
-        let stored = RevisionRow(
-            sequence: nextSequence, document: number ?? DocumentNumber(first: nextSequence), parent: parent,
-            isDeletion: isDeletion,
-            id: id, body: body.bytes)
-        let parentRevision = try parent.map { (sequence) throws(CofferError) in
-            SavedRevision(document: document, try tables.revision(sequence: sequence, of: documentID))
-        }
-        let revision = ProposedRevision(
-            SavedRevision(document: document, stored), parentRevision: parentRevision, isFromPeer: isFromPeer)
-        let isInAnother = state.isInFunction
-        state.isInFunction = true
-        defer { state.isInFunction = isInAnother }
-        for (name, validation) in validations {
-            do {
-                try validation(revision)
-            } catch let error as CofferError {
-                throw error.about(document.subject)
-            } catch {
-                throw CofferError(.rejected, of: document.subject, "validation \(name) refused it", cause: error)
-            }
-        }
-    }
 }

@@ -1,3 +1,5 @@
+internal import CofferModel
+internal import CofferRecords
 internal import CofferSealing
 internal import Synchronization
 
@@ -37,9 +39,38 @@ final class DatabaseFunctions: StorageCompanion {
     /// Whether there are validations: costs next to nothing.
     var hasValidations: Bool { mayValidate.load(ordering: .acquiring) }
 
-    /// All validations.
-    var validations: [(name: String, body: @Sendable (ProposedRevision) throws -> Void)] {
-        hasValidations ? state.withLock(\.validations) : []
+    /// Lets the validations look at a revision that is about to be inserted.
+    ///
+    /// - Throws: `rejected` (403). Nothing was changed then.
+    func validate(
+        _ id: RevisionID, _ body: CanonicalBody, isDeletion: Bool, of document: Document, number: DocumentNumber?,
+        parent: SequenceNumber?, isFromPeer: Bool = false, in writer: borrowing Writer
+    ) throws(CofferError) {
+        guard hasValidations else { return }
+        let validations = state.withLock(\.validations)
+        guard !validations.isEmpty else { return }
+        try writer.checkNotInFunction()
+        let documentID = try document.checkedID
+        let next = writer.state.nextSequence
+        let stored = RevisionRow(
+            sequence: next, document: number ?? DocumentNumber(first: next), parent: parent, isDeletion: isDeletion,
+            id: id, body: body.bytes)
+        let parentRevision = try parent.map { (sequence) throws(CofferError) in
+            SavedRevision(document: document, try writer.tables.revision(sequence: sequence, of: documentID))
+        }
+        let revision = ProposedRevision(
+            SavedRevision(document: document, stored), parentRevision: parentRevision, isFromPeer: isFromPeer)
+        try writer.state.asFunction { () throws(CofferError) in
+            for (name, validation) in validations {
+                do {
+                    try validation(revision)
+                } catch let error as CofferError {
+                    throw error.about(document.subject)
+                } catch {
+                    throw CofferError(.rejected, of: document.subject, "validation \(name) refused it", cause: error)
+                }
+            }
+        }
     }
 
     /// - Returns: what had that name before.
@@ -57,4 +88,17 @@ final class DatabaseFunctions: StorageCompanion {
 extension Storage {
     /// The functions that the app has given the database.
     var functions: DatabaseFunctions { companions[DatabaseFunctions.self] }
+}
+
+/// What the rules of saving ask of the open database beside the writer.
+struct SaveContext {
+    /// The validations that look at each revision.
+    let functions: DatabaseFunctions
+    /// What contents are called by now.
+    let renamedContents: RenamedContents
+
+    init(of storage: Storage) {
+        functions = storage.functions
+        renamedContents = storage.renamedContents
+    }
 }

@@ -48,7 +48,7 @@ extension Document {
         _ read: (borrowing Snapshot, DocumentRow) throws(CofferError) -> [RevisionRow]
     ) throws(CofferError) -> [SavedRevision] {
         let id = try checkedID
-        let found: [RevisionRow] = try database.storage.read { (tables) throws(CofferError) in
+        let found: [RevisionRow] = try storage.read { (tables) throws(CofferError) in
             guard let row = try tables.document(id) else { return [] }
             return try read(tables, row)
         }
@@ -124,13 +124,12 @@ extension Document {
         _ ids: (borrowing Snapshot, DocumentRow) throws(CofferError) -> [RevisionID]
     ) throws(CofferError) -> [RevisionID] {
         let document = try checkedID
-        let storage = database.storage
         return try storage.healingIndexes { () throws(CofferError) in
             try storage.write { (writer) throws(CofferError) in
                 guard let row = try writer.tables.document(document) else {
                     throw CofferError(.documentNotFound, of: subject)
                 }
-                return try writer.purge(try ids(writer.tables, row), of: document) ?? []
+                return try Purge(of: document).remove(try ids(writer.tables, row), in: writer) ?? []
             }
         }
     }

@@ -20,11 +20,11 @@ struct DraftAttachments {
 
     /// Those of a saved revision.
     init(of revision: SavedRevision) throws(CofferError) {
+        let storage = revision.database.storage
         entries = try revision.attachmentStubs.map { name, stub in
             Entry(
                 name: name, contentType: stub.contentType,
-                content: Content(
-                    in: revision.document.database.storage, digest: stub.digest, byteCount: stub.byteCount),
+                content: Content(in: storage, digest: stub.digest, byteCount: stub.byteCount),
                 stub: stub)
         }
     }

@@ -132,56 +132,56 @@ struct ExistingRevision: Sendable {
 
     /// Takes the revision over, in a transaction of its own or in the one that the calling thread is in.
     func put() throws(CofferError) -> ExistingRevisionResult {
-        let storage = document.database.storage
-        let result = try storage.write { (writer) throws(CofferError) in try writer.put(self) }
+        let storage = document.storage
+        let result = try storage.write { (writer) throws(CofferError) in
+            try put(in: writer, SaveContext(of: storage))
+        }
         return ExistingRevisionResult(
             revision: SavedRevision(document: document, result.revision), wasKnown: result.wasKnown,
             isCurrent: result.isCurrent, isBranch: result.isBranch)
     }
-}
 
-extension Writer {
-    /// Takes over a revision of another database, as part of the transaction under way.
-    func put(
-        _ existing: ExistingRevision
+    // MARK: The rules
+
+    /// Takes the revision over, as part of the transaction under way.
+    private func put(
+        in writer: borrowing Writer, _ context: SaveContext
     ) throws(CofferError) -> (revision: RevisionRow, wasKnown: Bool, isCurrent: Bool, isBranch: Bool) {
-        let (history, document) = (existing.history, existing.documentID)
-        let row = try tables.document(document)
+        let row = try writer.tables.document(documentID)
         var known: RevisionReference?
         var distance: Int?
         if let row {
             distance = try history.distance { (id) throws(CofferError) in
-                guard let sequence = try tables.trees.sequence(of: id, inDocument: row.number) else { return false }
+                guard let sequence = try writer.tables.trees.sequence(of: id, inDocument: row.number) else {
+                    return false
+                }
                 known = RevisionReference(sequence: sequence, id: id)
                 return true
             }
         }
         if let row, let known, distance == 0 {
-            let revision = try tables.revision(sequence: known.sequence, of: document)
+            let revision = try writer.tables.revision(sequence: known.sequence, of: documentID)
             return (revision, wasKnown: true, isCurrent: row.winner == known.sequence, isBranch: false)
         }
-        let content = try withPresentNames(existing.content, of: existing.document)
-        try checkContents(
-            content, staged: existing.staged, generation: history.newest.generation, missing: .awaited,
-            existing.document.subject)
-        try validate(
-            history.newest, content.body, isDeletion: existing.isDeletion, of: existing.document, number: row?.number,
-            parent: distance == 1 ? known?.sequence : nil, isFromPeer: true)
-        let isBranch = try row.map { (row) throws(CofferError) in try !isLeaf(known, row) } ?? false
-        let (stored, after) = try change { () throws(CofferError) in
-            try insert(existing, content, row, after: known, distance: distance)
+        let content = try content.withPresentNames(context.renamedContents, in: writer.tables, document.subject)
+        try content.checkContents(
+            bringing: staged, generation: history.newest.generation, missing: .awaited, in: writer, document.subject)
+        try context.functions.validate(
+            history.newest, content.body, isDeletion: isDeletion, of: document, number: row?.number,
+            parent: distance == 1 ? known?.sequence : nil, isFromPeer: true, in: writer)
+        var isBranch = false
+        if let row {
+            isBranch = true
+            if let known { isBranch = try !DocumentTree(row.number).isLeaf(known, row, in: writer.tables) }
         }
-        try useContents(content, by: stored.sequence)
-        noteSaved(
-            stored.id, stored.sequence, isDeletion: stored.isDeletion, of: document, before: row?.flags, after: after,
-            isFromPeer: true, source: existing.source)
+        let (stored, after) = try writer.change { () throws(CofferError) in
+            try insert(content, row, after: known, distance: distance, in: writer)
+        }
+        try content.useContents(by: stored.sequence, in: writer)
+        writer.state.noteSaved(
+            stored.id, stored.sequence, isDeletion: stored.isDeletion, of: documentID, before: row?.flags,
+            after: after, isFromPeer: true, source: source)
         return (stored, wasKnown: false, isCurrent: after.winner == stored.sequence, isBranch: isBranch)
-    }
-
-    private func isLeaf(_ known: RevisionReference?, _ row: DocumentRow) throws(CofferError) -> Bool {
-        guard let known else { return false }
-        if known.sequence == row.winner { return true }
-        return try row.flags.contains(.isBranched) ? tables.trees.isLeaf(known, ofDocument: row.number) : false
     }
 
     /// Adds the revision, and before it those of its ancestors that are missing.
@@ -190,32 +190,30 @@ extension Writer {
     ///   - known: its nearest ancestor that is here.
     ///   - distance: how many generations before it that is.
     private func insert(
-        _ existing: ExistingRevision, _ content: RevisionBody, _ row: DocumentRow?, after known: RevisionReference?,
-        distance: Int?
+        _ content: RevisionBody, _ row: DocumentRow?, after known: RevisionReference?, distance: Int?,
+        in writer: borrowing Writer
     ) throws(CofferError) -> (RevisionRow, DocumentRow) {
-        let (document, history) = (existing.documentID, existing.history)
-        let depth = try revisionTreeDepth()
+        let depth = try Pruning(in: writer).depth
         // Ancestors that would be forgotten at once are left out, and so is the link to one that is further back.
         var parent = distance.map { $0 <= depth } == true ? known?.sequence : nil
         var number = row?.number
         for id in history.missingAncestors(toKnown: distance, depth: depth) {
             let ancestor = NewRevision(id: id, isDeletion: false, content: nil, isForeign: true)
-            parent = try insert(ancestor, of: document, number: number, parent: parent)
+            parent = try ancestor.insertRow(of: documentID, number: number, parent: parent, in: writer)
             number = number ?? parent.map(DocumentNumber.init(first:))
         }
-        let new = NewRevision(id: history.newest, isDeletion: existing.isDeletion, content: content, isForeign: true)
-        let sequence = try insert(new, of: document, number: number, parent: parent)
-        if let known { try noteReplaced(known.sequence, by: new) }
+        let new = NewRevision(id: history.newest, isDeletion: isDeletion, content: content, isForeign: true)
+        let sequence = try new.insertRow(of: documentID, number: number, parent: parent, in: writer)
+        if let known { try new.noteReclaimable(of: known.sequence, in: writer) }
         let after: DocumentRow
         if let row {
-            let rank = LeafRank(new.id, isDeletion: new.isDeletion)
-            after = try place(StoredLeaf(rank: rank, sequence: sequence), after: known, in: row)
-            try records.update(after, of: document)
+            after = try DocumentTree(row.number).place(new.leaf(sequence), after: known, row, in: writer)
+            try writer.records.update(after, of: documentID)
         } else {
             after = DocumentRow(
                 number: number ?? DocumentNumber(first: sequence), winner: sequence,
                 flags: new.isDeletion ? .isDeleted : [])
-            _ = try records.insert(after, of: document)
+            _ = try writer.records.insert(after, of: documentID)
         }
         let stored = RevisionRow(
             sequence: sequence, document: after.number, parent: parent, isDeletion: new.isDeletion, id: new.id,

@@ -60,156 +60,134 @@ final class PreparedRevision: Sendable {
 
     /// Saves the revision, in a transaction of its own or in the one that the calling thread is in.
     func save() throws(CofferError) -> SavedRevision {
-        let stored = try document.database.storage.write { (writer) throws(CofferError) in try writer.save(self) }
+        let storage = document.storage
+        let stored = try storage.write { (writer) throws(CofferError) in
+            try save(in: writer, SaveContext(of: storage))
+        }
         return SavedRevision(document: document, stored)
     }
-}
 
-extension Writer {
-    /// Notes which files the draft brings, and makes sure that every content the body names is among them or is saved.
-    ///
-    /// - Throws: `attachmentNotFound` (404) for a content that is neither; `digestCollision` (409) where another one with
-    ///   the same SHA-1 is saved; `invalidAttachment` (400) for a length that is not the content's. Nothing was changed.
-    func checkContents(
-        _ content: RevisionBody, of draft: PreparedRevision, generation: Int
-    ) throws(CofferError) {
-        try checkContents(
-            content, staged: draft.staged, generation: generation, missing: .refused, draft.document.subject)
-    }
+    // MARK: The rules
 
-    /// Saves a revision, as part of the transaction under way.
+    /// Saves the revision, as part of the transaction under way.
     ///
     /// - Throws: `documentNotFound` (404), `conflict` (409). Nothing was changed then.
-    func save(_ draft: PreparedRevision) throws(CofferError) -> RevisionRow {
+    private func save(in writer: borrowing Writer, _ context: SaveContext) throws(CofferError) -> RevisionRow {
         // Most documents without a parent are new: no need to look first.
-        if case .none = draft.parent, let new = try saveFirst(draft) { return new }
-        guard let row = try tables.document(draft.documentID) else {
-            if case .winner = draft.parent, let new = try saveFirst(draft) { return new }
-            throw CofferError(.documentNotFound, of: draft.document.subject)
+        if case .none = parent, let new = try saveFirst(in: writer, context) { return new }
+        guard let row = try writer.tables.document(documentID) else {
+            if case .winner = parent, let new = try saveFirst(in: writer, context) { return new }
+            throw CofferError(.documentNotFound, of: document.subject)
         }
-        switch draft.parent {
+        switch parent {
         case .none where row.flags.contains(.isDeleted), .winner:
-            return try add(draft, to: row, parent: winner(of: row))
+            let id = try writer.tables.revisionID(sequence: row.winner)
+            return try add(to: row, after: RevisionReference(sequence: row.winner, id: id), in: writer, context)
         case .none:
-            guard draft.allowsConflict, !draft.isDeletion else {
+            guard allowsConflict, !isDeletion else {
                 throw CofferError(
-                    .conflict, of: draft.document.subject,
+                    .conflict, of: document.subject,
                     "the document exists already; update it, or make the draft from its current revision")
             }
-            return try add(draft, to: row, parent: nil)
-        case .revision(let parent):
-            return try add(draft, to: row, parent: self.parent(parent, of: draft, row))
+            return try add(to: row, after: nil, in: writer, context)
+        case .revision(let id):
+            return try add(to: row, after: stored(parent: id, row, in: writer.tables), in: writer, context)
         }
-    }
-
-    private func winner(of row: DocumentRow) throws(CofferError) -> RevisionReference {
-        RevisionReference(sequence: row.winner, id: try tables.revisionID(sequence: row.winner))
     }
 
     /// Saves the first revision of a document that is not there; nil when it is, or when there is nothing to delete.
-    private func saveFirst(_ draft: PreparedRevision) throws(CofferError) -> RevisionRow? {
-        guard !draft.isDeletion else { return nil }
-        let content = try withPresentNames(draft.content, of: draft.document)
+    private func saveFirst(in writer: borrowing Writer, _ context: SaveContext) throws(CofferError) -> RevisionRow? {
+        guard !isDeletion else { return nil }
+        let content = try content.withPresentNames(context.renamedContents, in: writer.tables, document.subject)
         let body = content.body
-        let id = try makeRevisionID(parent: nil, draft, body)
-        try checkContents(content, of: draft, generation: id.generation)
+        let id = try RevisionID.make(parent: nil, isDeletion: false, body: body, digest: &writer.state.digest)
+        try check(content, generation: id.generation, in: writer)
         // A save that is about to be refused is nothing to look at.
-        if draft.document.database.storage.functions.hasValidations, try tables.document(draft.documentID) == nil {
-            try validate(id, body, isDeletion: false, of: draft.document, number: nil, parent: nil)
+        if context.functions.hasValidations, try writer.tables.document(documentID) == nil {
+            try context.functions.validate(
+                id, body, isDeletion: false, of: document, number: nil, parent: nil, in: writer)
         }
         let new = NewRevision(id: id, isDeletion: false, content: content)
-        guard let sequence = try insertNewDocument(draft.documentID, new) else { return nil }
-        try useContents(content, by: sequence)
-        noteSaved(
-            id, sequence, isDeletion: false, of: draft.documentID, before: nil,
-            after: DocumentRow(number: DocumentNumber(first: sequence), winner: sequence, flags: []))
+        guard let sequence = try new.insertDocument(documentID, in: writer) else { return nil }
+        try content.useContents(by: sequence, in: writer)
+        let number = DocumentNumber(first: sequence)
+        writer.state.noteSaved(
+            id, sequence, isDeletion: false, of: documentID, before: nil,
+            after: DocumentRow(number: number, winner: sequence, flags: []))
         return RevisionRow(
-            sequence: sequence, document: DocumentNumber(first: sequence), parent: nil, isDeletion: false, id: id,
+            sequence: sequence, document: number, parent: nil, isDeletion: false, id: id, body: body.bytes)
+    }
+
+    /// Saves the revision of a document that is there.
+    private func add(
+        to row: DocumentRow, after parent: RevisionReference?, in writer: borrowing Writer, _ context: SaveContext
+    ) throws(CofferError) -> RevisionRow {
+        let content = try content(inheritedFrom: parent, in: writer.tables)
+            .withPresentNames(context.renamedContents, in: writer.tables, document.subject)
+        let body = content.body
+        let id = try RevisionID.make(
+            parent: parent?.id, isDeletion: isDeletion, body: body, digest: &writer.state.digest)
+        let extendsWinner = parent?.sequence == row.winner && !row.flags.contains(.isBranched)
+        if !extendsWinner, let twin = try writer.tables.trees.sequence(of: id, inDocument: row.number) {
+            // The same edit of the same revision is the same revision, even where only its id was known.
+            var found = try writer.tables.revision(sequence: twin, of: documentID)
+            found.body = found.body ?? body.bytes
+            return found
+        }
+        try check(content, generation: id.generation, in: writer)
+        try context.functions.validate(
+            id, body, isDeletion: isDeletion, of: document, number: row.number, parent: parent?.sequence, in: writer)
+        let new = NewRevision(id: id, isDeletion: isDeletion, content: content)
+        let (sequence, after) = try new.insert(into: documentID, row, after: parent, in: writer)
+        try content.useContents(by: sequence, in: writer)
+        writer.state.noteSaved(
+            id, sequence, isDeletion: isDeletion, of: documentID, before: row.flags, after: after)
+        return RevisionRow(
+            sequence: sequence, document: row.number, parent: parent?.sequence, isDeletion: isDeletion, id: id,
             body: body.bytes)
     }
 
-    private func makeRevisionID(
-        parent: RevisionID?, _ draft: PreparedRevision, _ body: CanonicalBody
-    ) throws(CofferError) -> RevisionID {
-        try RevisionID.make(parent: parent, isDeletion: draft.isDeletion, body: body, digest: &state.digest)
+    /// Notes which files the revision brings, and makes sure that every content it names is among them or is saved.
+    ///
+    /// - Throws: as ``RevisionBody/checkContents(bringing:generation:missing:in:_:)``. Nothing was changed then.
+    private func check(
+        _ content: RevisionBody, generation: Int, in writer: borrowing Writer
+    ) throws(CofferError) {
+        try content.checkContents(
+            bringing: staged, generation: generation, missing: .refused, in: writer, document.subject)
     }
 
-    /// The draft's content, with the attachments that it has from its parent.
-    private func content(of draft: PreparedRevision, parent: RevisionReference?) throws(CofferError) -> RevisionBody {
-        guard draft.inheritsAttachments, let parent,
+    /// The content, with the attachments that it has from its parent.
+    private func content(
+        inheritedFrom parent: RevisionReference?, in tables: borrowing Snapshot
+    ) throws(CofferError) -> RevisionBody {
+        guard inheritsAttachments, let parent,
             try tables.flags(sequence: parent.sequence).contains(.hasAttachments),
-            let parentBody = try tables.revision(sequence: parent.sequence, of: draft.documentID).body
-        else { return draft.content }
-        var object = try JSONObject(draft.content.body)
+            let parentBody = try tables.revision(sequence: parent.sequence, of: documentID).body
+        else { return content }
+        var object = try JSONObject(content.body)
         object["_attachments"] = try JSONObject(canonical: parentBody.span)["_attachments"]
-        return try RevisionBody(DocumentBody(object).body, subject: draft.document.subject)
+        return try RevisionBody(DocumentBody(object).body, subject: document.subject)
     }
 
     /// The parent, if it may have a child now: a leaf, or, where conflicts are allowed, any revision.
     ///
     /// - Throws: `conflict` (409) where it was replaced; where conflicts are allowed, `revisionNotFound` (404) for none.
-    private func parent(
-        _ id: RevisionID, of draft: PreparedRevision, _ row: DocumentRow
+    private func stored(
+        parent id: RevisionID, _ row: DocumentRow, in tables: borrowing Snapshot
     ) throws(CofferError) -> RevisionReference {
         // Most often it is the winner.
         if try tables.revisionID(sequence: row.winner) == id { return RevisionReference(sequence: row.winner, id: id) }
-        let subject = draft.document.subject
-        if draft.allowsConflict || row.flags.contains(.isBranched),
+        let subject = document.subject
+        if allowsConflict || row.flags.contains(.isBranched),
             let sequence = try tables.trees.sequence(of: id, inDocument: row.number)
         {
             let parent = RevisionReference(sequence: sequence, id: id)
-            if draft.allowsConflict { return parent }
+            if allowsConflict { return parent }
             if try tables.trees.isLeaf(parent, ofDocument: row.number) { return parent }
-        } else if draft.allowsConflict {
+        } else if allowsConflict {
             throw CofferError(.revisionNotFound, of: subject, "revision \(id) doesn't exist, so none can follow it")
         }
         throw CofferError(.conflict, of: subject, "revision \(id) has been replaced")
-    }
-
-    private func add(
-        _ draft: PreparedRevision, to row: DocumentRow, parent: RevisionReference?
-    ) throws(CofferError) -> RevisionRow {
-        let content = try withPresentNames(try content(of: draft, parent: parent), of: draft.document)
-        let body = content.body
-        let id = try makeRevisionID(parent: parent?.id, draft, body)
-        let extendsWinner = parent?.sequence == row.winner && !row.flags.contains(.isBranched)
-        if !extendsWinner, let twin = try tables.trees.sequence(of: id, inDocument: row.number) {
-            // The same edit of the same revision is the same revision, even where only its id was known.
-            var found = try tables.revision(sequence: twin, of: draft.documentID)
-            found.body = found.body ?? body.bytes
-            return found
-        }
-        try checkContents(content, of: draft, generation: id.generation)
-        try validate(
-            id, body, isDeletion: draft.isDeletion, of: draft.document, number: row.number, parent: parent?.sequence)
-        let new = NewRevision(id: id, isDeletion: draft.isDeletion, content: content)
-        let (sequence, after) = try insertRevision(new, of: draft.documentID, row, after: parent)
-        try useContents(content, by: sequence)
-        noteSaved(
-            id, sequence, isDeletion: draft.isDeletion, of: draft.documentID, before: row.flags, after: after)
-        return RevisionRow(
-            sequence: sequence, document: row.number, parent: parent?.sequence, isDeletion: draft.isDeletion, id: id,
-            body: body.bytes)
-    }
-}
-
-extension Writer {
-    /// The content with the SHA-1s of those contents that it calls by a digest that they had before they came.
-    ///
-    /// Called before the revision gets its id.
-    func withPresentNames(
-        _ content: RevisionBody, of document: Document
-    ) throws(CofferError) -> RevisionBody {
-        let names = document.database.storage.renamedContents
-        guard !names.isEmpty else { return content }
-        let renamed = try content.body.renamingContents { (stub) throws(CofferError) in
-            guard let sha1 = names.sha1(of: stub.digest),
-                try tables.attachments.attachment(.foreign(stub.digest)) == nil,
-                let row = try tables.attachments.attachment(.sha1(sha1)), row.byteCount == stub.byteCount
-            else { return nil }
-            return SHA1Digest.text(of: sha1)
-        }
-        guard let renamed else { return content }
-        return try RevisionBody(renamed, subject: document.subject)
     }
 }

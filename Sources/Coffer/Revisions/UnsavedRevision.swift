@@ -86,7 +86,7 @@ public final class UnsavedRevision {
     }
 
     func draft(allowsConflict: Bool) throws(CofferError) -> PreparedRevision {
-        let storage = document.database.storage
+        let storage = document.storage
         let parent = try document.parent(of: properties, madeFrom: parentRevisionID)
         // None follows the last one, which is for the save to say.
         let generation = min(parent?.generation ?? 0, .max - 1) + 1
@@ -112,7 +112,7 @@ public final class UnsavedRevision {
 
     func noteSaved(_ revision: SavedRevision, _ draft: PreparedRevision) throws(CofferError) -> SavedRevision {
         let stated = properties["_rev"]
-        document.database.storage.whenRolledBack { [weak self, parentRevisionID, draftAttachments] in
+        document.storage.whenRolledBack { [weak self, parentRevisionID, draftAttachments] in
             self?.parentRevisionID = parentRevisionID
             self?.draftAttachments = draftAttachments
             if stated != nil { self?.properties["_rev"] = stated }

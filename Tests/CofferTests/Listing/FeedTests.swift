@@ -36,7 +36,9 @@ struct FeedTests {
         try database.save(json: json(1), withID: "b")
         #expect(try feed(database, since: 4) == ["6 b"])
         try database.saveLocalDocument([:], withID: "x")
-        try database.storage.write { (writer) throws(CofferError) in _ = try writer.purge(.init("a")) }
+        try database.storage.write { (writer) throws(CofferError) in
+            _ = try Purge(of: .init("a")).removeDocument(in: writer)
+        }
         #expect(try feed(database) == ["3 c", "6 b"])
     }
 

@@ -55,10 +55,10 @@ struct CountTests {
         }
         #expect(try counts(database) == [3, 3])
         try database.storage.write { (writer) throws(CofferError) in
-            _ = try writer.purge(.init("a"))
-            _ = try writer.purge(.init("b"))
-            _ = try writer.purge(.init("c"))
-            #expect(try writer.purge(.init("nobody")) == false)
+            _ = try Purge(of: .init("a")).removeDocument(in: writer)
+            _ = try Purge(of: .init("b")).removeDocument(in: writer)
+            _ = try Purge(of: .init("c")).removeDocument(in: writer)
+            #expect(try Purge(of: .init("nobody")).removeDocument(in: writer) == false)
         }
         #expect(try counts(database) == [1, 1])
         try database.save(json: json(1), withID: "a")

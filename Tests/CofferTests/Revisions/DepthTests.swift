@@ -202,7 +202,7 @@ struct DepthTests {
         // Two lines; at the second's end more leaves than are looked at, none of which needs the first line's ancestors.
         _ = try database.putExistingRevision([:], withID: "doc", history: ids("4-a", "3-a", "2-a"))
         try database.inTransaction {
-            for number in 0...Writer.leafLimit {
+            for number in 0...Pruning.leafLimit {
                 let history = try ids("4-m\(number)", "3-b", "2-b")
                 _ = try database.putExistingRevision([:], withID: "doc", history: history)
             }
