@@ -67,6 +67,31 @@ struct FolderOrder {
     }
 }
 
+/// A type that is extended in its own folder alone: what other folders know of it are rules of theirs, which take it.
+struct OwnFolder {
+    let type: String
+    let folder: String
+
+    /// Where files of other folders extend the type.
+    func findings(in files: [SourceFile]) -> [Finding] {
+        files.filter { !$0.path.hasPrefix(folder + "/") }.flatMap { file in
+            file.numberedLines.compactMap { number, line in
+                guard let found = line.prefixMatch(of: Self.extensions), found.1 == type else { return nil }
+                return Finding(file, line: number, "\(type) is extended outside of \(folder)")
+            }
+        }
+    }
+
+    private static var extensions: Regex<(Substring, Substring)> {
+        /(?:@\w+ +)*(?:(?:public|package|internal|fileprivate|private) +)*extension +(?:Coffer\w*\.)?(\w+)/
+    }
+
+    /// Those that lend what a transaction has: a rule of revisions is a value that takes the writer, not a part of it.
+    static let ofCoffer = ["Writer", "WriterState", "TransactionFiles"].map {
+        OwnFolder(type: $0, folder: "Sources/Coffer/Open")
+    }
+}
+
 extension FolderOrder {
     /// Who opens a store; what a revision's contents are, and revisions themselves; what is kept of documents beside them; what
     /// tells of them, lists, finds and sums them up; work on a store as a whole; and the names that users see besides.

@@ -34,6 +34,27 @@ struct FolderOrderTests {
         #expect(findings("let roof: Roof?\n", in: "Beside") == ["Sources/Coffer/Beside/File.swift"])
     }
 
+    @Test("The writer is extended only in its own folder")
+    func writer() {
+        let findings = OwnFolder.ofCoffer.flatMap { $0.findings(in: files) }
+        #expect(findings.isEmpty, "\(findings)")
+    }
+
+    @Test(
+        "An extension of the writer in another folder is found",
+        arguments: ["extension Writer {", "private extension Writer {", "extension Writer: Sendable {}"])
+    func writerControl(text: String) {
+        func findings(_ path: String, _ text: String) -> [String] {
+            let file = SourceFile(path: path, text: "struct Rule {}\n" + text + "\n")
+            return OwnFolder.ofCoffer.flatMap { $0.findings(in: [file]) }.map(\.place)
+        }
+        let path = "Sources/Coffer/Revisions/Rule.swift"
+        #expect(findings(path, text) == [path + ":2"])
+        #expect(findings("Sources/Coffer/Open/Writer.swift", text).isEmpty)
+        let others = "extension WriterLock {}\n// extension Writer {}\nlet text = \"extension Writer\""
+        #expect(findings(path, others).isEmpty)
+    }
+
     /// The targets that may hold statements: what runs them, what knows the tables, and what reads another's.
     private static let withStatements: Set<String> = ["CofferSQLite", "CofferRecords", "CofferCouchbaseLite"]
 

@@ -3,11 +3,10 @@ internal import CofferSealing
 
 /// About how many bytes a compaction would give back. An estimate: looking would cost more than it is worth.
 struct ReclaimableSpace {
-    /// How many.
     private(set) var byteCount: Int
-    /// What the database has noted of it.
+    /// The estimate that the database has noted.
     private(set) var notedByteCount: Int
-    /// How many there must be before a compaction is tried again.
+    /// The estimate from which on a compaction is tried again.
     var nextCompactionByteCount: Int
 
     /// What a document holds that nobody has looked at.
@@ -21,7 +20,7 @@ struct ReclaimableSpace {
 
     mutating func add(_ newByteCount: Int) { byteCount = byteCount.addingSaturated(newByteCount) }
 
-    /// Has the database note it, if that is much more or much less than what it says.
+    /// Has the database note the estimate, if that differs much from what it has noted.
     mutating func note(in records: borrowing Change) throws(CofferError) {
         guard byteCount >> 20 != notedByteCount >> 20 else { return }
         try records.compaction.note(reclaimable: byteCount)
@@ -34,5 +33,17 @@ struct ReclaimableSpace {
         nextCompactionByteCount = 0
         if try records.snapshot.compaction.reclaimable() > 0 { try records.compaction.note(reclaimable: 0) }
         notedByteCount = 0
+    }
+}
+
+/// When a store is compacted automatically.
+struct CompactionPolicy: Sendable {
+    /// The fewest bytes that make it worth while.
+    var leastByteCount = 16 << 20
+    /// The part of the database that they must be, so that a large one is not gone through for little: one in so many.
+    var divisor = 8
+
+    func isEnough(_ byteCount: Int, databaseByteCount: Int) -> Bool {
+        byteCount >= max(leastByteCount, databaseByteCount / divisor)
     }
 }

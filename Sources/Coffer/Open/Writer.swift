@@ -146,8 +146,8 @@ struct Writer: ~Copyable {
         for (table, last) in state.numbers.takeUnnoted() { try records.numbers.note(last, of: table) }
     }
 
-    /// Notes what could be given back with the outermost transaction, and in the database, if that is much more or much
-    /// less than it says.
+    /// Counts what a compaction could give back of the outermost transaction. The database notes the sum when it has changed
+    /// much.
     private func noteReclaimable() throws(CofferError) {
         let new = state.changes.reclaimableByteCount
         guard new > 0 else { return }
