@@ -16,8 +16,10 @@ extension RevisionBody {
     ///
     /// Called before the revision gets its id.
     func withPresentNames(
-        _ names: RenamedContents, in tables: borrowing Snapshot, _ subject: @autoclosure () -> String
+        _ names: @autoclosure () -> RenamedContents, in tables: borrowing Snapshot, _ subject: @autoclosure () -> String
     ) throws(CofferError) -> RevisionBody {
+        guard !attachments.isEmpty else { return self }
+        let names = names()
         guard !names.isEmpty else { return self }
         let renamed = try body.renamingContents { (stub) throws(CofferError) in
             guard let sha1 = names.sha1(of: stub.digest),

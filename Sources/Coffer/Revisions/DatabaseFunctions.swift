@@ -90,15 +90,15 @@ extension Storage {
     var functions: DatabaseFunctions { companions[DatabaseFunctions.self] }
 }
 
-/// What the rules of saving ask of the open database beside the writer.
+/// What the rules of saving ask of the open database beside the writer, found when it is asked for.
 struct SaveContext {
-    /// The validations that look at each revision.
-    let functions: DatabaseFunctions
-    /// What contents are called by now.
-    let renamedContents: RenamedContents
+    private let storage: Storage
 
-    init(of storage: Storage) {
-        functions = storage.functions
-        renamedContents = storage.renamedContents
-    }
+    init(of storage: Storage) { self.storage = storage }
+
+    /// The validations that look at each revision.
+    var functions: DatabaseFunctions { storage.functions }
+
+    /// What contents are called by now.
+    var renamedContents: RenamedContents { storage.renamedContents }
 }

@@ -20,7 +20,9 @@ public struct ExistingRevisionResult: Sendable {
 }
 
 /// A revision of another database that is to be taken over: checked as far as that goes without the database.
-struct ExistingRevision: Sendable {
+///
+/// Never changes. A class, since each closure that a struct of so many parts went through would copy it.
+final class ExistingRevision: Sendable {
     let document: Document
     let documentID: DocumentID
     let history: RevisionHistory
