@@ -1,4 +1,5 @@
 internal import Coffer
+internal import CofferSealing
 
 @_spi(Tool) extension KeySource.Encoding {
     /// The key that `secret` holds in this encoding.
@@ -26,7 +27,7 @@ internal import Coffer
     /// What 32 bytes look like that `password` probably is; nil if it looks like a password.
     static func probable(ofPassword password: String) -> Self? {
         let characters = Array(password.utf8)
-        if characters.count == 64, characters.allSatisfy({ hexValue($0) != nil }) { return .hex }
+        if characters.count == 64, characters.allSatisfy({ $0.hexDigitValue != nil }) { return .hex }
         guard characters.count == 44, characters.last == UInt8(ascii: "=") else { return nil }
         let digits = characters.dropLast().compactMap(base64Value)
         // The last of them has two bits that belong to no byte.
@@ -46,19 +47,12 @@ internal import Coffer
         guard digits.byteCount.isMultiple(of: 2) else { throw notHex }
         var bytes = KeyBytes()
         for position in stride(from: 0, to: digits.byteCount, by: 2) {
-            guard let high = hexValue(digits[position]), let low = hexValue(digits[position + 1]) else { throw notHex }
+            guard let high = digits[position].hexDigitValue, let low = digits[position + 1].hexDigitValue else {
+                throw notHex
+            }
             try bytes.append(high << 4 | low)
         }
         return bytes
-    }
-
-    static func hexValue(_ digit: UInt8) -> UInt8? {
-        switch digit {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0")
-        case UInt8(ascii: "a")...UInt8(ascii: "f"): digit - UInt8(ascii: "a") + 10
-        case UInt8(ascii: "A")...UInt8(ascii: "F"): digit - UInt8(ascii: "A") + 10
-        default: nil
-        }
     }
 
     private static func bytes(ofBase64 digits: borrowing KeyBytes) throws(KeySourceError) -> KeyBytes {

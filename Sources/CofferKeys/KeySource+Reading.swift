@@ -1,4 +1,5 @@
 internal import Coffer
+internal import CofferSealing
 internal import Foundation
 
 #if canImport(Glibc)
@@ -73,7 +74,7 @@ internal import Darwin
             // What is not a name may be the secret itself, as in env:$PASSWORD, and so may be digits of it.
             let isName =
                 name.utf8.count <= 32 && name.first?.isNumber == false
-                && name.utf8.contains { Encoding.hexValue($0) == nil }
+                && name.utf8.contains { $0.hexDigitValue == nil }
                 && name.allSatisfy { $0.isASCII && ($0.isUppercase || $0.isNumber || $0 == "_") }
             throw .unavailable(
                 isName

@@ -1,5 +1,5 @@
 public import Coffer
-internal import CofferVault
+internal import CofferSealing
 internal import Foundation
 
 /// Searches files for text that should not be readable in them.

@@ -41,6 +41,18 @@ struct DigestTests {
         }
     }
 
+    @Test("Hex digits are written in lower case and read in either, and nothing else is one")
+    func hexadecimalDigits() {
+        #expect(hexadecimal([0x00, 0x0f, 0xa0, 0xff]) == "000fa0ff" && hexadecimal([UInt8]()).isEmpty)
+        #expect(hexadecimal(0x0123_4567_89ab_cdef as UInt64) == "0123456789abcdef")
+        for byte in UInt8.min...UInt8.max {
+            let digit =
+                Unicode.Scalar(byte).properties.isASCIIHexDigit ? Character(Unicode.Scalar(byte)).hexDigitValue : nil
+            #expect(byte.hexDigitValue.map(Int.init) == digit)
+            #expect(byte.isLowerCaseHexDigit == "0123456789abcdef".utf8.contains(byte))
+        }
+    }
+
     @Test("Digests of RFC 1321's examples are the RFC's")
     func md5() throws {
         for (text, expected) in [

@@ -166,7 +166,7 @@ package final class Service: Sendable {
             throw SyncError(400, "count must be a positive integer")
         }
         guard count <= 1000 else { throw SyncError(400, "count parameter too large") }
-        let ids = try (0..<count).map { _ in JSONValue.string(try randomBytes(count: 16).hexadecimal) }
+        let ids = try (0..<count).map { _ in JSONValue.string(hexadecimal(try randomBytes(count: 16))) }
         return try .json(200, ["uuids": .array(ids)])
     }
 

@@ -17,7 +17,7 @@ final class Sessions: Sendable {
 
     /// A token that is good from now on.
     func begin(_ name: String) throws -> String {
-        let token = try randomBytes(count: 32).hexadecimal
+        let token = hexadecimal(try randomBytes(count: 32))
         let now = ContinuousClock.now
         tokens.withLock { tokens in
             tokens = tokens.filter { $0.value.end > now }
@@ -153,9 +153,4 @@ extension Service {
         let form = RequestTarget("/?" + String(decoding: body, as: UTF8.self))
         return (try name(form?["name"], form?["username"]), form?["password"] ?? "")
     }
-}
-
-extension [UInt8] {
-    /// Two digits for each.
-    var hexadecimal: String { map { String($0 / 16, radix: 16) + String($0 % 16, radix: 16) }.joined() }
 }

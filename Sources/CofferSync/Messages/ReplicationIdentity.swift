@@ -33,12 +33,7 @@ package struct ReplicationIdentity: Sendable {
             object["ids"] = documentIDs.map { .array($0.sorted().map { .string($0) }) }
             object["channels"] = channels.map { .array($0.sorted().map { .string($0) }) }
             let digest = try Digest.sha256(of: JSONValue.object(object).canonicalJSON())
-            return "coffer-" + digest.prefix(16).map { hex($0) }.joined()
+            return "coffer-" + hexadecimal(Array(digest.prefix(16)))
         }
-    }
-
-    private func hex(_ byte: UInt8) -> String {
-        let text = String(byte, radix: 16)
-        return text.count < 2 ? "0" + text : text
     }
 }

@@ -50,32 +50,16 @@ package struct AttachmentNaming: Sendable {
         var digits = name.utf8.makeIterator()
         return [UInt8](capacity: count) { output in
             for _ in 0..<count {
-                guard let high = digits.next(), let low = digits.next() else { return }
-                output.append(value(ofDigit: high) << 4 | value(ofDigit: low))
+                guard let high = digits.next()?.hexDigitValue, let low = digits.next()?.hexDigitValue else { return }
+                output.append(high << 4 | low)
             }
         }
-    }
-
-    private static func value(ofDigit digit: UInt8) -> UInt8 {
-        digit <= UInt8(ascii: "9") ? digit - UInt8(ascii: "0") : digit - UInt8(ascii: "a") + 10
     }
 
     /// Whether an attachment's file may be called so; nothing else in `attachments/` is ever taken for one.
     static func isWellFormed(_ name: String, in names: Manifest.AttachmentNames) -> Bool {
         let digits = name.utf8.dropLast(suffix.utf8.count)
-        return digits.count == 2 * digestByteCount(in: names) && digits.allSatisfy(isLowerCaseHexDigit)
+        return digits.count == 2 * digestByteCount(in: names) && digits.allSatisfy(\.isLowerCaseHexDigit)
             && name.utf8.suffix(suffix.utf8.count).elementsEqual(suffix.utf8)
-    }
-}
-
-/// `bytes` in lower-case hex.
-package func hexadecimal(_ bytes: [UInt8]) -> String {
-    func digit(_ value: UInt8) -> UInt8 { value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10 }
-    return unsafe String(unsafeUninitializedCapacity: 2 * bytes.count) { output in
-        for (index, byte) in bytes.enumerated() {
-            unsafe output[2 * index] = digit(byte >> 4)
-            unsafe output[2 * index + 1] = digit(byte & 15)
-        }
-        return 2 * bytes.count
     }
 }

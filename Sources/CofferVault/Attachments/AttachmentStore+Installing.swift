@@ -31,14 +31,14 @@ extension AttachmentStore {
     func install(_ staged: [StagedAttachment], hasChanged: Bool) throws(CofferError) {
         let attachments = try writable(attachments)
         precondition(Set(staged.map(\.digest.sha1)).count == staged.count, "one content, installed twice")
-        var announced: [Announcement] = []
+        var announced: [InstallIntent] = []
         do throws(CofferError) {
             try place(staged) { announced.append($0) }
             if hasChanged || !staged.isEmpty {
                 try synchronizing { () throws(CofferError) in try makeDurable(staged, in: attachments) }
             }
         } catch {
-            takeBack(staged, announcements(of: staged) + announced)
+            takeBack(staged, intents(of: staged) + announced)
             throw error
         }
     }
@@ -47,7 +47,7 @@ extension AttachmentStore {
     ///
     /// On an error some of them may have theirs.
     func place(
-        _ staged: [StagedAttachment], didAnnounce: (Announcement) -> Void
+        _ staged: [StagedAttachment], didAnnounce: (InstallIntent) -> Void
     ) throws(CofferError) {
         let attachments = try writable(attachments)
         let incoming = try writable(incoming)
@@ -57,18 +57,18 @@ extension AttachmentStore {
             waiting.append((attachment, try naming.name(of: attachment.digest.sha1)))
         }
         guard !waiting.isEmpty else { return }
-        let announcement = try announce(waiting.map(\.name), in: incoming)
-        didAnnounce(announcement)
+        let intent = try announce(waiting.map(\.name), in: incoming)
+        didAnnounce(intent)
         for (attachment, name) in waiting {
-            try place(attachment, from: incoming, to: attachments, as: name, announcement)
+            try place(attachment, from: incoming, to: attachments, as: name, intent)
         }
     }
 
     /// The transaction of ``install(_:)`` was committed.
-    package func didCommit(_ staged: [StagedAttachment]) { didCommit(staged, announcements(of: staged)) }
+    package func didCommit(_ staged: [StagedAttachment]) { didCommit(staged, intents(of: staged)) }
 
-    /// The same, where `announcements` announce them and perhaps others, which are gone.
-    func didCommit(_ staged: [StagedAttachment], _ announcements: [Announcement]) {
+    /// The same, where `intents` announce them and perhaps others, which are gone.
+    func didCommit(_ staged: [StagedAttachment], _ intents: [InstallIntent]) {
         for attachment in staged {
             attachment.state.withLock { state in
                 guard case .installed = state.stage else { return }
@@ -78,35 +78,35 @@ extension AttachmentStore {
             }
         }
         guard let incoming else { return }
-        for announcement in announcements { withdraw(announcement, from: incoming) }
+        for intent in intents { withdraw(intent, from: incoming) }
     }
 
     /// The transaction of ``install(_:)`` was rolled back: nothing is installed any more, and what was can be once more.
     ///
     /// Only when that is certain. A commit that failed in the middle may turn out to have been made. Where the disk is too
     /// full for a file to come back, it is lost.
-    package func didRollBack(_ staged: [StagedAttachment]) { takeBack(staged, announcements(of: staged)) }
+    package func didRollBack(_ staged: [StagedAttachment]) { takeBack(staged, intents(of: staged)) }
 
-    func announcements(of staged: [StagedAttachment]) -> [Announcement] {
-        var announcements: [Announcement] = []
+    func intents(of staged: [StagedAttachment]) -> [InstallIntent] {
+        var intents: [InstallIntent] = []
         for attachment in staged {
             switch attachment.state.withLock(\.stage) {
-            case .installed(_, let announcement), .placing(_, _, let announcement):
-                if announcements.last !== announcement { announcements.append(announcement) }
+            case .installed(_, let intent), .placing(_, _, let intent):
+                if intents.last !== intent { intents.append(intent) }
             case .sealed, .staged, .saved, .left, .moved: break
             }
         }
-        return announcements
+        return intents
     }
 
     /// Gives the file its place.
     private func place(
         _ attachment: StagedAttachment, from incoming: Directory, to attachments: Directory, as name: String,
-        _ announcement: Announcement
+        _ intent: InstallIntent
     ) throws(CofferError) {
         try attachment.state.withLock { (state) throws(CofferError) in
             if case .sealed(let bytes) = state.stage {
-                return try attachment.write(bytes, to: attachments, as: name, announcement, &state)
+                return try attachment.write(bytes, to: attachments, as: name, intent, &state)
             }
             guard case .staged = state.stage, let oldName = state.name else { return }
             do throws(CofferError) {
@@ -115,13 +115,13 @@ extension AttachmentStore {
                 // It may have had its effect. If it hadn't, what is in the file's place is something else.
                 do throws(CofferError) {
                     let isStillThere = try fileSystem.status(of: oldName, in: incoming) != nil
-                    if !isStillThere { state.stage = .installed(as: name, announcement) }
+                    if !isStillThere { state.stage = .installed(as: name, intent) }
                 } catch {
                     isUncertain.store(true, ordering: .releasing)
                 }
                 throw error
             }
-            state.stage = .installed(as: name, announcement)
+            state.stage = .installed(as: name, intent)
         }
     }
 
@@ -174,14 +174,14 @@ extension AttachmentStore {
     /// Moves what of `staged` is installed back to `incoming/`, and removes what announces it.
     ///
     /// - Parameter hasChanged: whether more is to be durable in `attachments/` before that.
-    func takeBack(_ staged: [StagedAttachment], _ announcements: [Announcement], hasChanged: Bool = false) {
+    func takeBack(_ staged: [StagedAttachment], _ intents: [InstallIntent], hasChanged: Bool = false) {
         guard let attachments, let incoming else { return }
         var isChanged = hasChanged
         for attachment in staged { if takeBack(attachment, from: attachments, to: incoming) { isChanged = true } }
-        // The announcement must not go for good before the files in `attachments/` have.
+        // The intent must not go for good before the files in `attachments/` have.
         if isChanged { try? synchronizing { () throws(CofferError) in try fileSystem.synchronize(attachments) } }
         guard isUncertain.load(ordering: .acquiring) else {
-            for announcement in announcements { withdraw(announcement, from: incoming) }
+            for intent in intents { withdraw(intent, from: incoming) }
             return
         }
         for attachment in staged {

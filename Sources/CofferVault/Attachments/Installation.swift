@@ -116,7 +116,7 @@ package final class Installation {
 
     /// The transaction was committed, after ``install()``.
     package func didCommit() {
-        store.didCommit(files, announcements(of: files))
+        store.didCommit(files, intents(of: files))
         forget()
     }
 
@@ -127,8 +127,8 @@ package final class Installation {
         for batch in batches { batch.finish() }
         waitForEarlySyncs()
         let all = files + dropped.values
-        let announcements = announcements(of: all)
-        store.takeBack(all, announcements, hasChanged: !announcements.isEmpty)
+        let intents = intents(of: all)
+        store.takeBack(all, intents, hasChanged: !intents.isEmpty)
         forget()
     }
 
@@ -145,8 +145,8 @@ package final class Installation {
     private func waitForEarlySyncs() { if !batches.isEmpty { store.placing.sync {} } }
 
     /// What announces batches, and `files` that got their places otherwise. Some may be named twice.
-    private func announcements(of files: [StagedAttachment]) -> [Announcement] {
-        batches.compactMap(\.announcement) + store.announcements(of: files)
+    private func intents(of files: [StagedAttachment]) -> [InstallIntent] {
+        batches.compactMap(\.intent) + store.intents(of: files)
     }
 
     private func forget() {
@@ -168,7 +168,7 @@ private final class Batch: Sendable {
     private struct State {
         /// Let go of when they have their places: whoever else does so removes what is left of them.
         var files: [StagedAttachment]
-        var announcement: Announcement?
+        var intent: InstallIntent?
         var error: CofferError?
     }
 
@@ -177,7 +177,7 @@ private final class Batch: Sendable {
         state = Lock(State(files: files))
     }
 
-    var announcement: Announcement? { state.withLock(\.announcement) }
+    var intent: InstallIntent? { state.withLock(\.intent) }
 
     /// Why the sync of ``finishAndSynchronize()`` failed, if it did.
     var failedSync: CofferError? { syncFailure.withLock(\.self) }
@@ -198,7 +198,7 @@ private final class Batch: Sendable {
             do throws(CofferError) {
                 let files = state.files
                 state.files = []
-                try store.place(files) { state.announcement = $0 }
+                try store.place(files) { state.intent = $0 }
             } catch {
                 state.error = error
             }

@@ -70,13 +70,13 @@ extension StagedAttachment {
     ///
     /// On an error some of it may be there.
     func write(
-        _ bytes: [UInt8], to attachments: Directory, as name: String, _ announcement: Announcement, _ state: inout State
+        _ bytes: [UInt8], to attachments: Directory, as name: String, _ intent: InstallIntent, _ state: inout State
     ) throws(CofferError) {
-        state.stage = .placing(bytes, as: name, announcement)
+        state.stage = .placing(bytes, as: name, intent)
         let file = try store.createFile(replacing: name, in: attachments)
         try store.fileSystem.hand(file, to: store.owner)
         try store.write(bytes, to: file)
-        state.stage = .installed(as: name, announcement)
+        state.stage = .installed(as: name, intent)
         keepOpen(file, &state)
         forget(bytes)
     }

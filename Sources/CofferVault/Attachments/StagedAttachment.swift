@@ -42,11 +42,11 @@ package final class StagedAttachment: Sendable {
         /// The bytes of its file are in memory, and there isn't one yet.
         case sealed([UInt8])
         /// The same, and its file is being written in its place, where some of it may be.
-        case placing([UInt8], as: String, Announcement)
+        case placing([UInt8], as: String, InstallIntent)
         /// In `incoming/`, and nobody but this value knows it.
         case staged
         /// In `attachments/` by now. Only the database knows whether it stays, even if this value goes.
-        case installed(as: String, Announcement)
+        case installed(as: String, InstallIntent)
         /// It has a row.
         case saved
         /// Not to be installed any more. What is on the disk is unknown, and the next open removes it; or it is lost, since

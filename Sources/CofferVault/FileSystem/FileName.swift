@@ -1,3 +1,5 @@
+internal import CofferSealing
+
 /// One name in a directory, as the bytes that the file system keeps: any but zero and `/`, which need not be UTF-8.
 ///
 /// A name that goes through `String` and back can be another one, and then what it named can't be removed.

@@ -1,3 +1,5 @@
+internal import CofferSealing
+
 /// What MANIFEST says, read whole and checked as far as that goes without a key: nobody has vouched for it yet.
 ///
 /// Its bytes are in docs/FORMAT.md. It holds no secret: the master key is in its slots only in wrapped form.

@@ -21,15 +21,9 @@ package struct StoreUUID: Sendable, Hashable {
 extension StoreUUID: CustomStringConvertible {
     /// 32 lower-case hex digits in the usual five groups.
     package var description: String {
-        let digits = bytes.map { hexadecimal(UInt64($0), digitCount: 2) }
+        let digits = bytes.map { hexadecimal([$0]) }
         return [0..<4, 4..<6, 6..<8, 8..<10, 10..<16].map { digits[$0].joined() }.joined(separator: "-")
     }
-}
-
-/// `value` in lower-case hex with leading zeros.
-func hexadecimal(_ value: UInt64, digitCount: Int = 16) -> String {
-    let digits = String(value, radix: 16)
-    return String(repeating: "0", count: max(0, digitCount - digits.utf8.count)) + digits
 }
 
 /// A random number of 64 bits.

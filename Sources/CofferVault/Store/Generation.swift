@@ -35,12 +35,8 @@ package struct Generation: Sendable {
         let bytes = Array(name.utf8)
         let digits = bytes.enumerated().filter { $0.offset != 0 && $0.offset != 17 }.map(\.element)
         return bytes.count == 34 && bytes[0] == UInt8(ascii: "g") && bytes[17] == UInt8(ascii: "-")
-            && digits.allSatisfy(isLowerCaseHexDigit)
+            && digits.allSatisfy(\.isLowerCaseHexDigit)
     }
-}
-
-func isLowerCaseHexDigit(_ byte: UInt8) -> Bool {
-    (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte)
 }
 
 extension LockedStore {

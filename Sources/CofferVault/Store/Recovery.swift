@@ -93,7 +93,7 @@ extension LockedStore {
             if let name = IncomingName.announced(by: leftover, in: names) {
                 announcers[name, default: []].insert(FileName(leftover))
             } else if IncomingName.isList(leftover) {
-                for name in try AnnouncementList.read(leftover, in: incoming, names, fileSystem) {
+                for name in try InstallIntentList.read(leftover, in: incoming, names, fileSystem) {
                     announcers[name, default: []].insert(FileName(leftover))
                 }
             }

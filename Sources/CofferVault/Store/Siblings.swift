@@ -11,7 +11,7 @@ enum Sibling {
     /// Whether `name` is one that only ``randomName()`` makes.
     static func isSiblingName(_ name: String) -> Bool {
         let digits = name.utf8.dropFirst(prefix.utf8.count)
-        return name.utf8.starts(with: prefix.utf8) && digits.count == 16 && digits.allSatisfy(isLowerCaseHexDigit)
+        return name.utf8.starts(with: prefix.utf8) && digits.count == 16 && digits.allSatisfy(\.isLowerCaseHexDigit)
     }
 
     /// Makes a sibling of `location` and locks it.

@@ -190,7 +190,7 @@ struct Recovering: StoreChange {
         }
         let listed = String(repeating: "0a", count: 20) + ".blob"
         try Data("no row".utf8).write(to: generation.appending(path: "attachments/\(listed)"))
-        try Data(AnnouncementList.bytes(of: [listed], in: .sha1))
+        try Data(InstallIntentList.bytes(of: [listed], in: .sha1))
             .write(to: generation.appending(path: "incoming/fedcba9876543210.list"))
         let old = stores.url().appending(path: "g0000000000000000-00000000000000ff/attachments")
         try FileManager.default.createDirectory(at: old, withIntermediateDirectories: true)

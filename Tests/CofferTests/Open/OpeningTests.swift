@@ -1,3 +1,4 @@
+import CofferSealing
 import Foundation
 import Testing
 

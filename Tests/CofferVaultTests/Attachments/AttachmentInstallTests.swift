@@ -295,7 +295,7 @@ struct AttachmentInstallTests {
         let scratch = Scratch.inMemory
         try makeStore(at: scratch.store)
         let directory = try attachmentsPath(ofStoreAt: scratch.store)
-        // Each is created and written; then two steps for an announcement, or four for a list.
+        // Each is created and written; then two steps for an install intent, or four for a list.
         let rename = 2 * count + (count == 1 ? 2 : 4) + 1
         let recording = RecordingFileSystem(.fail(rename, EIO))
         let (store, attachments) = try openAttachments(at: scratch.store, fileSystem: recording)

@@ -73,7 +73,7 @@ private struct WeakDisk {
         if name.contains(".blob.") { return [String(name.dropLast(17))] }
         guard name.hasSuffix(".list"), isWhole(file) else { return [] }
         let bytes = contents[file] ?? []
-        return try AnnouncementList.attachments(in: bytes, .sha1) ?? AnnouncementList.attachments(in: bytes, .keyed)
+        return try InstallIntentList.attachments(in: bytes, .sha1) ?? InstallIntentList.attachments(in: bytes, .keyed)
             ?? []
     }
 }

@@ -78,7 +78,7 @@ struct AttachmentRecoveryTests {
         #expect(names(in: generation + "/attachments") == [saved, unsaved].sorted())
     }
 
-    @Test("Recovery of attachments removes whatever else is on its way, and takes no other name for an announcement")
+    @Test("Recovery of attachments removes whatever else is on its way, and takes no other name for an install intent")
     func otherNames() throws {
         let (scratch, generation, saved, unsaved) = try interrupted()
         let others = ["notes.txt", "x.blob", unsaved.uppercased(), String(unsaved.dropLast(5)), "a" + unsaved]

@@ -52,8 +52,8 @@ extension DatabaseService {
                 status: 400, name: "invalid_index_fields", reason: "An index is over one field at least")
         }
         // As CouchDB does, one that isn't named is called by what it is over.
-        let digest = try Digest.sha1(of: JSONValue.array(fields.map { .string($0) }).canonicalJSON()).hexadecimal
-        let name = json["name"]?.stringValue ?? digest
+        let digest = try Digest.sha1(of: JSONValue.array(fields.map { .string($0) }).canonicalJSON())
+        let name = json["name"]?.stringValue ?? hexadecimal(digest)
         let stated = json["ddoc"]?.stringValue.map { $0.hasPrefix("_design/") ? String($0.dropFirst(8)) : $0 }
         let full = IndexDescription.name(design: stated ?? name, name)
         let (database, paths) = (database, fields.map(PropertyPath.init(ofField:)))

@@ -10,7 +10,7 @@ internal import Darwin
 ///
 /// Its names are in `attachments/` for everybody to read, too, and it holds the bytes that they spell in hex: it is not
 /// encrypted.
-package enum AnnouncementList {
+package enum InstallIntentList {
     /// How many names one list holds at most, so that nothing longer is ever read; more take more lists.
     package static let nameLimit = 4096
 

@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 @Suite("A list of attachments that are being installed")
-struct AnnouncementListTests {
+struct InstallIntentListTests {
     private static func spelled(_ count: Int, _ names: Manifest.AttachmentNames = .sha1) -> [String] {
         (0..<count).map { number in
             let digits = String(number, radix: 16)
@@ -13,10 +13,10 @@ struct AnnouncementListTests {
         }
     }
 
-    @Test("An announcement of attachments has the bytes that the format says")
+    @Test("An install intent has the bytes that the format says")
     func bytes() throws {
         let name = "00112233445566778899aabbccddeeff00112233.blob"
-        let bytes = try AnnouncementList.bytes(of: [name], in: .sha1)
+        let bytes = try InstallIntentList.bytes(of: [name], in: .sha1)
         let head: [UInt8] = [
             0x89, 0x43, 0x46, 0x4C, 0x0D, 0x0A, 0x1A, 0x0A, 0, 1, 0, 20, 0, 0, 0, 1, 0x00, 0x11, 0x22, 0x33, 0x44, 0x55,
             0x66, 0x77, 0x88, 0x99, 0xAA, 0xBB, 0xCC, 0xDD, 0xEE, 0xFF, 0x00, 0x11, 0x22, 0x33,
@@ -25,30 +25,30 @@ struct AnnouncementListTests {
     }
 
     @Test(
-        "An announcement of attachments gives back its names, up to the most that it holds",
+        "An install intent gives back its names, up to the most that it holds",
         arguments: [Manifest.AttachmentNames.sha1, .keyed],
-        [1, 2, 8, AnnouncementList.nameLimit])
+        [1, 2, 8, InstallIntentList.nameLimit])
     func roundTrip(kind: Manifest.AttachmentNames, count: Int) throws {
         let names = Self.spelled(count, kind)
-        let bytes = try AnnouncementList.bytes(of: names, in: kind)
+        let bytes = try InstallIntentList.bytes(of: names, in: kind)
         #expect(bytes.count == 48 + count * (kind == .sha1 ? 20 : 32))
-        #expect(try AnnouncementList.attachments(in: bytes, kind) == names)
-        #expect(try AnnouncementList.attachments(in: bytes, kind == .sha1 ? .keyed : .sha1) == nil)
+        #expect(try InstallIntentList.attachments(in: bytes, kind) == names)
+        #expect(try InstallIntentList.attachments(in: bytes, kind == .sha1 ? .keyed : .sha1) == nil)
     }
 
-    @Test("An announcement of attachments is refused when it is cut anywhere, goes on, or has one bit changed")
+    @Test("An install intent is refused when it is cut anywhere, goes on, or has one bit changed")
     func damaged() throws {
-        let bytes = try AnnouncementList.bytes(of: Self.spelled(3), in: .sha1)
+        let bytes = try InstallIntentList.bytes(of: Self.spelled(3), in: .sha1)
         for count in 0..<bytes.count {
-            #expect(try AnnouncementList.attachments(in: Array(bytes[..<count]), .sha1) == nil)
+            #expect(try InstallIntentList.attachments(in: Array(bytes[..<count]), .sha1) == nil)
         }
         for more in [[0], [UInt8](repeating: 0, count: 20), bytes] {
-            #expect(try AnnouncementList.attachments(in: bytes + more, .sha1) == nil)
+            #expect(try InstallIntentList.attachments(in: bytes + more, .sha1) == nil)
         }
         for bit in 0..<bytes.count * 8 {
             var changed = bytes
             changed[bit / 8] ^= 1 << (bit % 8)
-            #expect(try AnnouncementList.attachments(in: changed, .sha1) == nil, "bit \(bit)")
+            #expect(try InstallIntentList.attachments(in: changed, .sha1) == nil, "bit \(bit)")
         }
     }
 
@@ -62,14 +62,14 @@ struct AnnouncementListTests {
         return try bytes + Digest.sha256(of: bytes)
     }
 
-    @Test("An announcement of attachments is refused with another head, although its checksum is right")
+    @Test("An install intent is refused with another head, although its checksum is right")
     func otherHead() throws {
-        #expect(try AnnouncementList.attachments(in: Self.forged(count: 1), .sha1)?.count == 1)
-        #expect(try AnnouncementList.attachments(in: Self.forged(magic: 0x88, count: 1), .sha1) == nil)
-        #expect(try AnnouncementList.attachments(in: Self.forged(version: 2, count: 1), .sha1) == nil)
-        #expect(try AnnouncementList.attachments(in: Self.forged(length: 32, count: 1), .sha1) == nil)
+        #expect(try InstallIntentList.attachments(in: Self.forged(count: 1), .sha1)?.count == 1)
+        #expect(try InstallIntentList.attachments(in: Self.forged(magic: 0x88, count: 1), .sha1) == nil)
+        #expect(try InstallIntentList.attachments(in: Self.forged(version: 2, count: 1), .sha1) == nil)
+        #expect(try InstallIntentList.attachments(in: Self.forged(length: 32, count: 1), .sha1) == nil)
         for count: UInt32 in [0, 2, .max] {
-            #expect(try AnnouncementList.attachments(in: Self.forged(count: count), .sha1) == nil)
+            #expect(try InstallIntentList.attachments(in: Self.forged(count: count), .sha1) == nil)
         }
     }
 
@@ -86,7 +86,7 @@ struct AnnouncementListTests {
     }
 
     @Test(
-        "An announcement of attachments lets recovery remove those that have no row and keep the others",
+        "An install intent lets recovery remove those that have no row and keep the others",
         arguments: [Manifest.AttachmentNames.sha1, .keyed])
     func recovers(kind: Manifest.AttachmentNames) throws {
         let (scratch, generation, files) = try interrupted(9, names: kind)
@@ -100,9 +100,9 @@ struct AnnouncementListTests {
         #expect(try isTidy(scratch.store))
     }
 
-    @Test("An announcement of attachments of more than it holds is as many as it takes")
+    @Test("An install intent of more than it holds is as many as it takes")
     func several() throws {
-        let count = AnnouncementList.nameLimit + 1
+        let count = InstallIntentList.nameLimit + 1
         let (scratch, generation, files) = try interrupted(count)
         let lists = names(in: generation + "/incoming")
         #expect(files.count == count && lists.count == 2 && lists.allSatisfy { $0.hasSuffix(".list") })
@@ -116,7 +116,7 @@ struct AnnouncementListTests {
     }
 
     @Test(
-        "An announcement of attachments that isn't a whole file of its kind announces nothing, and goes",
+        "An install intent that isn't a whole file of its kind announces nothing, and goes",
         arguments: Fake.allCases)
     private func fake(kind: Fake) throws {
         let (scratch, generation, files) = try interrupted(9)
@@ -131,7 +131,7 @@ struct AnnouncementListTests {
         case .half: try put(bytes.prefix(bytes.count / 2))
         case .changed: try put(Data(bytes.dropLast() + [bytes[bytes.count - 1] ^ 1]))
         case .zeros: try put(Data(count: bytes.count))
-        case .otherKind: try put(Data(try AnnouncementList.bytes(of: Self.spelled(9, .keyed), in: .keyed)))
+        case .otherKind: try put(Data(try InstallIntentList.bytes(of: Self.spelled(9, .keyed), in: .keyed)))
         case .link: try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: outside)
         case .danglingLink: try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: "nowhere")
         case .directory:
@@ -155,7 +155,7 @@ struct AnnouncementListTests {
         #expect(FileManager.default.fileExists(atPath: outside))
     }
 
-    @Test("An announcement of attachments that can't be read stops recovery, which removes nothing then")
+    @Test("An install intent that can't be read stops recovery, which removes nothing then")
     func unreadable() throws {
         let (scratch, generation, files) = try interrupted(9)
         let recording = RecordingFileSystem()
