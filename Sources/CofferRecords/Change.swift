@@ -140,19 +140,8 @@ package struct Change: ~Copyable {
         number: DocumentNumber,
         parent: SequenceNumber?, body: [UInt8]?
     ) throws(CofferError) {
-        try insertRevision.bind(1, sequence)
-        try insertRevision.bind(2, number)
-        try insertRevision.bind(3, parent)
-        try insertRevision.bind(4, flags.rawValue)
-        try insertRevision.bind(5, Int64(id.generation))
-        try insertRevision.bind(6, id.suffix)
-        if let body {
-            try insertRevision.bindBody(body, digest: 7, body: 9)
-        } else {
-            try insertRevision.bindNull(7)
-            try insertRevision.bindNull(9)
-        }
-        try insertRevision.bind(8, document.text)
+        try insertRevision.bindRevision(
+            id, flags, sequence: sequence, documentID: document.text, number: number, parent: parent, body: body)
         try insertRevision.run()
     }
 
@@ -168,6 +157,26 @@ package struct Change: ~Copyable {
 }
 
 extension Statement {
+    /// Binds a revision's row: sequence, document, parent, flags, generation, suffix, digest, id, body.
+    func bindRevision(
+        _ id: RevisionID, _ flags: RevisionFlags, sequence: SequenceNumber, documentID: String, number: DocumentNumber,
+        parent: SequenceNumber?, body: [UInt8]?
+    ) throws(CofferError) {
+        try bind(1, sequence)
+        try bind(2, number)
+        try bind(3, parent)
+        try bind(4, flags.rawValue)
+        try bind(5, Int64(id.generation))
+        try bind(6, id.suffix)
+        if let body {
+            try bindBody(body, digest: 7, body: 9)
+        } else {
+            try bindNull(7)
+            try bindNull(9)
+        }
+        try bind(8, documentID)
+    }
+
     /// Binds a body, and the start of its digest where its row may overflow.
     fileprivate func bindBody(_ bytes: [UInt8], digest: Int32, body: Int32) throws(CofferError) {
         if let check = try BodyDigest.of(bytes) { try bind(digest, check) } else { try bindNull(digest) }

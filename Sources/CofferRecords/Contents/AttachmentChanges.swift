@@ -23,10 +23,7 @@ package struct AttachmentChanges: ~Copyable {
     package func insert(
         _ key: AttachmentKey, number: ContentNumber, byteCount: Int, _ proof: AttachmentRow.Proof?
     ) throws(CofferError) {
-        switch key {
-        case .sha1(let bytes): try insertRow.bind(1, bytes)
-        case .foreign(let text): try insertRow.bind(1, text)
-        }
+        try insertRow.bind(1, key)
         try insertRow.bind(2, Int64(byteCount))
         if let proof {
             try insertRow.bind(3, proof.sha256)

@@ -83,6 +83,16 @@ package enum AttachmentKey: Hashable, Sendable {
     }
 }
 
+extension Statement {
+    /// Binds what a row calls its content by.
+    func bind(_ index: Int32, _ key: AttachmentKey) throws(CofferError) {
+        switch key {
+        case .sha1(let bytes): try bind(index, bytes)
+        case .foreign(let text): try bind(index, text)
+        }
+    }
+}
+
 /// The reading statements for attachments of one connection.
 package struct AttachmentTables: ~Copyable {
     private let subject: String
@@ -155,10 +165,7 @@ package struct AttachmentTables: ~Copyable {
     ///
     /// - Throws: `damaged` (500) where the row is another content's, or not there.
     package func attachment(_ key: AttachmentKey) throws(CofferError) -> AttachmentRow? {
-        switch key {
-        case .sha1(let bytes): try findNumber.bind(1, bytes)
-        case .foreign(let text): try findNumber.bind(1, text)
-        }
+        try findNumber.bind(1, key)
         guard let number = try findNumber.first({ $0.integer(0) }) else { return nil }
         try findRow.bind(1, number)
         let row = try findRow.first { (row) throws(CofferError) in try AttachmentRow(row).checked() }

@@ -10,12 +10,13 @@ package final class SalvageTables {
     package let documents: Snapshot
     package let trees: TreeTables
     package let treeChanges: TreeChanges
-    private let insertRevision, findRevision, findRevisionID, nextRevision, dropBody, removeRevision: Statement
+    private let attachmentChanges: AttachmentChanges
+    private let insertRevision, findRevision, findRevisionID, nextRevision, dropBody: Statement
     let findBodiless, findChild: Statement
     private let insertLater, findLater: Statement
     private let insertGroup, findGroup, findClaim: Statement
     private let insertEntry, noteDocument, insertLocalDocument, insertLocalID, insertExpiration, refuse: Statement
-    private let insertContent, findContent, findAttachment, insertAttachment, proveAttachment, insertUse: Statement
+    private let insertContent, findContent, findAttachment, insertAttachment, proveAttachment: Statement
 
     /// `salvage_groups` says which document has a number. The origin of an expiration is 0 in its table and 1 in the index, and
     /// 2 more in an older version of a page. All of them are gone at the end.
@@ -53,6 +54,7 @@ package final class SalvageTables {
     init(_ connection: consuming Connection) throws(CofferError) {
         trees = TreeTables(connection)
         treeChanges = TreeChanges(connection)
+        attachmentChanges = AttachmentChanges(connection)
         try connection.execute(Self.creation)
         insertRevision = Statement(
             connection,
@@ -71,7 +73,6 @@ package final class SalvageTables {
             WHERE sequence > ?1 ORDER BY sequence LIMIT 1
             """)
         dropBody = Statement(connection, "UPDATE revisions SET body = NULL, digest = NULL WHERE sequence = ?1")
-        removeRevision = Statement(connection, "DELETE FROM revisions WHERE sequence = ?1")
         insertLater = Statement(
             connection,
             "INSERT OR IGNORE INTO salvage_later (sequence, document, generation, suffix) VALUES (?1, ?2, ?3, ?4)")
@@ -108,8 +109,6 @@ package final class SalvageTables {
             connection, "INSERT INTO attachments (digest, length, sha256, header) VALUES (?1, ?2, NULL, NULL)")
         proveAttachment = Statement(
             connection, "UPDATE attachments SET sha256 = ?2, header = ?3 WHERE number = ?1")
-        insertUse = Statement(
-            connection, "INSERT OR IGNORE INTO attachment_uses (revision, attachment) VALUES (?1, ?2)")
         findBodiless = Statement(
             connection,
             """
@@ -158,16 +157,9 @@ package final class SalvageTables {
 
     /// Adds a revision's row unless there is one with its sequence, or with its id in this document.
     package func insert(_ revision: FoundRevision) throws(CofferError) -> Bool {
-        try insertRevision.bind(1, revision.sequence)
-        try insertRevision.bind(2, revision.document)
-        try insertRevision.bind(3, revision.parent)
-        try insertRevision.bind(4, revision.flags.rawValue)
-        try insertRevision.bind(5, Int64(revision.id.generation))
-        try insertRevision.bind(6, revision.id.suffix)
-        try bind(
-            7, try revision.body.flatMap { (body) throws(CofferError) in try BodyDigest.of(body) }, to: insertRevision)
-        try insertRevision.bind(8, revision.documentID)
-        try bind(9, revision.body, to: insertRevision)
+        try insertRevision.bindRevision(
+            revision.id, revision.flags, sequence: revision.sequence, documentID: revision.documentID,
+            number: revision.document, parent: revision.parent, body: revision.body)
         try insertRevision.run()
         return connection.changedRowCount == 1
     }
@@ -195,7 +187,7 @@ package final class SalvageTables {
     }
 
     package func add(_ row: AttachmentRow) throws(CofferError) {
-        try bind(row.key, to: insertContent)
+        try insertContent.bind(1, row.key)
         try insertContent.bind(2, row.number)
         try insertContent.bind(3, Int64(row.byteCount))
         try bind(4, row.proof?.sha256, to: insertContent)
@@ -272,8 +264,7 @@ package final class SalvageTables {
     }
 
     package func remove(_ sequence: SequenceNumber) throws(CofferError) {
-        try removeRevision.bind(1, sequence)
-        try removeRevision.run()
+        try treeChanges.deleteRevision(sequence)
     }
 
     /// The highest sequence that the old database said of any revision.
@@ -332,15 +323,14 @@ package final class SalvageTables {
 
     /// Notes that a revision uses a content, which is not here yet.
     package func use(_ digest: String, byteCount: Int, by sequence: SequenceNumber) throws(CofferError) {
-        try insertUse.bind(1, sequence)
-        try insertUse.bind(2, try number(of: AttachmentKey(digest), byteCount: byteCount))
-        try insertUse.run()
+        try attachmentChanges.insertUse(
+            of: try number(of: AttachmentKey(digest), byteCount: byteCount), by: sequence)
     }
 
     private func number(of key: AttachmentKey, byteCount: Int) throws(CofferError) -> ContentNumber {
-        try bind(key, to: findAttachment)
+        try findAttachment.bind(1, key)
         if let number: ContentNumber = try findAttachment.first({ $0.number(0) }) { return number }
-        try bind(key, to: insertAttachment)
+        try insertAttachment.bind(1, key)
         try insertAttachment.bind(2, Int64(byteCount))
         try insertAttachment.run()
         return ContentNumber(connection.lastInsertedRowID)
@@ -353,7 +343,7 @@ package final class SalvageTables {
 
     /// What the old database says of a content; nil if its row is lost.
     package func content(_ key: AttachmentKey) throws(CofferError) -> AttachmentRow? {
-        try bind(key, to: findContent)
+        try findContent.bind(1, key)
         return try findContent.first { AttachmentRow($0) }
     }
 
@@ -363,13 +353,6 @@ package final class SalvageTables {
         try proveAttachment.bind(2, proof.sha256)
         try proveAttachment.bind(3, proof.header)
         try proveAttachment.run()
-    }
-
-    private func bind(_ key: AttachmentKey, to statement: Statement) throws(CofferError) {
-        switch key {
-        case .sha1(let bytes): try statement.bind(1, bytes)
-        case .foreign(let text): try statement.bind(1, text)
-        }
     }
 }
 
