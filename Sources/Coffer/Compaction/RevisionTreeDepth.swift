@@ -16,7 +16,7 @@ extension Database {
         }
     }
 
-    /// Sets how many revisions of one line are kept, and forgets at once what is too old then.
+    /// Sets how many revisions of one line are kept, and prunes at once what is too old then.
     ///
     /// Two databases that exchange revisions find out by the histories whose revision follows whose. Where one has been
     /// changed so often since they last met that the histories have nothing in common any more, what was just a newer

@@ -1,8 +1,8 @@
 internal import CofferModel
 internal import CofferRecords
 
-/// One revision that a commit added to the database, or that counts since it purged others, or one document that it
-/// purged.
+/// One revision that a commit added to the database, or that became the current one since it purged others, or one document
+/// that it purged.
 public struct DatabaseChange: Sendable {
     /// The document's id.
     public let documentID: String

@@ -12,15 +12,11 @@ public import CofferSealing
 ///
 /// A save brings it up to date, so that it can be changed and saved again. For one thread, or task, at a time: it is not
 /// `Sendable`, since two that change one document would overwrite each other.
-public final class MutableDocument {
+public final class MutableDocument: EditableProperties {
     /// The document's id.
     public let id: String
 
-    /// The properties, to be changed at will.
-    ///
-    /// Names that start with `_` are Coffer's own, and none of them is a property. `_id` may be there if it is this document's
-    /// id, and `_rev` if it is the revision that this was made from, as CouchDB has them: another `_id` is a 400 when it is
-    /// saved, another `_rev` a 409. Every other such name, `_deleted` too, is a 400.
+    /// The properties, to be changed at will: see ``EditableProperties/properties``.
     public var properties: JSONObject
 
     /// The revision that was last saved or read; nil for a document that is new.
@@ -54,19 +50,6 @@ public final class MutableDocument {
         properties = try revision.properties
         revisionID = revision.revisionID
         database = revision.database
-    }
-
-    /// One property. Setting nil removes it; setting `.null` keeps it as JSON's null.
-    public subscript(key: String) -> JSONValue? {
-        get { properties[key] }
-        set { properties[key] = newValue }
-    }
-
-    /// One property as your own type; nil if no property has that name, or if it does not fit.
-    @_disfavoredOverload
-    public subscript<Value: JSONConvertible>(key: String) -> Value? {
-        get { properties[key] }
-        set { properties[key] = newValue }
     }
 
     /// - Throws: `invalidArgument` (400) when it belongs to another database.

@@ -94,7 +94,7 @@ public final class SavedRevision: Sendable {
 
     // MARK: History
 
-    /// The revision that this one was made from; nil for a first one, and where the parent is forgotten.
+    /// The revision that this one was made from; nil for a first one, and where the parent was pruned.
     public var parentRevision: SavedRevision? {
         get throws(CofferError) {
             guard let parent = stored.parent else { return nil }
@@ -104,7 +104,7 @@ public final class SavedRevision: Sendable {
         }
     }
 
-    /// The id of the revision that this one was made from; nil for a first one, and where the parent is forgotten.
+    /// The id of the revision that this one was made from; nil for a first one, and where the parent was pruned.
     public var parentRevisionID: RevisionID? {
         get throws(CofferError) {
             guard let parent = stored.parent else { return nil }

@@ -2,6 +2,33 @@ internal import CofferModel
 internal import CofferRecords
 public import CofferSealing
 
+/// What has properties to be changed and then saved: ``MutableDocument`` and ``UnsavedRevision``.
+///
+/// For one thread, or task, at a time.
+public protocol EditableProperties: AnyObject {
+    /// The properties, to be changed at will.
+    ///
+    /// Names that start with `_` are Coffer's own, and none of them is a property. `_id` may be there if it is this document's
+    /// id, and `_rev` if it is the revision that this was made from, as CouchDB has them: another `_id` is a 400 when it is
+    /// saved, another `_rev` a 409. Every other such name, `_deleted` too, is a 400.
+    var properties: JSONObject { get set }
+}
+
+extension EditableProperties {
+    /// One property. Setting nil removes it; setting `.null` keeps it as JSON's null.
+    public subscript(key: String) -> JSONValue? {
+        get { properties[key] }
+        set { properties[key] = newValue }
+    }
+
+    /// One property as your own type; nil if no property has that name, or if it does not fit.
+    @_disfavoredOverload
+    public subscript<Value: JSONConvertible>(key: String) -> Value? {
+        get { properties[key] }
+        set { properties[key] = newValue }
+    }
+}
+
 /// A draft of a document's next revision.
 ///
 /// ```swift
@@ -14,18 +41,14 @@ public import CofferSealing
 /// A save brings the draft up to date, so that it can be changed and saved again; where the transaction around the save is
 /// rolled back, the draft is what it was made from again, with the properties that it has. Drafts are for one thread, or task, at
 /// a time: they are not `Sendable`, since two that change one draft would overwrite each other.
-public final class UnsavedRevision {
+public final class UnsavedRevision: EditableProperties {
     /// The document that this becomes a revision of.
     public let document: Document
 
     /// The revision that this one is made from; nil when it is to be the document's first.
     public private(set) var parentRevisionID: RevisionID?
 
-    /// The properties, to be changed at will.
-    ///
-    /// Names that start with `_` are Coffer's own, and none of them is a property. `_id` may be there if it is this document's
-    /// id, and `_rev` if it is the revision that this was made from, as CouchDB has them: another `_id` is a 400 when it is
-    /// saved, another `_rev` a 409. Every other such name, `_deleted` too, is a 400.
+    /// The properties, to be changed at will: see ``EditableProperties/properties``.
     public var properties: JSONObject
 
     /// Whether saving this deletes the document, with the properties as what stays known of it. Default: false.
@@ -45,19 +68,6 @@ public final class UnsavedRevision {
         parentRevisionID = revision.revisionID
         properties = revision.isDeletion ? [:] : try revision.properties
         if !revision.isDeletion { draftAttachments = try DraftAttachments(of: revision) }
-    }
-
-    /// One property. Setting nil removes it; setting `.null` keeps it as JSON's null.
-    public subscript(key: String) -> JSONValue? {
-        get { properties[key] }
-        set { properties[key] = newValue }
-    }
-
-    /// One property as your own type; nil if no property has that name, or if it does not fit.
-    @_disfavoredOverload
-    public subscript<Value: JSONConvertible>(key: String) -> Value? {
-        get { properties[key] }
-        set { properties[key] = newValue }
     }
 
     /// Saves the draft as the document's next revision. It is on the disk when this returns.

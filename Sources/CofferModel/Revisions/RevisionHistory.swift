@@ -3,7 +3,7 @@ package import CofferSealing
 /// A revision's id and those of its ancestors, the newest first, as another database tells them: checked.
 ///
 /// Generations go down by one from each id to the next, so that no id comes twice. The oldest need not be of generation 1:
-/// databases forget old ancestors.
+/// databases prune old ancestors.
 package struct RevisionHistory: Sendable, Equatable {
     /// The ids, the newest first. Never empty.
     package let ids: [RevisionID]

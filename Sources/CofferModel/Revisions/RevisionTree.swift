@@ -51,7 +51,7 @@ package struct RevisionTree: Sendable {
     }
 
     /// Adds a revision with its history: it joins the tree at its nearest ancestor that is known, and those in between are
-    /// added without content. Then forgets what is more than `depth` revisions back from every leaf.
+    /// added without content. Then prunes what is more than `depth` revisions back from every leaf.
     package mutating func insert(
         _ history: RevisionHistory, isDeletion: Bool = false, tag: Int64 = 0, depth: Int = .max
     ) throws(CofferError) -> Insertion {
@@ -85,7 +85,7 @@ package struct RevisionTree: Sendable {
         }
     }
 
-    /// The leaf that counts.
+    /// The winning leaf.
     package var winner: Revision? {
         revisions.values.filter { $0.childCount == 0 }.max {
             RevisionID.isWinner(($1.id, $1.isDeletion), over: ($0.id, $0.isDeletion))
@@ -110,7 +110,7 @@ package struct RevisionTree: Sendable {
 
     /// Forgets each revision that is `depth` or more generations before every leaf that comes after it.
     ///
-    /// - Returns: those that were forgotten.
+    /// - Returns: those that were pruned.
     @discardableResult
     package mutating func prune(to depth: Int) -> [Revision] {
         precondition(depth > 0, "a leaf is always kept")
