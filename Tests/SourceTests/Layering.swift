@@ -56,7 +56,7 @@ extension Layering {
     /// The layers of Coffer, from the two C libraries up to the tool, which sees what every user of the library sees.
     static let ofCoffer = Layering(
         allowed: [
-            "CofferSealing": system,
+            "CofferSealing": system.union(["Dispatch"]),
             "CofferSQLite": system.union(["CofferSealing"]),
             "CofferVault": system.union(["CofferSealing", "Dispatch"]),
             "CofferModel": ["CofferSealing"],

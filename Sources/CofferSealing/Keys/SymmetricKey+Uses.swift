@@ -1,7 +1,10 @@
 extension SymmetricKey {
     /// The 32-byte key that `derivation` makes of this one.
     package func derivedKey(by derivation: KeyDerivation) throws(CofferError) -> SymmetricKey {
-        SymmetricKey(bytes: try derivedBytes(by: derivation, byteCount: Self.byteCount))
+        if let kept = keptDerivations?.key(by: derivation) { return kept }
+        let key = SymmetricKey(bytes: try derivedBytes(by: derivation, byteCount: Self.byteCount))
+        keptDerivations?.keep(key, by: derivation)
+        return key
     }
 
     /// `byteCount` bytes that `derivation` makes of this key. Every AES key that is not random itself comes from here.

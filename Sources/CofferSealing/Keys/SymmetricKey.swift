@@ -10,7 +10,8 @@ public import Foundation
 ///
 /// - **A password** is stretched each time a store is opened or made: by scrypt with N = 2^16, r = 8, p = 2 unless the
 ///   store says otherwise, about a quarter of a second and 68 MiB. Salt and cost belong to the store, so one
-///   `SymmetricKey` opens any number of stores, and making it costs nothing.
+///   `SymmetricKey` opens any number of stores, and making it costs nothing. An app that opens a store again and again
+///   can have what came of that kept for a while (``init(password:keepingDerivedKeysFor:)``).
 /// - **32 bytes** are used without stretching and open a store in milliseconds. They must be as good as random: 32
 ///   characters that somebody typed are a password.
 /// - A password and 32 bytes are different keys even if the password's UTF-8 is those 32 bytes, or spells them in hex.
@@ -36,6 +37,8 @@ public final class SymmetricKey: Sendable, Equatable, CustomStringConvertible, C
 
     private let kind: Kind
     private let secret: SecretBytes
+    /// What it was stretched to lately; nil unless whoever made it asked for that.
+    let keptDerivations: KeptDerivations?
 
     /// The length of every key that isn't a password.
     static let byteCount = 32
@@ -48,9 +51,26 @@ public final class SymmetricKey: Sendable, Equatable, CustomStringConvertible, C
     /// one (U+0000): HMAC (RFC 2104, section 2) fills short keys up with zero bytes, so a password with one behind it would
     /// be the same key. This never throws; a password that can't be is refused where it is used, with
     /// `CofferError.Code.invalidKey` (400).
-    public init(password: String) {
+    public convenience init(password: String) { self.init(password: password, keepingDerivedKeysFor: .zero) }
+
+    /// A password that is stretched once for all openings of a store within a while.
+    ///
+    /// An app that closes a database and opens it again, as when it goes to the background, pays the quarter of a second
+    /// once. The price is that whoever reads this process's memory within that time finds keys that open those stores,
+    /// even after they are closed. They are kept with this key, not with others of the same password, and go with it:
+    ///
+    /// ```swift
+    /// let key = SymmetricKey(password: "password123456", keepingDerivedKeysFor: .seconds(30))
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - password: as for ``init(password:)``.
+    ///   - duration: for how long each is kept from when it was made; then it is overwritten. Of the sixteen that were made
+    ///     last, no more. Zero or less keeps none.
+    public init(password: String, keepingDerivedKeysFor duration: Duration) {
         kind = .password
         secret = SecretBytes(normalizing: password)
+        keptDerivations = duration > .zero ? KeptDerivations(for: duration) : nil
     }
 
     /// Exactly 32 bytes of your own, as `Data`, `[UInt8]` or anything else that holds bytes.
@@ -72,6 +92,7 @@ public final class SymmetricKey: Sendable, Equatable, CustomStringConvertible, C
         }
         kind = .bytes
         self.secret = secret
+        keptDerivations = nil
     }
 
     /// 32 new random bytes, from OpenSSL's generator for secrets.
@@ -83,11 +104,13 @@ public final class SymmetricKey: Sendable, Equatable, CustomStringConvertible, C
     public init() throws(CofferError) {
         kind = .bytes
         secret = try randomSecret(byteCount: Self.byteCount)
+        keptDerivations = nil
     }
 
     /// The same key again: for an initializer of another target, which can't hand out a key that it has.
     package init(copying other: SymmetricKey) {
         kind = other.kind
+        keptDerivations = other.keptDerivations
         secret = unsafe other.withBytes { bytes in
             var copy = SecretBytes(byteCount: bytes.count)
             unsafe copy.withMutableBytes { unsafe $0.copyMemory(from: bytes) }
@@ -104,6 +127,7 @@ public final class SymmetricKey: Sendable, Equatable, CustomStringConvertible, C
         }
         kind = isPassword ? .password : .bytes
         self.secret = secret
+        keptDerivations = nil
     }
 
     /// A derived or unwrapped key.
@@ -111,6 +135,7 @@ public final class SymmetricKey: Sendable, Equatable, CustomStringConvertible, C
         precondition(bytes.byteCount == Self.byteCount, "a key has \(Self.byteCount) bytes")
         kind = .bytes
         secret = bytes
+        keptDerivations = nil
     }
 
     /// Lends the key to `body`: 32 bytes, or for a password its normalized UTF-8.
