@@ -1,4 +1,5 @@
-internal import CofferSealing
+public import CofferSealing
+internal import CofferRecords
 
 /// The result of a compaction.
 public struct CompactionResult: Sendable, Equatable, Codable {
@@ -72,5 +73,77 @@ extension Database {
             [storage] (monitor) throws(CofferError) in
             try Compaction(storage, CompactionMonitor(monitor)).run()
         }
+    }
+}
+
+/// A compaction, seen from who asked for it.
+struct CompactionMonitor: Sendable {
+    private let monitor: ProgressMonitor<CompactionProgress>
+    /// Whether it makes room for other changes of the store as a whole: nobody asked for it.
+    private let givesWay: Bool
+
+    init(_ monitor: ProgressMonitor<CompactionProgress>, givesWay: Bool = false) {
+        self.monitor = monitor
+        self.givesWay = givesWay
+    }
+
+    init(givesWay: Bool = false, report: (@Sendable (CompactionProgress) -> Void)? = nil) {
+        self.init(ProgressMonitor(from: .start, report: report), givesWay: givesWay)
+    }
+
+    /// Has the compaction end before its next step.
+    func cancel() { monitor.cancel() }
+
+    /// - Throws: `cancelled` (499); `closed` (500) when somebody wants to close the store, and is not to wait long.
+    func check(_ storage: Storage) throws(CofferError) {
+        if givesWay && storage.maintenanceLock.isWaitedFor { throw CofferError(.cancelled) }
+        try monitor.checkCancelled()
+        if storage.isAboutToClose { throw CofferError(.closed) }
+    }
+
+    func begin(_ phase: CompactionProgress.Phase, itemCount: Int) {
+        monitor.update { $0 = CompactionProgress(phase: phase, completedItemCount: 0, totalItemCount: itemCount) }
+    }
+
+    func advance(itemCount: Int) { monitor.update { $0.completedItemCount += itemCount } }
+}
+
+extension CompactionProgress {
+    /// Before anything is known.
+    static let start = CompactionProgress(phase: .revisions, completedItemCount: 0, totalItemCount: 0)
+}
+
+extension Database {
+    // MARK: How far back histories go
+
+    /// How many revisions of one line are kept: a document's current revision and the ones before it. Default: 20.
+    ///
+    /// Older ones are pruned automatically as revisions are added: their ids, and what compaction had left of them. In a
+    /// document with branches a revision stays while it is near enough to the end of any branch. Kept with the database.
+    ///
+    /// - Throws: `damaged` (500), `closed` (500).
+    public var maxRevTreeDepth: Int {
+        get throws(CofferError) {
+            try storage.read { (tables) throws(CofferError) in try tables.revisionTreeDepth() }
+        }
+    }
+
+    /// Sets how many revisions of one line are kept, and prunes at once what is too old then.
+    ///
+    /// Two databases that exchange revisions find out by the histories whose revision follows whose. Where one has been
+    /// changed so often since they last met that the histories have nothing in common any more, what was just a newer
+    /// revision becomes a **conflict**. What a server had last, as far as replications of this database know, stays for up to
+    /// 1,000 revisions with all that came since. A peer that pulls from a listener, and documents with branches, need a depth
+    /// that is large enough. Lowering it takes time in proportion to the documents that were changed.
+    ///
+    /// - Parameter depth: from 1, with which only the ends of branches are kept.
+    /// - Throws: `invalidArgument` (400) for less, `readOnly` (403), `closed` (500), `busy` (503).
+    public func setMaxRevTreeDepth(_ depth: Int) throws(CofferError) {
+        guard depth >= 1 else {
+            throw CofferError(
+                .invalidArgument, of: storage.subject, "the current revision is always kept, so the depth is at least 1"
+            )
+        }
+        try storage.write { (writer) throws(CofferError) in try Pruning.setDepth(depth, in: writer) }
     }
 }

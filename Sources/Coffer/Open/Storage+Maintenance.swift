@@ -44,3 +44,68 @@ extension Storage {
         }
     }
 }
+
+// Who may keep how much of the page cache: see ``CacheBudget``.
+
+extension Storage {
+    /// Lets the readers have the writer's part of the cache, if nobody has written since the last span of reads and nobody
+    /// does now. Called by who reads, after each span: it waits for nobody.
+    func considerCache() {
+        let cache = settings.cache
+        guard cache.endSpan(at: clock.settled), !cache.areReadersAlone,
+            writer.acquireBriefly()
+        else { return }
+        defer { writer.release() }
+        let isShrunk = writer.lend {
+            (try? $0.tables.setCache(byteCount: CacheBudget.leastByteCount)) != nil
+        }
+        guard isShrunk == true else { return }
+        cache.areReadersAlone = true
+        databaseFile.setSharedCache(byteCount: cache.sharedByteCount)
+    }
+
+    /// Gives the writer its part again. Called by who has it, before a transaction.
+    func takeBackCache(for writer: borrowing Writer) {
+        settings.cache.areReadersAlone = false
+        databaseFile.setSharedCache(byteCount: settings.cache.sharedByteCount)
+        // Those at work drop what is too much when they are done.
+        generation.shrinkIdleCaches()
+        // With less it would be slow, and right.
+        try? writer.tables.setCache(
+            byteCount: settings.cache.writerByteCount(besideShared: databaseFile.hasSharedCache))
+    }
+}
+
+extension Storage {
+    /// Empties a log that has grown long, so that the next commit starts it again.
+    ///
+    /// Whoever reads the state before the last commit is in the way: idle readers give it up, and those at work get a
+    /// moment to finish. The clock must stand at a commit under way, so that none of them keeps it.
+    func checkpoint(_ writer: borrowing Writer) {
+        guard writer.records.logFrameCount >= max(settings.checkpointFrameCount, writer.state.nextCheckpoint)
+        else {
+            return
+        }
+        copyLog(writer, keepingLength: true)
+    }
+
+    /// Empties the log, unless readers are in the way: for whoever holds the writer, outside of a transaction.
+    func emptyLog(_ writer: borrowing Writer) {
+        clock.willCommit()
+        defer { clock.didCommit() }
+        copyLog(writer, keepingLength: false)
+    }
+
+    private func copyLog(_ writer: borrowing Writer, keepingLength: Bool) {
+        let frameCount = writer.records.logFrameCount
+        generation.closeIdleSnapshots()
+        do throws(CofferError) {
+            let isComplete = try writer.records.checkpoint(
+                patience: .milliseconds(100), keepingLength: keepingLength)
+            writer.state.nextCheckpoint = isComplete ? 0 : frameCount + settings.checkpointFrameCount / 16
+        } catch {
+            // The commit is safe in the log. The next write finds out whether the disk still works.
+            noteFailure(error)
+        }
+    }
+}
