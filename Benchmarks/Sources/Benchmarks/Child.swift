@@ -11,10 +11,12 @@ enum Child: String, CaseIterable {
     case listDocuments = "--child-list"
     /// To the same one.
     case changeKey = "--child-change-key"
+    /// Opens many stores, whose names begin with this one.
+    case openMany = "--child-open-many"
 
     /// The greatest resident set of a new process that does this work, in bytes.
     ///
-    /// - Parameter byteCount: of the large attachment, where the work is about one.
+    /// - Parameter byteCount: of the large attachment, where the work is about one; how many stores, where it is about many.
     func peakMemory(store: String, in directory: URL, byteCount: Int = 0) throws -> Int {
         let output = try Command(Bundle.main.executableURL, [rawValue, directory.path, store, "\(byteCount)"]).run()
         guard let peak = Int(output.trimmingCharacters(in: .whitespacesAndNewlines)) else {
@@ -28,8 +30,18 @@ enum Child: String, CaseIterable {
         guard arguments.count == 4, let work = Child(rawValue: arguments[0]), let byteCount = Int(arguments[3]) else {
             return false
         }
-        let database = try Bench.openStore(named: arguments[2], in: URL(filePath: arguments[1]))
-        switch work {
+        let (name, directory) = (arguments[2], URL(filePath: arguments[1]))
+        if work == .openMany {
+            try IdleDatabases.open(byteCount, named: name, in: directory)
+        } else {
+            try work.run(on: Bench.openStore(named: name, in: directory), byteCount)
+        }
+        print(try OwnProcess.peakMemory())
+        return true
+    }
+
+    private func run(on database: Database, _ byteCount: Int) throws {
+        switch self {
         case .open:
             let draft = try database.createDocument().newRevision()
             draft.setAttachment(named: "short", contentType: nil, content: Data("short".utf8))
@@ -42,10 +54,9 @@ enum Child: String, CaseIterable {
             try database.allDocuments().forEach { count += try $0.json.isEmpty ? 0 : 1 }
             try expect(count == database.documentCount, "\(count) documents were listed")
         case .changeKey: try database.changeEncryptionKey(to: Bench.key())
+        case .openMany: break
         }
         try database.close()
-        print(try OwnProcess.peakMemory())
-        return true
     }
 }
 

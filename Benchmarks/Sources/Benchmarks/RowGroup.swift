@@ -41,6 +41,7 @@ struct RowGroup {
         RowGroup("attachment read", rows: { [try ManyAttachments(long: $0).reading()] }),
         RowGroup("attachment short", rows: { [try ManyAttachments(short: $0).writingShort()] }),
         RowGroup("opening", rows: { [try OpeningRow($0).row()] }),
+        RowGroup("idle databases", rows: { try IdleDatabases($0).rows() }),
         RowGroup("key change", rows: { try KeyChangeRow($0).rows() }),
         RowGroup("key slot", rows: { [try KeySlotRow($0).row()] }),
         RowGroup("large attachment", { try LargeAttachment($0).findings() }),
