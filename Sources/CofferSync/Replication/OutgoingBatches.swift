@@ -30,9 +30,8 @@ struct OutgoingPage: Sendable {
 /// Finds out what a server doesn't have of pages, and reads it, a batch at a time. For one task at a time.
 actor OutgoingBatches {
     private let database: Database
-    private let remote: RemoteDatabase
     private let options: ReplicationOptions
-    private let pages: @Sendable () async throws -> OutgoingPage?
+    private let pages: ReadAhead<AskedPage>
 
     /// What the server misses of a page, as far as it was not read yet.
     private var missing: ArraySlice<Missing> = []
@@ -42,7 +41,13 @@ actor OutgoingBatches {
     /// What is sent before anything else is read, the first one first.
     private var ready: [OutgoingBatch] = []
 
-    private struct Missing {
+    /// A page that the server was asked about.
+    private struct AskedPage: Sendable {
+        var page: OutgoingPage
+        var missing: [Missing]
+    }
+
+    private struct Missing: Sendable {
         var id: String
         var revision: RevisionID
         /// The document's revisions that the server has.
@@ -54,10 +59,18 @@ actor OutgoingBatches {
         _ pages: @escaping @Sendable () async throws -> OutgoingPage?
     ) {
         self.database = database
-        self.remote = remote
         self.options = options
-        self.pages = pages
+        self.pages = ReadAhead(upTo: { Self.pageCountAhead }) {
+            guard let page = try await pages() else { return nil }
+            return { AskedPage(page: page, missing: try await Self.missing(of: page, on: remote)) }
+        }
     }
+
+    /// The server is asked about so many pages at a time.
+    private static let pageCountAhead = 4
+
+    /// Waits until nothing is being asked.
+    func end() async { await pages.end() }
 
     /// The next batch; nil after the last page.
     func next() async throws -> OutgoingBatch? {
@@ -77,22 +90,20 @@ actor OutgoingBatches {
             } else if let reached = reached.take() {
                 ready.append(reached)
             } else {
-                guard let page = try await pages() else { return nil }
-                try await ask(page)
+                guard let next = try await pages.next() else { return nil }
+                missing = next.missing[...]
+                reached = .reached(position: next.page.position, ids: next.page.documents.map(\.id))
             }
         }
         return ready.removeFirst()
     }
 
-    private func ask(_ page: OutgoingPage) async throws {
-        reached = .reached(position: page.position, ids: page.documents.map(\.id))
-        guard !page.documents.isEmpty else { return }
+    private static func missing(of page: OutgoingPage, on remote: RemoteDatabase) async throws -> [Missing] {
+        guard !page.documents.isEmpty else { return [] }
         var question = RevisionsQuestion()
         question.documents = page.documents
-        for (id, difference) in try await remote.difference(question) {
-            missing += difference.missing.map {
-                Missing(id: id, revision: $0, known: difference.possibleAncestors)
-            }
+        return try await remote.difference(question).flatMap { id, difference in
+            difference.missing.map { Missing(id: id, revision: $0, known: difference.possibleAncestors) }
         }
     }
 

@@ -5,8 +5,8 @@ internal import Synchronization
 
 /// Fetches what is not here, from a checkpoint to the end. For one task.
 ///
-/// Three things go on at a time: while one batch is saved, the next is fetched, and the page after it is read. What is recorded
-/// as done was saved before, in the order of the feed.
+/// Several things go on at a time: while one batch is saved, those after it are fetched, pages after them are read, and how far it
+/// has come is recorded. What is recorded as done was saved before, in the order of the feed.
 struct PullRun {
     let database: Database
     let remote: RemoteDatabase
@@ -46,14 +46,17 @@ struct PullRun {
         for entry in due { wanted += try database.revisionsToAskFor(entry.revisions, of: entry.id) }
         monitor.change { $0.totalCount += due.count }
         let pages = Lock<WantedPage?>(WantedPage(wanted: wanted, ids: due.map(\.id), last: position))
-        _ = try await take(from: position) { pages.withLock { $0.take() } }
+        _ = try await take(from: position) {
+            guard let page = pages.withLock({ $0.take() }) else { return nil }
+            return { page }
+        }
     }
 
     /// Takes everything that pages want.
     ///
     /// - Returns: where the last page ends.
     private mutating func take(
-        from start: FeedPosition, _ pages: @escaping @Sendable () async throws -> WantedPage?
+        from start: FeedPosition, _ pages: @escaping @Sendable () async throws -> ReadAhead<WantedPage>.Rest?
     ) async throws -> FeedPosition {
         let fetcher = fetcher
         await fetcher.begin(pages)
@@ -73,10 +76,13 @@ struct PullRun {
                     try await checkpoints.record(position)
                 }
             }
+            try await checkpoints.finish()
             return position
         } catch {
             await batches.end()
             await fetcher.end()
+            // What came before counts.
+            try? await checkpoints.finish()
             throw error
         }
     }

@@ -5,7 +5,7 @@ internal import Synchronization
 
 /// Sends what the server doesn't have, from a checkpoint to the end. For one task.
 ///
-/// Two batches are on their way at a time, so that the server can read one while it saves the other, and the next is read
+/// Several requests are on their way at a time, with about as many bytes as two batches may have, and the next batch is read
 /// meanwhile. What is recorded as done was answered before, in the order of the feed.
 struct PushRun {
     let database: Database
@@ -14,13 +14,8 @@ struct PushRun {
     let monitor: ReplicationMonitor
     private(set) var checkpoints: Checkpoints
     private var refusals = RefusalStreak()
-    /// What was sent and not looked at yet, the first one first.
-    private var underWay: [UnderWay] = []
-
-    private enum UnderWay {
-        case together([OutgoingDocument], Task<[BulkFailure], any Error>)
-        case reached(position: Int?, ids: [String])
-    }
+    /// What was sent and not looked at yet.
+    private var underWay: SentRevisions
 
     init(
         _ database: Database, _ remote: RemoteDatabase, _ options: ReplicationOptions, _ monitor: ReplicationMonitor,
@@ -31,6 +26,7 @@ struct PushRun {
         self.options = options
         self.monitor = monitor
         self.checkpoints = checkpoints
+        underWay = SentRevisions(remote, options)
     }
 
     /// - Parameter start: where the last run of the same session has come to.
@@ -56,6 +52,7 @@ struct PushRun {
             }
         }
         try await checkpoints.record(position)
+        try await checkpoints.finish()
     }
 
     /// Sends everything of these pages.
@@ -72,25 +69,26 @@ struct PushRun {
                 try Task.checkCancellation()
                 switch batch {
                 case .together(let documents):
-                    underWay.append(
-                        .together(documents, Task { [remote] in try await remote.save(documents.map(\.json)) }))
+                    while !underWay.hasRoom(for: documents) { try await settleFirst(&position) }
+                    underWay.send(documents)
                 case .alone(let revision, let history, let known):
-                    // It may take long, and what came before it is known by then.
-                    try await settle(downTo: 0, &position)
-                    try await save(revision, history, known: known)
-                case .failure(let failure): refuse(failure)
-                case .reached(let reached, let ids):
-                    underWay.append(.reached(position: reached, ids: ids))
+                    let upload = RevisionUpload(remote: remote, revision: revision, history: history, known: known)
+                    while !underWay.hasRoom(for: upload) { try await settleFirst(&position) }
+                    underWay.send(upload)
+                case .failure(let failure): underWay.add(failure)
+                case .reached(let reached, let ids): underWay.add(reached: reached, ids: ids)
                 }
-                try await settle(downTo: 1, &position)
+                while underWay.isFirstOver { try await settleFirst(&position) }
             }
-            try await settle(downTo: 0, &position)
+            try await settleAll(&position)
+            try await checkpoints.finish()
             return position
         } catch {
             await batches.end()
-            for case .together(_, let answer) in underWay { answer.cancel() }
-            for case .together(_, let answer) in underWay { _ = await answer.result }
-            underWay = []
+            await source.end()
+            await underWay.end()
+            // What was sent before counts.
+            try? await checkpoints.finish()
             throw error
         }
     }
@@ -102,30 +100,32 @@ struct PushRun {
         do {
             return try await batches.next()
         } catch {
-            if !Task.isCancelled { try await settle(downTo: 0, &position) }
+            if !Task.isCancelled { try await settleAll(&position) }
             throw error
         }
     }
 
-    /// Looks at what became of the first ones under way, until no more than `count` batches are, and notes how far it has come.
-    private mutating func settle(downTo count: Int, _ position: inout Int) async throws {
-        var batchCount = underWay.count { if case .together = $0 { true } else { false } }
-        while let first = underWay.first {
-            switch first {
-            case .together(let documents, let answer):
-                guard batchCount > count else { return }
-                try await save(documents[...]) { try await answer.ownValue }
-                batchCount -= 1
-            case .reached(let reached, let ids):
-                monitor.change { $0.completedCount += ids.count }
-                checkpoints.settle(ids)
-                if let reached, reached > position {
-                    position = reached
-                    try await checkpoints.record(FeedPosition(.number(JSONNumber(Int64(position)))))
-                }
+    /// Looks at what became of everything that is under way.
+    private mutating func settleAll(_ position: inout Int) async throws {
+        while !underWay.isEmpty { try await settleFirst(&position) }
+    }
+
+    /// Looks at what became of what was sent first, and notes how far it has come.
+    private mutating func settleFirst(_ position: inout Int) async throws {
+        switch underWay.first {
+        case .together(let documents, let answer): try await save(documents[...]) { try await answer.value }
+        case .alone(let upload, let answer): try await note(upload) { try await answer.value }
+        case .failure(let failure): refuse(failure)
+        case .reached(let reached, let ids):
+            monitor.change { $0.completedCount += ids.count }
+            checkpoints.settle(ids)
+            if let reached, reached > position {
+                position = reached
+                try await checkpoints.record(FeedPosition(.number(JSONNumber(Int64(position)))))
             }
-            underWay.removeFirst()
+        case nil: break
         }
+        underWay.removeFirst()
     }
 
     /// Sends revisions together; in halves, where all together are refused.
@@ -157,16 +157,16 @@ struct PushRun {
         }
     }
 
-    /// Sends a revision with contents that follow it.
-    private mutating func save(
-        _ revision: OutgoingRevision, _ history: [RevisionID], known: [RevisionID]
-    ) async throws {
-        let (id, revisionID) = (revision.revision.documentID, revision.revision.revisionID)
+    /// Notes what became of a revision with contents that follow it.
+    ///
+    /// - Parameter answer: throws what the server says of it.
+    private mutating func note(_ upload: RevisionUpload, _ answer: () async throws -> Void) async throws {
+        let (id, revisionID) = (upload.revision.revision.documentID, upload.revision.revision.revisionID)
         do {
-            try await send(revision, history, known: known)
+            try await answer()
             monitor.change { $0.writtenCount += 1 }
         } catch let error as SyncError {
-            let mayPass = error.mayPass || error.status == 401 || Self.isForWantOfContents(error, revision)
+            let mayPass = error.mayPass || error.status == 401 || upload.isForWantOfContents(error)
             try note(error, id, revisionID, mayPass: mayPass)
         } catch let error as CofferError where OutgoingBatches.isAboutDocument(error) {
             refuse(DocumentFailure(documentID: id, revisionID: revisionID, error: error, isTriedAgain: false))
@@ -177,51 +177,6 @@ struct PushRun {
     private mutating func refuse(_ failure: DocumentFailure) {
         checkpoints.refuse(failure)
         monitor.fail(failure)
-    }
-
-    /// Sends a revision with its contents: those alone that are new since an ancestor that the server has.
-    private func send(_ revision: OutgoingRevision, _ history: [RevisionID], known: [RevisionID]) async throws {
-        let since = DatabaseService.commonGeneration(known, history)
-        do {
-            do {
-                try await remote.save(revision, history: history) { $0.generation > since ? .follows : .stub }
-            } catch let error as SyncError where [400, 412].contains(error.status) && since > 0 {
-                // The server's ancestor is not what it was thought to be.
-                try await remote.save(revision, history: history) { _ in .follows }
-            }
-        } catch let error as SyncError where error.status == 413 {
-            try await saveWithoutLargeBlobs(revision, history, since, refusal: error)
-        }
-    }
-
-    /// Blobs that are too large for the server stay away, the largest first, until it takes the rest. The document says what
-    /// they are, all the same.
-    private func saveWithoutLargeBlobs(
-        _ revision: OutgoingRevision, _ history: [RevisionID], _ since: Int, refusal: SyncError
-    ) async throws {
-        var refusal = refusal
-        let lengths = revision.contents.filter(\.isBlob).map { min($0.length, Self.blobByteLimit) }
-        for limit in Set(lengths).sorted(by: >) {
-            do {
-                try await remote.save(revision, history: history) { content in
-                    if content.isBlob, content.length >= limit { return .omitted }
-                    return content.generation > since ? .follows : .stub
-                }
-                return
-            } catch let error as SyncError where error.status == 413 {
-                refusal = error
-            }
-        }
-        throw refusal
-    }
-
-    /// Sync Gateway refuses more: 20 MB.
-    private static let blobByteLimit = 20 << 20
-
-    /// Whether a server refuses a revision since it doesn't have a content that is not here either, and may come later.
-    private static func isForWantOfContents(_ error: SyncError, _ revision: OutgoingRevision?) -> Bool {
-        guard [400, 412].contains(error.status), let revision else { return false }
-        return !revision.contents.allSatisfy(revision.isAvailable)
     }
 
     /// Notes that a document was refused.

@@ -1,22 +1,51 @@
-/// Makes what comes next while the last is being used: one value ahead, in a task of its own.
+/// Makes what comes next while the last is being used: one value ahead or several, in tasks of their own.
 ///
 /// For one task that asks. Values come in order; an error comes where the value would have, after those before it. After nil and
 /// after an error nothing more is made.
 actor ReadAhead<Element: Sendable> {
-    private let make: @Sendable () async throws -> Element?
-    private var task: Task<Element?, any Error>?
+    /// What is left to do for a value once it is its turn: values wait for it, and for nothing else, at the same time.
+    typealias Rest = @Sendable () async throws -> Element
+
+    private struct Making {
+        let beginning: Task<Rest?, any Error>
+        let value: Task<Element?, any Error>
+    }
+
+    private let begin: @Sendable () async throws -> Rest?
+    private let count: @Sendable () -> Int
+    /// The first one next.
+    private var makings: [Making] = []
     private var isOver = false
 
+    /// - Parameters:
+    ///   - count: so many are made ahead, looked at whenever one was taken.
+    ///   - begin: begins the next value, nil after the last. It is called for one at a time.
+    init(upTo count: @escaping @Sendable () -> Int, beginning begin: @escaping @Sendable () async throws -> Rest?) {
+        self.count = count
+        self.begin = begin
+    }
+
     /// - Parameter make: the next value, nil after the last. It is called for one at a time.
-    init(_ make: @escaping @Sendable () async throws -> Element?) { self.make = make }
+    init(_ make: @escaping @Sendable () async throws -> Element?) {
+        self.init(upTo: { 1 }) {
+            guard let value = try await make() else { return nil }
+            return { value }
+        }
+    }
 
     /// The next value, nil after the last. Cancelling the waiting task cancels the work that makes it.
     func next() async throws -> Element? {
         guard !isOver else { return nil }
-        let making = task ?? begin()
+        fill()
         do {
-            let value = try await making.ownValue
-            if value == nil { isOver = true } else if !isOver { _ = begin() }
+            guard let value = try await makings[0].value.ownValue else {
+                isOver = true
+                return nil
+            }
+            if !isOver {
+                makings.removeFirst()
+                fill()
+            }
             return value
         } catch {
             isOver = true
@@ -24,17 +53,26 @@ actor ReadAhead<Element: Sendable> {
         }
     }
 
-    private func begin() -> Task<Element?, any Error> {
-        let task = Task { [make] in try await make() }
-        self.task = task
-        return task
+    private func fill() {
+        while makings.count < max(1, count()) {
+            let beginning = Task { [begin, last = makings.last?.beginning] in
+                // After the last there is nothing.
+                if let last, try await last.value == nil { return Rest?.none }
+                return try await begin()
+            }
+            let value = Task { try await beginning.ownValue?() }
+            makings.append(Making(beginning: beginning, value: value))
+        }
     }
 
     /// Cancels what is being made, and waits until it has let go of everything.
     func end() async {
         isOver = true
-        task?.cancel()
-        _ = await task?.result
+        for making in makings {
+            making.beginning.cancel()
+            making.value.cancel()
+        }
+        for making in makings { _ = await making.value.result }
     }
 }
 

@@ -77,8 +77,12 @@ extension RemoteDatabase {
 
     /// Many revisions at once, without contents.
     ///
-    /// - Throws: ``SyncError`` 404, 405 or 501 from a server that doesn't know how, 413 where they are too many bytes.
-    package func revisions(_ requests: [RevisionRequest]) async throws -> (answers: [RevisionAnswer], byteCount: Int) {
+    /// - Parameter limit: more bytes than that are not read.
+    /// - Throws: ``SyncError`` 404, 405 or 501 from a server that doesn't know how, 413 where they are more bytes than any answer
+    ///   may have; ``TooLong`` where they are more than a lower `limit`.
+    package func revisions(
+        _ requests: [RevisionRequest], upTo limit: Int = answerByteLimit
+    ) async throws -> (answers: [RevisionAnswer], byteCount: Int) {
         let question = try RevisionRequest.question(requests).canonicalJSON()
         return try await ask(
             "POST", "/_bulk_get?revs=true&latest=true",
@@ -86,10 +90,10 @@ extension RemoteDatabase {
         ) { response in
             // Sync Gateway answers in parts, whatever it is asked for.
             if response.fields["Content-Type"].flatMap(MediaType.init)?.name == "multipart/mixed" {
-                return try await Self.revisions(inPartsOf: response)
+                return try await Self.revisions(inPartsOf: response, upTo: limit)
             }
             do {
-                let (json, byteCount) = try await Self.sizedJSON(response)
+                let (json, byteCount) = try await Self.sizedJSON(response, upTo: limit)
                 return (try RevisionAnswer.all(inBulkAnswer: json), byteCount)
             } catch let error as UnholdableJSON {
                 return (try RevisionAnswer.all(inBulkAnswer: error.outline), error.outline.bytes.count)
@@ -116,7 +120,7 @@ extension RemoteDatabase {
     }
 
     private static func revisions(
-        inPartsOf response: HTTPResponse
+        inPartsOf response: HTTPResponse, upTo limit: Int
     ) async throws -> (answers: [RevisionAnswer], byteCount: Int) {
         let reader = try MultipartReader(response.body.stream, fields: response.fields)
         var answers: [RevisionAnswer] = []
@@ -129,7 +133,7 @@ extension RemoteDatabase {
                 guard let first = try await MultipartReader(body, fields: part.fields).nextPart() else { continue }
                 body = first.body
             }
-            let text = try await body.collect(upTo: answerByteLimit - byteCount)
+            let text = try await collect(body, upTo: limit - byteCount, isLowered: limit < answerByteLimit)
             byteCount += text.count
             let json: JSONObject
             do {

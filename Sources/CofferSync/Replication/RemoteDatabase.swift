@@ -23,7 +23,7 @@ package final class RemoteDatabase: Sendable {
     private static let usualSessionLength = Duration.seconds(600)
 
     /// An answer that is read whole has at most that many bytes, and ``JSONLimits/valueCount`` values.
-    static let answerByteLimit = 64 << 20
+    package static let answerByteLimit = 64 << 20
 
     /// - Parameter sleep: waits between attempts.
     package init(
@@ -113,11 +113,27 @@ package final class RemoteDatabase: Sendable {
     static func json(_ response: HTTPResponse) async throws -> JSONValue { try await sizedJSON(response).json }
 
     /// The same, and how many bytes it has.
-    static func sizedJSON(_ response: HTTPResponse) async throws -> (json: JSONValue, byteCount: Int) {
-        let body = try await response.body.stream.collect(upTo: answerByteLimit)
+    ///
+    /// - Throws: the same, and ``TooLong`` for more bytes than a limit below the usual one.
+    static func sizedJSON(
+        _ response: HTTPResponse, upTo limit: Int = answerByteLimit
+    ) async throws -> (json: JSONValue, byteCount: Int) {
+        let body = try await collect(response.body.stream, upTo: limit, isLowered: limit < answerByteLimit)
         var valueCount = 0
         guard let json = try json(body, &valueCount) else { throw SyncError.garbage("an answer that is not JSON") }
         return (json, body.count)
+    }
+
+    /// An answer has more bytes than may come now, and is to be asked for again later.
+    struct TooLong: Error {}
+
+    /// - Throws: ``SyncError`` 413 for more than `limit` bytes; ``TooLong`` instead if the limit is below the usual one.
+    static func collect(_ stream: ByteStream, upTo limit: Int, isLowered: Bool) async throws -> [UInt8] {
+        do {
+            return try await stream.collect(upTo: limit)
+        } catch let error as SyncError where isLowered && error.status == 413 {
+            throw TooLong()
+        }
     }
 
     /// The value that a part of an answer says; nil for what is not JSON.

@@ -318,8 +318,8 @@ public final class Replication: Sendable {
             guard options.createsTarget else { throw SyncError(404, "there is no such database on the server") }
             try await remote.create()
         }
-        var checkpoints = Checkpoints(database, remote, isPull: direction == .pull, id: try checkpointID())
-        try await checkpoints.load()
+        let checkpoints = try await Checkpoints(
+            database, remote, isPull: direction == .pull, id: try checkpointID())
         monitor.change { $0.error = nil }
         switch direction {
         case .pull: try await pull(remote, checkpoints, progress)

@@ -73,14 +73,15 @@ public struct ReplicationOptions: Sendable {
     /// A server that sends nothing for that time doesn't answer. Default: 120 seconds.
     public var idleTimeout: Duration = .seconds(120)
 
-    /// A batch has at most that many documents. Two are under way at a time, and a push reads a third. Default: 500.
+    /// A batch has at most that many documents. Up to eight are under way at a time, as far as their bytes allow. Default: 500.
     public var batchDocumentCount = 500
 
-    /// A batch has about that many bytes of documents; one that is larger goes alone. Default: 2 MiB.
+    /// A batch has about that many bytes of documents; one that is larger goes alone. A pull's batches under way have together
+    /// about as many, a push's twice as many. Default: 2 MiB.
     public var batchByteCount = 2 << 20
 
-    /// So many contents of attachments are fetched at the same time. Default: 4.
-    public var parallelDownloadCount = 4
+    /// So many contents of attachments are fetched at the same time. Default: 16.
+    public var parallelDownloadCount = 16
 
     /// Whether a pull brings the contents of attachments and blobs, too. Default: true.
     ///

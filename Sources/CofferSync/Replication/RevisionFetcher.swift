@@ -11,57 +11,44 @@ enum FetchedRevisions: Sendable {
 
 /// Fetches the revisions that pages want, and their contents, a batch at a time. For one task at a time.
 actor RevisionFetcher {
-    private let remote: RemoteDatabase
-    private let options: ReplicationOptions
+    private let bulk: BulkRevisions
     private var collector: ContentCollector
     private var refusals = RefusalStreak()
-    /// The average of what came so far, to ask for about as much as a batch may have.
-    private var averageByteCount = 10_000
-    private var knowsBulkGet = true
 
-    private var pages: ReadAhead<WantedPage>?
-    /// What of a page has not been asked for yet.
-    private var rest: ArraySlice<RevisionRequest> = []
     /// Parts of a batch that was refused as a whole, the first one last.
     private var halves: [ArraySlice<RevisionRequest>] = []
-    private var reached: FetchedRevisions?
     /// What has come of a batch, without contents.
     private var incoming: ArraySlice<IncomingRevision> = []
 
     init(_ database: Database, _ remote: RemoteDatabase, _ options: ReplicationOptions) {
-        self.remote = remote
-        self.options = options
+        bulk = BulkRevisions(remote, options)
         collector = ContentCollector(database, remote, options)
     }
 
     /// Begins with other pages; what is left of those before is forgotten.
-    func begin(_ pages: @escaping @Sendable () async throws -> WantedPage?) {
-        self.pages = ReadAhead(pages)
-        rest = []
+    func begin(_ pages: @escaping @Sendable () async throws -> ReadAhead<WantedPage>.Rest?) async {
         halves = []
         incoming = []
-        reached = nil
+        await bulk.begin(pages)
     }
 
     /// Waits until nothing is being read ahead.
-    func end() async { await pages?.end() }
+    func end() async { await bulk.end() }
 
     /// What comes next; nil after the last page.
     func next() async throws -> FetchedRevisions? {
         while true {
             try Task.checkCancellation()
             if !incoming.isEmpty { return try await collectNext() }
-            if let batch = halves.popLast() ?? nextBatch() {
-                let failures = try await fetch(batch)
-                if !failures.isEmpty { return .revisions([], failures) }
-            } else if let reached = reached.take() {
-                return reached
+            let failures: [DocumentFailure]
+            if let half = halves.popLast() {
+                failures = try take(try await bulk.answers(to: half, isAhead: false))
             } else {
-                guard let page = try await pages?.next() else { return nil }
-                rest = page.wanted[...]
-                reached = .reached(position: page.last, ids: page.ids)
-                if !page.failures.isEmpty { return .revisions([], page.failures) }
+                guard let next = try await bulk.next() else { return nil }
+                if case .reached(let position, let ids) = next { return .reached(position: position, ids: ids) }
+                failures = try take(next)
             }
+            if !failures.isEmpty { return .revisions([], failures) }
         }
     }
 
@@ -84,38 +71,31 @@ actor RevisionFetcher {
         return .revisions(prepared, failures)
     }
 
-    private func nextBatch() -> ArraySlice<RevisionRequest>? {
-        guard !rest.isEmpty else { return nil }
-        let count = min(max(1, options.batchByteCount / averageByteCount), options.batchDocumentCount)
-        defer { rest = rest.dropFirst(count) }
-        return rest.prefix(count)
-    }
-
-    /// Asks for revisions. What comes is in `incoming`; what is refused as a whole, in `halves`.
+    /// Takes what became of a batch. What has come is in `incoming`; what is asked for again, in `halves`.
     ///
     /// - Returns: what does not come.
-    private func fetch(_ requests: ArraySlice<RevisionRequest>) async throws -> [DocumentFailure] {
-        let answers: [RevisionAnswer]
-        do {
-            answers = try await answersInBulk(Array(requests))
+    private func take(_ asked: AskedRevisions) throws -> [DocumentFailure] {
+        switch asked {
+        case .answered(let requests, let answers):
             refusals.end()
-        } catch let error as SyncError where !error.isAboutServer && Self.mayBeAboutOne(error) {
+            let (incoming, failures) = Self.match(answers, requests)
+            self.incoming = incoming[...]
+            return failures
+        case .refused(let requests, let error):
             // Together they are too large, or one of them is what can't be read.
             guard let request = requests.first, requests.count == 1 else {
                 let middle = requests.startIndex + requests.count / 2
-                if error.status == 413 {
-                    // From here on fewer are asked for at once.
-                    averageByteCount = max(averageByteCount, options.batchByteCount / (requests.count / 2))
-                }
                 halves += [requests[middle...], requests[..<middle]]
                 return []
             }
             try refusals.add(error)
             return [DocumentFailure(fetching: request.id, request.revision, error)]
+        case .tooMuch(let requests):
+            halves.append(requests)
+            return []
+        case .failed(let failures): return failures
+        case .reached: return []
         }
-        let (incoming, failures) = Self.match(answers, requests)
-        self.incoming = incoming[...]
-        return failures
     }
 
     /// What the answers are to what was asked, which each of them has to be.
@@ -152,31 +132,5 @@ actor RevisionFetcher {
             failures.append(DocumentFailure(fetching: request.id, request.revision, error))
         }
         return (incoming, failures)
-    }
-
-    private static func mayBeAboutOne(_ error: SyncError) -> Bool {
-        error.status == 413 || (error.status >= 500 && error.status != 503 && error.status != 504)
-    }
-
-    private func answersInBulk(_ requests: [RevisionRequest]) async throws -> [RevisionAnswer] {
-        if knowsBulkGet {
-            do {
-                let (answers, byteCount) = try await remote.revisions(requests)
-                averageByteCount = max(1, (averageByteCount + byteCount / max(1, requests.count)) / 2)
-                return answers
-            } catch let error as SyncError where [400, 404, 405, 501].contains(error.status) {
-                // CouchDB before 2.0 doesn't know how.
-                knowsBulkGet = false
-            }
-        }
-        var answers: [RevisionAnswer] = []
-        for request in requests {
-            do {
-                answers.append(.revision(try await remote.revision(request)))
-            } catch let error as SyncError where !error.isAboutServer {
-                answers.append(.failure(id: request.id, revision: request.revision?.description, error))
-            }
-        }
-        return answers
     }
 }

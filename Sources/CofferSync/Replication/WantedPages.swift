@@ -42,8 +42,8 @@ actor WantedPages {
 
     static let rowCount = 1000
 
-    /// The next page; nil after one that was not full.
-    func next() async throws -> WantedPage? {
+    /// Reads the next page; nil after one that was not full. The rest is to find out what of it is not here.
+    func next() async throws -> ReadAhead<WantedPage>.Rest? {
         guard !isOver else { return nil }
         try Task.checkCancellation()
         let page = try await remote.changes(since: position, query)
@@ -54,6 +54,10 @@ actor WantedPages {
             if !page.rows.isEmpty { status.activity = .active }
             status.totalCount += page.rows.count
         }
+        return { [database] in try Self.wanted(of: page, in: database) }
+    }
+
+    private static func wanted(of page: ChangesPage, in database: Database) throws -> WantedPage {
         var next = WantedPage(ids: page.rows.map(\.id), last: page.last)
         for row in page.rows {
             if row.hasForeignRevisions {

@@ -43,12 +43,15 @@ package struct OutgoingRevision: Sendable {
 
     package let revision: SavedRevision
     package let contents: [Content]
+    /// Of the revision as it is kept.
+    let bodyByteCount: Int
     private let properties: JSONObject
 
     /// - Throws: `revisionNotFound` (404) where its properties were compacted away, `damaged` (500).
     package init(_ revision: SavedRevision) throws(CofferError) {
         self.revision = revision
         let text = try revision.json
+        bodyByteCount = text.count
         var body: JSONObject
         do throws(CofferError) {
             body = try JSONValue(json: Array(text)).objectValue ?? [:]

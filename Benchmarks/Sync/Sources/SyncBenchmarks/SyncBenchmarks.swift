@@ -1,7 +1,7 @@
 import Foundation
 
 /// What replication costs on this machine, as ratios in one run: `scripts/bench --sync`, with `--quick` smaller, with
-/// `--rates` or `--memory` only a part.
+/// `--rates`, `--latency` or `--memory` only a part.
 @main
 enum SyncBenchmarks {
     static func main() async throws {
@@ -11,13 +11,23 @@ enum SyncBenchmarks {
         let directory = FileManager.default.temporaryDirectory.appending(path: "coffer-sync-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: directory) }
         print("| work | measured | target | |\n|---|---|---|---|")
-        if !arguments.contains("--memory") {
+        let parts = ["--rates", "--latency", "--memory"].filter(arguments.contains)
+        let isMeant: (String) -> Bool = { parts.isEmpty || parts.contains($0) }
+        if isMeant("--rates") {
             let work = try await Work(
                 directory: directory.appending(path: "rates"), documentCount: isQuick ? 2_000 : 10_000,
                 attachmentCount: isQuick ? 200 : 1_000, serves: true)
             try await Rates(work: work, roundCount: isQuick ? 3 : 5).run()
         }
-        if !arguments.contains("--rates") {
+        if isMeant("--latency") {
+            for (count, attachmentCount, byteCount) in [(10_000, 0, 10_000), (300, 300, 10_000), (300, 300, 40_000)] {
+                let work = try await Work(
+                    directory: directory.appending(path: "latency-\(count)-\(byteCount)"), documentCount: count,
+                    attachmentCount: attachmentCount, attachmentByteCount: byteCount, serves: true)
+                try await Latency(work: work, roundCount: isQuick ? 1 : 3).run()
+            }
+        }
+        if isMeant("--memory") {
             try Memory(directory: directory, byteCount: isQuick ? 64 << 20 : 1 << 30).run()
         }
     }
