@@ -151,7 +151,7 @@ extension DatabaseService {
                 answered = (request, answers.dropFirst())
                 var query = query
                 if !request.attachmentsSince.isEmpty { query.attachmentsSince = request.attachmentsSince }
-                let text = try json(answer, query, errorsInDetail: request.id).canonicalJSON()
+                let text = try text(answer, query) ?? json(answer, query, errorsInDetail: request.id).canonicalJSON()
                 defer { isFirstDocument = false }
                 return isFirstDocument ? text : [UInt8(ascii: ",")] + text
             })

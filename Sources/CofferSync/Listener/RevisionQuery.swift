@@ -133,6 +133,16 @@ extension DatabaseService {
         }
     }
 
+    /// The same as text, for a revision that has no contents, where nothing more is asked for than replication asks; else nil.
+    func text(_ answer: RevisionOrMissing, _ query: RevisionQuery) throws -> [UInt8]? {
+        guard case .found(let revision) = answer, !query.wantsHistoryInfo, !query.wantsSequence, !query.wantsConflicts
+        else { return nil }
+        let history = query.wantsHistory ? try revision.history.reversed().map(\.revisionID) : nil
+        return try OutgoingRevision.text(of: revision, history: history).map { text in
+            Array("{\"ok\":".utf8) + text + [UInt8(ascii: "}")]
+        }
+    }
+
     /// Whether a content of the revision that is to come with it isn't here.
     private func isWithoutContents(_ revision: SavedRevision, _ query: RevisionQuery) throws -> Bool {
         let outgoing = try OutgoingRevision(revision)

@@ -112,12 +112,17 @@ actor OutgoingBatches {
         guard let revision = try database.document(withID: next.id).revision(withID: next.revision),
             try revision.propertiesAvailable
         else { return }
-        let outgoing = try OutgoingRevision(revision)
         let history = try revision.history.reversed().map(\.revisionID)
+        if let json = try OutgoingRevision.text(of: revision, history: history) { return gather(json, next) }
+        let outgoing = try OutgoingRevision(revision)
         guard let json = try Self.json(outgoing, history, known: next.known) else {
             ready.append(.alone(outgoing, history: history, known: next.known))
             return
         }
+        gather(json, next)
+    }
+
+    private func gather(_ json: [UInt8], _ next: Missing) {
         if gatheredByteCount + json.count > options.batchByteCount { handOut() }
         gathered.append(OutgoingDocument(id: next.id, revision: next.revision, json: json))
         gatheredByteCount += json.count

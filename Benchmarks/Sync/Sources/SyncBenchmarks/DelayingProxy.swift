@@ -94,7 +94,7 @@ final class DelayingProxy: @unchecked Sendable {
     private static func write(_ bytes: [UInt8], to end: Int32) -> Bool {
         var rest = bytes[...]
         while !rest.isEmpty {
-            let count = rest.withUnsafeBytes { send(end, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL.rawValue)) }
+            let count = rest.withUnsafeBytes { send(end, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
             guard count > 0 else { return false }
             rest = rest.dropFirst(count)
         }
