@@ -10,7 +10,7 @@ struct DocumentTree {
 
     init(_ number: DocumentNumber) { self.number = number }
 
-    /// Makes a revision that was just added a leaf in the place of its parent, if that was one, and forgets what is too old
+    /// Makes a revision that was just added a leaf in the place of its parent, if that was one, and prunes what is too old
     /// then.
     ///
     /// - Parameters:

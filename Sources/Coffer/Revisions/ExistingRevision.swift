@@ -196,7 +196,7 @@ final class ExistingRevision: Sendable {
         in writer: borrowing Writer
     ) throws(CofferError) -> (RevisionRow, DocumentRow) {
         let depth = try Pruning(in: writer).depth
-        // Ancestors that would be forgotten at once are left out, and so is the link to one that is further back.
+        // Ancestors that would be pruned at once are left out, and so is the link to one that is further back.
         var parent = distance.map { $0 <= depth } == true ? known?.sequence : nil
         var number = row?.number
         for id in history.missingAncestors(toKnown: distance, depth: depth) {

@@ -2,7 +2,7 @@ internal import CofferModel
 internal import CofferSealing
 internal import CofferRecords
 
-/// Old revisions are forgotten as new ones are added: each that is as many generations before every leaf after it as the
+/// Old revisions are pruned as new ones are added: each that is as many generations before every leaf after it as the
 /// tree's depth says. Their children keep the numbers of parents that are not there any more.
 struct Pruning {
     /// How many revisions of one line are kept.
