@@ -14,10 +14,12 @@ enum SyncBenchmarks {
         let parts = ["--rates", "--latency", "--memory"].filter(arguments.contains)
         let isMeant: (String) -> Bool = { parts.isEmpty || parts.contains($0) }
         if isMeant("--rates") {
-            let work = try await Work(
-                directory: directory.appending(path: "rates"), documentCount: isQuick ? 2_000 : 10_000,
-                attachmentCount: isQuick ? 200 : 1_000, serves: true)
-            try await Rates(work: work, roundCount: isQuick ? 3 : 5).run()
+            for attachmentCount in [0, isQuick ? 200 : 1_000] {
+                let work = try await Work(
+                    directory: directory.appending(path: "rates-\(attachmentCount)"),
+                    documentCount: isQuick ? 2_000 : 10_000, attachmentCount: attachmentCount, serves: true)
+                try await Rates(work: work, roundCount: isQuick ? 3 : 5).run()
+            }
         }
         if isMeant("--latency") {
             for (count, attachmentCount, byteCount) in [(10_000, 0, 10_000), (300, 300, 10_000), (300, 300, 40_000)] {
