@@ -70,6 +70,7 @@ extension Database {
             throw error.about(document(withID: id).subject)
         }
     }
+
     /// Notes that this database takes revisions from others.
     package func notePeer() throws(CofferError) {
         try storage.write { (writer) throws(CofferError) in try PeerKnowledge.note("", has: 0, in: writer) }

@@ -4,7 +4,7 @@ internal import CofferModel
 extension OutgoingRevision {
     /// A revision as JSON with `_id`, `_rev` and, where asked for, `_revisions`, made of the text that it is kept as.
     ///
-    /// What has no contents need not be taken apart and put together again, which costs several times as much.
+    /// What has no contents need not be taken apart and put together again. It says what ``json(history:_:)`` says.
     ///
     /// - Parameter history: the ids of the revision and its ancestors, the newest first; nil leaves `_revisions` out.
     /// - Returns: nil for a revision that may have contents, or is not what was written.

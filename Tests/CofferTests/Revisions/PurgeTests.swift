@@ -83,7 +83,7 @@ struct PurgeTests {
         #expect(try database.contradictions() == [])
     }
 
-    @Test("Purging is told of: a document that goes, and a revision that is current since others went")
+    @Test("Purging is reported: the document that was removed, and the revision that became current")
     func notifications() async throws {
         var changes = database.changes.makeAsyncIterator()
         try await document.purge(ids("4-d"))
