@@ -94,6 +94,7 @@ extension Statement {
 /// keep it for longer than the call, or hand it to another thread.
 package struct Snapshot: ~Copyable {
     let connection: Connection
+    private let beginning, ending: Statement
     private let findDocument: Statement
     private let findWinner: Statement
     private let findRevision: Statement
@@ -114,6 +115,8 @@ package struct Snapshot: ~Copyable {
     private let listedRowCount = Atomic(0)
 
     init(_ connection: consuming Connection) {
+        beginning = Statement(connection, "BEGIN")
+        ending = Statement(connection, "COMMIT")
         indexes = IndexTables(connection)
         attachments = AttachmentTables(connection)
         compaction = CompactionTables(connection)
@@ -153,6 +156,30 @@ package struct Snapshot: ~Copyable {
         findDepth = Statement(connection, "SELECT value FROM info WHERE key = 'depth'")
         probe = Statement(connection, "SELECT 1 FROM info LIMIT 1")
         self.connection = connection
+    }
+
+    /// From here on every read sees what was committed when the first of them began, until ``endReading()``.
+    func beginReading() throws(CofferError) { try beginning.run() }
+
+    func endReading() throws(CofferError) { try ending.run() }
+
+    /// Has all reads of `body` see one moment, and checks afterwards that no page failed. Outside of any transaction.
+    ///
+    /// - Throws: what `body` throws, `damaged` (500).
+    package func read<Value>(
+        _ body: (borrowing Snapshot) throws(CofferError) -> Value
+    ) throws(CofferError) -> Value {
+        try beginReading()
+        do throws(CofferError) {
+            let value = try body(self)
+            try confirmReads()
+            try endReading()
+            return value
+        } catch {
+            // Nothing was written. Where SQLite has ended it already, there is nothing to end.
+            if connection.isInTransaction { try? endReading() }
+            throw error
+        }
     }
 
     /// Fails if any page of this transaction failed its check, even where SQLite reported success.

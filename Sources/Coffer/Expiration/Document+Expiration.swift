@@ -12,7 +12,9 @@ extension Document {
     public var expirationDate: Date? {
         get throws(CofferError) {
             let id = try checkedID
-            let time = try database.storage.read { (tables) throws(CofferError) in try tables.expirations.time(of: id) }
+            let time = try database.storage.readBriefly { (tables) throws(CofferError) in
+                try tables.expirations.time(of: id)
+            }
             return time.map { Date(timeIntervalSince1970: Double($0) / 1_000) }
         }
     }

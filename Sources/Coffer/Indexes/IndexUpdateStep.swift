@@ -90,38 +90,44 @@ struct IndexUpdateStep<Form: IndexedForm> {
     private mutating func remakeNext(
         _ writer: borrowing Writer
     ) throws(CofferError) -> (SequenceNumber, isComplete: Bool, documentCount: Int) {
-        var work: [DocumentToIndex] = []
+        var work = DocumentBatch()
         var elsewhere: [(number: DocumentNumber, id: DocumentID, winner: SequenceNumber)] = []
-        var (position, byteCount, visitCount) = (row.sequence, 0, 0)
-        var isComplete = true
+        var (position, visitCount, isComplete) = (row.sequence, 0, true)
         // Not the writer's own count, which goes on after what was rolled back.
         let last = try writer.tables.lastSequence()
         guard row.sequence < last else { return (row.sequence, true, 0) }
-        try writer.tables.revisions(from: row.sequence.next, to: .max, descending: false, loadsBodies: true) {
-            (revision, id, document) throws(CofferError) in
-            guard work.count + elsewhere.count < Form.limit.rowCount, byteCount < Form.limit.byteCount,
-                visitCount < 20 * Form.limit.rowCount
+        try writer.tables.appendRevisions(
+            from: row.sequence.next, to: .max, descending: false, loadsBodies: true, to: &work
+        ) { (work) throws(CofferError) in
+            guard let revision = work.last else { return false }
+            guard work.elements.count + elsewhere.count <= Form.limit.rowCount,
+                revision.id.lowerBound < Form.limit.byteCount, visitCount < 20 * Form.limit.rowCount
             else {
                 isComplete = false
+                work.removeLast()
                 return false
             }
             position = revision.sequence
             visitCount += 1
-            if document.winner == revision.sequence {
-                byteCount += revision.body?.count ?? 0
-                work.append(DocumentToIndex(number: document.number, id: id, winner: revision))
-            } else if document.winner < revision.sequence {
+            if !revision.isWinner {
                 // It ended another branch, or lost against one: the winning revision came before.
-                elsewhere.append((document.number, id, document.winner))
+                if revision.winner < revision.sequence {
+                    elsewhere.append((revision.document, try work.documentID(of: revision), revision.winner))
+                }
+                work.removeLast()
             }
             return true
         }
-        for document in work { try form.remake(document, writer) }
+        for revision in work.elements {
+            let id = try work.documentID(of: revision)
+            try form.remake(
+                DocumentToIndex(number: revision.document, id: id, winner: work.revision(revision)), writer)
+        }
         for document in elsewhere {
             let winner = try writer.tables.revision(sequence: document.winner, of: document.id)
             try form.remake(DocumentToIndex(number: document.number, id: document.id, winner: winner), writer)
         }
         // Where the last revisions were purged no rows say that there is nothing more.
-        return (isComplete ? last : position, isComplete, work.count + elsewhere.count)
+        return (isComplete ? last : position, isComplete, work.elements.count + elsewhere.count)
     }
 }

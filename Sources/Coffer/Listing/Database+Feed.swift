@@ -119,11 +119,11 @@ package struct FeedReader {
     }
 
     private struct Entry {
-        var id: DocumentID
+        var document: Document
         var sequence: SequenceNumber
-        var winner: RevisionRow
-        /// More than the winner only where they are asked for.
-        var leaves: [RevisionRow]
+        var winner: SavedRevision
+        /// Of a document with branches, where more than the winner is asked for: all leaves.
+        var leaves: [SavedRevision]?
     }
 
     /// What is known of a document with branches, so that its leaves are not read again for each of them.
@@ -134,69 +134,72 @@ package struct FeedReader {
 
     /// - Returns: what comes after `position`, and the last sequence that was looked at; nil if nothing comes.
     private func read(_ tables: borrowing Snapshot) throws(CofferError) -> ([Entry], last: SequenceNumber?) {
-        var entries: [Entry] = []
+        guard position < .max else { return ([], nil) }
+        var (batch, branched) = (DocumentBatch(), [Int: (winner: RevisionRow, leaves: [RevisionRow])]())
         var known: [DocumentNumber: Branches] = [:]
         var last: SequenceNumber?
         var (byteCount, visitCount) = (0, 0)
         let loadsBodies = options.loadsProperties || filter != nil
-        guard position < .max else { return ([], nil) }
-        let first = SequenceNumber(position).next
-        try tables.revisions(from: first, to: .max, descending: false, loadsBodies: loadsBodies) {
-            (revision, id, row) throws(CofferError) in
+        try tables.appendRevisions(
+            from: SequenceNumber(position).next, to: .max, descending: false, loadsBodies: loadsBodies, to: &batch
+        ) { (batch) throws(CofferError) in
+            guard let revision = batch.last else { return false }
             last = revision.sequence
             visitCount += 1
-            var entry: Entry?
-            if !row.flags.contains(.isBranched) {
-                if row.winner == revision.sequence {
-                    entry = Entry(id: id, sequence: revision.sequence, winner: revision, leaves: [revision])
-                }
-            } else {
+            var isMeant = revision.isWinner
+            if revision.flags.contains(.isBranched) {
                 let branches: Branches
-                if let found = known[row.number] {
+                if let found = known[revision.document] {
                     branches = found
                 } else {
-                    let leaves = try tables.leaves(of: row)
+                    let leaves = try tables.leaves(of: batch.row(of: revision))
                     branches = Branches(leaves: leaves, lastSequence: leaves.map(\.sequence).max() ?? 0)
-                    known[row.number] = branches
+                    known[revision.document] = branches
                     visitCount += leaves.count
                 }
-                if branches.lastSequence == revision.sequence {
-                    let winner = try tables.revision(sequence: row.winner, of: id)
+                isMeant = branches.lastSequence == revision.sequence
+                if isMeant {
+                    let id = try batch.documentID(of: revision)
+                    let winner = try tables.revision(sequence: revision.winner, of: id)
                     var leaves = options.includesAllLeaves ? branches.leaves : [winner]
                     if filter != nil {
                         leaves = try leaves.map { (leaf) throws(CofferError) in
                             try tables.revision(sequence: leaf.sequence, of: id)
                         }
                     }
-                    entry = Entry(id: id, sequence: revision.sequence, winner: winner, leaves: leaves)
+                    branched[batch.elements.count - 1] = (winner, leaves)
+                    byteCount += winner.body?.count ?? 0
                 }
             }
-            if let entry {
-                byteCount += entry.winner.body?.count ?? 0
-                entries.append(entry)
-            }
-            return entries.count < min(limit.rowCount, remainingCount) && byteCount < limit.byteCount
-                && visitCount < 20 * limit.rowCount
+            if !isMeant { batch.removeLast() }
+            return batch.elements.count < min(limit.rowCount, remainingCount)
+                && batch.bytes.count + byteCount < limit.byteCount && visitCount < 20 * limit.rowCount
+        }
+        let entries = batch.elements.enumerated().map { (index, element) in
+            let document = database.document(withID: batch.id(of: element))
+            let branches = branched[index]
+            return Entry(
+                document: document, sequence: element.sequence,
+                winner: SavedRevision(document: document, branches?.winner ?? batch.revision(element)),
+                leaves: branches?.leaves.map { SavedRevision(document: document, $0) })
         }
         return (entries, last)
     }
 
     /// The entry as far as its revisions pass the filter; nil when none does.
     private mutating func passed(_ entry: Entry) throws(CofferError) -> ChangedDocument? {
-        let document = database.document(withID: entry.id.text)
-        let winner = SavedRevision(document: document, entry.winner)
-        var leaves = [winner] + entry.leaves.dropFirst().map { SavedRevision(document: document, $0) }
+        var leaves = [entry.winner] + (entry.leaves?.dropFirst() ?? [])
         if let filter {
             do throws(CofferError) {
-                leaves = try leaves.passing({ try filter($0, options.filterParameters) }, of: document.subject)
+                leaves = try leaves.passing({ try filter($0, options.filterParameters) }, of: entry.document.subject)
             } catch  where passesOverFailedFilters && error.status < 500 {
-                failedFilters.append((entry.id.text, error))
+                failedFilters.append((entry.document.documentID, error))
                 return nil
             }
         }
         guard !leaves.isEmpty else { return nil }
         return ChangedDocument(
-            document: document, sequence: entry.sequence.value, revision: winner,
+            document: entry.document, sequence: entry.sequence.value, revision: entry.winner,
             leafRevisionIDs: leaves.map(\.revisionID))
     }
 }

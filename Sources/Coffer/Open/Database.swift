@@ -60,7 +60,7 @@ public final class Database: Sendable {
     /// - Returns: nil for a backup that is open for reading only and was never opened for writing.
     public var uuid: UUID? {
         get throws(CofferError) {
-            try storage.read { (tables) throws(CofferError) in try tables.identity() }
+            try storage.readBriefly { (tables) throws(CofferError) in try tables.identity() }
                 .map(UUID.init)
         }
     }

@@ -23,9 +23,9 @@ final class OpenGeneration: Sendable {
 
     /// Announces a reading, so that a retirement or a close waits for it.
     ///
-    /// - Returns: whether a span of reads ends with it.
+    /// - Parameter isBrief: whether it is of a few rows and calls nobody else.
     /// - Throws: `closed` (500).
-    func enter() throws(CofferError) -> Bool { try readers.enter() }
+    func enter(isBrief: Bool = false) throws(CofferError) -> ReaderPool.Entry { try readers.enter(isBrief: isBrief) }
 
     /// Ends a reading that was announced, for whoever has not read through ``read(_:)``.
     func leave() { readers.leave() }

@@ -22,6 +22,9 @@ final class WriterOwner: Sendable {
         set { isTainted.store(newValue, ordering: .relaxed) }
     }
 
+    /// Whether the holder of the lock may only read.
+    private let isReading = Atomic(false)
+
     init(_ writer: consuming sending Writer?) { unsafe self.writer = writer }
 
     /// Waits for the lock. The caller must not hold it.
@@ -59,6 +62,31 @@ final class WriterOwner: Sendable {
         case .some(let writer): return try body(writer)
         case .none: return nil
         }
+    }
+
+    /// Lends the writer's tables to `body`, which reads what was committed. Only for whoever holds the lock, and is in no
+    /// transaction. Were anything written from `body`, the process would stop (test: "A brief read that writes stops the
+    /// process").
+    ///
+    /// - Returns: what `body` returns; nil if there is no writer, or one that has met damage.
+    func lendToRead<Value>(
+        _ body: (borrowing Snapshot) throws(CofferError) -> Value
+    ) throws(CofferError) -> Value? {
+        guard !hasMetDamage else { return nil }
+        isReading.store(true, ordering: .relaxed)
+        defer { isReading.store(false, ordering: .relaxed) }
+        do throws(CofferError) {
+            return try lend { (writer) throws(CofferError) in try writer.tables.read(body) }
+        } catch {
+            // A page that failed its check leaves a connection that calls healthy pages damaged.
+            hasMetDamage = true
+            throw error
+        }
+    }
+
+    /// Stops the process where the holder of the lock may only read.
+    func checkMayWrite() {
+        if isReading.load(ordering: .relaxed) { fatalError("a read that borrowed the writer's connection wrote") }
     }
 
     /// Puts `successor` in the writer's place, which is closed. Only for whoever holds the lock, and outside of every loan.

@@ -37,7 +37,7 @@ extension Database {
     /// is open; they may be after it was closed, or its process killed. So keep a sequence to go on from only after the commit.
     public var lastSequenceNumber: Int {
         get throws(CofferError) {
-            try storage.read { (tables) throws(CofferError) in try tables.lastSequence() }.value
+            try storage.readBriefly { (tables) throws(CofferError) in try tables.lastSequence() }.value
         }
     }
 }

@@ -61,7 +61,7 @@ extension Database {
     }
 
     private func storedLocalDocument(_ id: DocumentID) throws(CofferError) -> (generation: Int, body: [UInt8])? {
-        try storage.read { (tables) throws(CofferError) in try tables.local.document(id) }
+        try storage.readBriefly { (tables) throws(CofferError) in try tables.local.document(id) }
     }
 }
 

@@ -62,7 +62,7 @@ public final class Document: Sendable {
     /// The revision with that id, with its properties if they are still there; nil when there is no such revision.
     public func revision(withID id: RevisionID) throws(CofferError) -> SavedRevision? {
         let document = try checkedID
-        let stored: RevisionRow? = try storage.read { (tables) throws(CofferError) in
+        let stored: RevisionRow? = try storage.readBriefly { (tables) throws(CofferError) in
             guard let row = try tables.document(document),
                 let sequence = try tables.trees.sequence(of: id, inDocument: row.number)
             else { return nil }
@@ -127,7 +127,7 @@ public final class Document: Sendable {
     private var winner: SavedRevision? {
         get throws(CofferError) {
             let document = try checkedID
-            let found = try storage.read { (tables) throws(CofferError) in try tables.winner(of: document) }
+            let found = try storage.readBriefly { (tables) throws(CofferError) in try tables.winner(of: document) }
             return found.map { SavedRevision(document: self, $0.revision) }
         }
     }

@@ -151,7 +151,7 @@ public final class SavedRevision: Sendable {
     private func read<Value>(
         _ body: (borrowing Snapshot) throws(CofferError) -> Value
     ) throws(CofferError) -> Value {
-        try database.storage.read { (tables) throws(CofferError) in
+        try database.storage.readBriefly { (tables) throws(CofferError) in
             guard try tables.hasRevision(sequence: stored.sequence) else {
                 throw CofferError(
                     .revisionNotFound, of: document.subject,

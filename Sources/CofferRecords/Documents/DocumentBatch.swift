@@ -18,8 +18,10 @@ package struct DocumentBatch: Sendable {
         package var id: Range<Int>
         /// Of the body; nil where compaction dropped it, or it was not asked for.
         package var body: Range<Int>?
-        /// Whether it is its document's winning revision: only in a listing of revisions it may be another.
-        package var isWinner = true
+        /// The sequence of the document's winning revision: only in a listing of revisions it may be another's.
+        package var winner: SequenceNumber
+
+        package var isWinner: Bool { winner == sequence }
     }
 
     package private(set) var elements: [Element] = []
@@ -52,6 +54,9 @@ package struct DocumentBatch: Sendable {
         bytes.removeAll(keepingCapacity: true)
     }
 
+    /// The document, or revision, that was added last.
+    package var last: Element? { elements.last }
+
     /// Takes the last document out again.
     package mutating func removeLast() {
         guard let last = elements.popLast() else { return }
@@ -67,7 +72,15 @@ package struct DocumentBatch: Sendable {
     /// The document's id.
     package func id(of element: Element) -> String { String(decoding: bytes[element.id], as: UTF8.self) }
 
-    /// The document's winning revision, with a copy of its body.
+    /// The id of the document, which was checked as it was added.
+    package func documentID(of element: Element) throws(CofferError) -> DocumentID { try DocumentID(id(of: element)) }
+
+    /// The document's row.
+    package func row(of element: Element) -> DocumentRow {
+        DocumentRow(number: element.document, winner: element.winner, flags: element.flags)
+    }
+
+    /// The revision, with a copy of its body.
     package func revision(_ element: Element) -> RevisionRow {
         RevisionRow(
             sequence: element.sequence, document: element.document, parent: element.parent,
@@ -84,7 +97,7 @@ package struct DocumentBatch: Sendable {
             Element(
                 sequence: winner.sequence, document: winner.document, parent: winner.parent,
                 isDeletion: winner.isDeletion, flags: row.flags, revisionID: winner.id, id: start..<end,
-                body: winner.body == nil ? nil : end..<bytes.count))
+                body: winner.body == nil ? nil : end..<bytes.count, winner: row.winner))
     }
 
     /// Adds the document in the statement's row: sequence, document, parent, flags, generation, suffix, digest, body, the
@@ -113,7 +126,7 @@ package struct DocumentBatch: Sendable {
                 flags: DocumentFlags(rawValue: statement.integer(8)),
                 revisionID: try statement.revisionID(4, sequence: sequence, subject: subject), id: start..<end,
                 body: hasBody ? end..<bytes.count : nil,
-                isWinner: !listsRevisions || statement.number(10) == sequence))
+                winner: listsRevisions ? statement.number(10) : sequence))
     }
 
     /// Most ids begin with a letter or digit and are valid for that; others are looked at more closely.

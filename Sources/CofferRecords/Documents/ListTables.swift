@@ -1,9 +1,6 @@
-package import CofferModel
+internal import CofferModel
 package import CofferSealing
 internal import CofferSQLite
-
-/// Takes a revision with its document's id and row, and says whether to go on.
-package typealias VisitRevision = (consuming RevisionRow, DocumentID, DocumentRow) throws(CofferError) -> Bool
 
 /// How far a batch goes.
 package struct BatchLimit {
@@ -21,10 +18,8 @@ package struct BatchLimit {
 package struct ListTables: ~Copyable {
     let byID, byIDDescending: Statement
     private let bySequence, bySequenceDescending: Statement
-    private let subject: String
 
     init(_ connection: borrowing Connection) {
-        subject = connection.subject
         // A winner that is not there, or is another document's, must show as damage: see Snapshot. Nothing of a body
         // is read where it is not asked for.
         byID = Statement(
@@ -66,29 +61,6 @@ package struct ListTables: ~Copyable {
             """)
     }
 
-    /// Revisions in the order of their sequences, both bounds included, each with its document's id and row; a body only
-    /// where it is the winner's.
-    fileprivate func revisions(
-        from first: SequenceNumber, to last: SequenceNumber, descending: Bool, loadsBodies: Bool,
-        _ tables: borrowing Snapshot,
-        _ visit: VisitRevision
-    ) throws(CofferError) {
-        let statement = try bindRevisions(from: first, to: last, descending: descending, loadsBodies: loadsBodies)
-        defer { statement.reset() }
-        var count = 0
-        defer { tables.noteListed(count) }
-        while try statement.step() {
-            count += 1
-            guard !statement.isNull(9) else {
-                throw CofferError(.damaged, of: subject, "the document of revision \(statement.integer(0)) is missing")
-            }
-            let revision = try tables.revision(statement, bodyColumns: (6, 7))
-            let row = DocumentRow(
-                number: revision.document, winner: statement.number(10), flags: flags(statement))
-            guard try visit(revision, try id(statement), row) else { return }
-        }
-    }
-
     /// The statement for revisions in the order of their sequences, to be stepped and reset.
     func bindRevisions(
         from first: SequenceNumber, to last: SequenceNumber, descending: Bool, loadsBodies: Bool
@@ -99,29 +71,9 @@ package struct ListTables: ~Copyable {
         try statement.bind(3, loadsBodies ? 1 : 0)
         return statement
     }
-
-    private func flags(_ statement: Statement) -> DocumentFlags { DocumentFlags(rawValue: statement.integer(8)) }
-
-    private func id(_ statement: Statement) throws(CofferError) -> DocumentID {
-        do throws(CofferError) {
-            return try DocumentID(statement.text(9))
-        } catch {
-            throw CofferError(.damaged, of: subject, "a document has no id", cause: error)
-        }
-    }
 }
 
 extension Snapshot {
-    /// Revisions in the order of their sequences, both bounds included, each with its document's id and row; a body only
-    /// where it is the winner's.
-    package func revisions(
-        from first: SequenceNumber, to last: SequenceNumber, descending: Bool, loadsBodies: Bool,
-        visit: VisitRevision
-    ) throws(CofferError) {
-        try lists.revisions(
-            from: first, to: last, descending: descending, loadsBodies: loadsBodies, self, visit)
-    }
-
     /// The leaves of a document that has more than one, the winner first, as far as they are known without their rows.
     package func leaves(of row: DocumentRow) throws(CofferError) -> [RevisionRow] {
         try trees.leaves(ofDocument: row.number).map { (leaf) throws(CofferError) in

@@ -137,6 +137,11 @@ package struct DatabaseFile: Sendable {
     ///
     /// - Throws: `damaged` (500), `unsupportedFormat` (501) for a later schema.
     package func inspect(through tables: borrowing Snapshot) throws(CofferError) -> Inspection {
+        // In one transaction, since each that begins takes locks and looks whether the file was changed.
+        try tables.read { (tables) throws(CofferError) in try inspection(through: tables) }
+    }
+
+    private func inspection(through tables: borrowing Snapshot) throws(CofferError) -> Inspection {
         try checkSchema(through: tables.connection)
         let binding = try Binding.read(from: tables.connection)
         let version = try Statement(tables.connection, "PRAGMA user_version").first { $0.integer(0) } ?? 0
@@ -149,7 +154,6 @@ package struct DatabaseFile: Sendable {
         let nextExpiration = try tables.expirations.next()
         let reclaimable = try tables.compaction.reclaimable()
         let labeledKeys = try Set(KeyLabels.read(from: tables.connection).keys)
-        try tables.confirmReads()
         return Inspection(
             binding: binding, lastSequence: lastSequence, nextExpiration: nextExpiration, reclaimable: reclaimable,
             labeledKeys: labeledKeys)

@@ -14,15 +14,12 @@ internal import Synchronization
 private final class Reader: @unchecked Sendable {
     let tables: Snapshot
 
-    private let beginning, ending: Statement
     private var isSnapshotOpen = false
     private var snapshot: UInt64?
     private var cacheByteCount: Int
 
     init(_ snapshot: consuming Snapshot, cacheByteCount: Int) {
         self.cacheByteCount = cacheByteCount
-        beginning = Statement(snapshot.connection, "BEGIN")
-        ending = Statement(snapshot.connection, "COMMIT")
         tables = snapshot
     }
 
@@ -39,7 +36,7 @@ private final class Reader: @unchecked Sendable {
             if let snapshot, snapshot == now { return }
             try closeSnapshot()
         }
-        try beginning.run()
+        try tables.beginReading()
         isSnapshotOpen = true
         snapshot = now
     }
@@ -63,7 +60,7 @@ private final class Reader: @unchecked Sendable {
     func closeSnapshot() throws(CofferError) {
         guard isSnapshotOpen else { return }
         isSnapshotOpen = false
-        try ending.run()
+        try tables.endReading()
     }
 }
 
@@ -77,10 +74,14 @@ package final class ReaderPool: Sendable {
         var width = 1
         private var widest = 1
         private var readsLeft = ReaderPool.span
+        /// How many more brief reads may do without a reader: none once one was opened.
+        private var borrowsLeft = ReaderPool.borrowLimit
 
-        /// Counts one who is about to read. Returns whether a span ends with it.
-        mutating func lend() -> Bool {
+        /// Counts one who is about to read.
+        mutating func lend(isBrief: Bool) -> Entry {
             lentCount += 1
+            let mayBorrow = isBrief && borrowsLeft > 0
+            if mayBorrow { borrowsLeft -= 1 }
             readsLeft -= 1
             let endsSpan = readsLeft < 0
             if endsSpan {
@@ -90,8 +91,10 @@ package final class ReaderPool: Sendable {
             }
             widest = max(widest, lentCount)
             width = max(width, widest)
-            return endsSpan
+            return Entry(endsSpan: endsSpan, mayBorrow: mayBorrow)
         }
+
+        mutating func noteOpening() { borrowsLeft = 0 }
 
         /// Counts rows that a reader has gone through as so many reads.
         mutating func noteListed(_ rowCount: Int) { readsLeft = max(0, readsLeft - rowCount) }
@@ -103,6 +106,18 @@ package final class ReaderPool: Sendable {
             return Array(idle.prefix(spare))
         }
     }
+
+    /// What somebody who is about to read is told.
+    package struct Entry {
+        /// Whether a span of reads ends with it.
+        package let endsSpan: Bool
+        /// Whether it may read through a connection that there is already, so that a store that was opened for the sake of a
+        /// document or two needs no second one.
+        package let mayBorrow: Bool
+    }
+
+    /// How many brief reads go through another connection, at most, before a reader is opened.
+    private static let borrowLimit = 16
 
     /// After how many reads, or rows of lists, a pool forgets that more threads once read at the same time.
     private static let span = 4096
@@ -141,14 +156,14 @@ package final class ReaderPool: Sendable {
         self.open = open
     }
 
-    /// Counts a reader who is about to ``read(_:)``, once.
+    /// Counts a reader who is about to ``read(_:)``, once, or to ``leave()``.
     ///
-    /// - Returns: whether a span of reads ends with it.
+    /// - Parameter isBrief: whether it reads a few rows and calls nobody else.
     /// - Throws: `closed` (500).
-    package func enter() throws(CofferError) -> Bool {
+    package func enter(isBrief: Bool = false) throws(CofferError) -> Entry {
         try state.withLock { state throws(CofferError) in
             if state.isClosed { throw CofferError(.closed, of: subject) }
-            return state.lend()
+            return state.lend(isBrief: isBrief)
         }
     }
 
@@ -180,7 +195,10 @@ package final class ReaderPool: Sendable {
     private func take() throws(CofferError) -> Reader {
         let (idle, share) = state.withLock { state in (state.idle.popLast(), self.share(among: state.width)) }
         do throws(CofferError) {
-            guard let idle else { return Reader(try open(share), cacheByteCount: share) }
+            guard let idle else {
+                state.withLock { $0.noteOpening() }
+                return Reader(try open(share), cacheByteCount: share)
+            }
             try idle.setCache(byteCount: share)
             return idle
         } catch {
