@@ -90,7 +90,7 @@ struct IndexUpdateStep<Form: IndexedForm> {
     private mutating func remakeNext(
         _ writer: borrowing Writer
     ) throws(CofferError) -> (SequenceNumber, isComplete: Bool, documentCount: Int) {
-        var work = DocumentBatch()
+        var work = DocumentBatch(reserving: 96 << 10)
         var elsewhere: [(number: DocumentNumber, id: DocumentID, winner: SequenceNumber)] = []
         var (position, visitCount, isComplete) = (row.sequence, 0, true)
         // Not the writer's own count, which goes on after what was rolled back.

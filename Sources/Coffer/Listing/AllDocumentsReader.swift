@@ -47,7 +47,7 @@ struct AllDocumentsReader {
     }
 
     func revisions(of batch: borrowing DocumentBatch) -> [SavedRevision] {
-        batch.elements.map { SavedRevision(of: batch.id(of: $0), in: database, batch.revision($0)) }
+        batch.map { (id, revision) in SavedRevision(of: id, in: database, revision) }
     }
 
     private mutating func read(_ tables: borrowing Snapshot, _ batch: inout DocumentBatch) throws(CofferError) {

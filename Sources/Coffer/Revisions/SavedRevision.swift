@@ -25,11 +25,16 @@ public final class SavedRevision: Sendable {
     let stored: RevisionRow
 
     /// The properties, once they were asked for: reading them out of their bytes costs more than anything else here.
-    private let decoded = Lock<Decoded?>(nil)
+    private let decoded = AtomicLazyReference<Decoded>()
 
-    private struct Decoded {
-        var properties: JSONObject
-        var attachments: [(name: String, stub: AttachmentStub)]
+    private final class Decoded: Sendable {
+        let properties: JSONObject
+        let attachments: [(name: String, stub: AttachmentStub)]
+
+        init(properties: JSONObject, attachments: [(name: String, stub: AttachmentStub)]) {
+            self.properties = properties
+            self.attachments = attachments
+        }
     }
 
     /// Made of the parts of a ``Document``, since listing would make one for each revision that nobody asks for.
@@ -68,10 +73,8 @@ public final class SavedRevision: Sendable {
 
     private var content: Decoded {
         get throws(CofferError) {
-            if let content = decoded.withLock({ $0 }) { return content }
-            let content = try decodedBody()
-            decoded.withLock { $0 = content }
-            return content
+            if let content = decoded.load() { return content }
+            return decoded.storeIfNil(try decodedBody())
         }
     }
 

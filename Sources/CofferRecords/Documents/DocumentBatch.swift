@@ -28,7 +28,8 @@ package struct DocumentBatch: Sendable {
     /// The ids and bodies.
     package private(set) var bytes: [UInt8] = []
 
-    package init() {}
+    /// - Parameter byteCount: how many bytes of ids and bodies there is room for before the first is added.
+    package init(reserving byteCount: Int = 0) { if byteCount > 0 { bytes.reserveCapacity(byteCount) } }
 
     package var isEmpty: Bool { elements.isEmpty }
 
@@ -70,7 +71,7 @@ package struct DocumentBatch: Sendable {
     }
 
     /// The document's id.
-    package func id(of element: Element) -> String { String(decoding: bytes[element.id], as: UTF8.self) }
+    package func id(of element: borrowing Element) -> String { String(decoding: bytes[element.id], as: UTF8.self) }
 
     /// The id of the document, which was checked as it was added.
     package func documentID(of element: Element) throws(CofferError) -> DocumentID { try DocumentID(id(of: element)) }
@@ -81,10 +82,18 @@ package struct DocumentBatch: Sendable {
     }
 
     /// The revision, with a copy of its body.
-    package func revision(_ element: Element) -> RevisionRow {
+    package func revision(_ element: borrowing Element) -> RevisionRow {
         RevisionRow(
             sequence: element.sequence, document: element.document, parent: element.parent,
             isDeletion: element.isDeletion, id: element.revisionID, body: element.body.map { Array(bytes[$0]) })
+    }
+
+    /// What `transform` makes of each document's id and revision.
+    package func map<Value>(_ transform: (_ id: String, consuming RevisionRow) -> Value) -> [Value] {
+        var values: [Value] = []
+        values.reserveCapacity(elements.count)
+        for index in elements.indices { values.append(transform(id(of: elements[index]), revision(elements[index]))) }
+        return values
     }
 
     /// Adds a document that was found otherwise than by listing.
