@@ -2,6 +2,68 @@
 internal import NIOCore
 internal import NIOHTTP1
 
+/// The requests of one connection, part by part, taken by one task at a time.
+actor InboundParts {
+    private var iterator: NIOAsyncChannelInboundStream<HTTPServerRequestPart>.AsyncIterator
+    private var isInBody = false
+
+    init(_ stream: NIOAsyncChannelInboundStream<HTTPServerRequestPart>) { iterator = stream.makeAsyncIterator() }
+
+    private func next() async throws -> HTTPServerRequestPart? {
+        var taken = iterator
+        defer { iterator = taken }
+        return try await taken.next(isolation: self)
+    }
+
+    /// The head of the next request; nil if the client has closed the connection.
+    func nextHead() async throws -> HTTPRequestHead? {
+        guard case .head(let head)? = try await next() else { return nil }
+        isInBody = true
+        return head
+    }
+
+    /// The next bytes of the request's body; nil after the last ones.
+    func nextBytes() async throws -> [UInt8]? {
+        guard isInBody else { return nil }
+        switch try await next() {
+        case .body(let bytes): return Array(buffer: bytes)
+        case .end:
+            isInBody = false
+            return nil
+        case .head, nil:
+            throw SyncError(400, "the request ends before its end")
+        }
+    }
+
+    /// Reads the rest of the request's body.
+    ///
+    /// - Returns: whether it came to its end within so many bytes.
+    func skip(upTo limit: Int) async throws -> Bool {
+        var count = 0
+        while isInBody {
+            guard count <= limit, limit > 0 else { return false }
+            count += try await nextBytes()?.count ?? 0
+        }
+        return true
+    }
+}
+
+/// Closes a connection on which nothing moves.
+final class ClosesWhenIdle: ChannelInboundHandler {
+    typealias InboundIn = HTTPServerRequestPart
+    typealias InboundOut = HTTPServerRequestPart
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) { context.fireChannelRead(data) }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        if event is IdleStateHandler.IdleStateEvent {
+            context.close(promise: nil)
+        } else {
+            context.fireUserInboundEventTriggered(event)
+        }
+    }
+}
+
 /// Refuses a body in chunks (RFC 9112, section 7.1) whose framing is too long: a chunk's size with its extensions, or the fields
 /// that follow the last chunk. The decoder would read such a line for ever and say nothing of it.
 ///
