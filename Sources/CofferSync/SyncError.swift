@@ -1,4 +1,5 @@
 internal import Foundation
+internal import Coffer
 
 /// What went wrong between a database and another one over HTTP.
 ///
@@ -89,5 +90,15 @@ extension String {
         let last = start.lastIndex { $0 & 0xC0 != 0x80 } ?? 0
         let first = end.firstIndex { $0 & 0xC0 != 0x80 } ?? 0
         return String(decoding: start[..<last], as: UTF8.self) + "…" + String(decoding: end[first...], as: UTF8.self)
+    }
+}
+
+extension LogMessage {
+    /// The methods that messages name. Another one could be any text of a stranger's.
+    static let methods: Set<String> = ["GET", "HEAD", "PUT", "POST", "DELETE", "COPY", "OPTIONS", "PATCH"]
+
+    /// The details that say how something failed on the way to a server or there.
+    static func details(ofSync error: any Error) -> [String: String] {
+        (error as? SyncError).map { ["status": String($0.status)] } ?? details(of: error)
     }
 }

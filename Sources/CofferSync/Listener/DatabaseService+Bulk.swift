@@ -1,5 +1,6 @@
 internal import Coffer
 internal import CofferModel
+internal import Synchronization
 
 extension DatabaseService {
     /// Answers `_revs_diff`.
@@ -214,6 +215,33 @@ extension HTTPRequest {
     func accepts(_ type: String) -> Bool {
         fields.values(of: "Accept").contains { field in
             field.split(separator: ",").contains { MediaType(String($0))?.name == type }
+        }
+    }
+}
+
+/// Tells work on another thread that the task that waits for it was cancelled: its client has gone, or the server stops.
+final class Cancellation: Sendable {
+    private let isRequested = Atomic(false)
+
+    func request() { isRequested.store(true, ordering: .relaxed) }
+
+    /// - Throws: `CancellationError` once it was requested.
+    func check() throws {
+        if isRequested.load(ordering: .relaxed) { throw CancellationError() }
+    }
+}
+
+extension Database {
+    /// Runs `body` as one transaction: see `inTransaction`. It can look whether the task was cancelled, and throw, which takes
+    /// back what it has done.
+    func inTransactionUntilCancelled<Value: Sendable>(
+        _ body: @escaping @Sendable (Cancellation) throws -> Value
+    ) async throws -> Value {
+        let cancellation = Cancellation()
+        return try await withTaskCancellationHandler {
+            try await inTransaction { try body(cancellation) }
+        } onCancel: {
+            cancellation.request()
         }
     }
 }

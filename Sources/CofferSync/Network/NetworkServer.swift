@@ -1,5 +1,6 @@
 #if Sync
 internal import CofferSealing
+internal import Foundation
 internal import NIOCore
 internal import NIOHTTP1
 internal import NIOPosix
@@ -252,64 +253,56 @@ final class NetworkServer: Sendable {
     }
 }
 
-/// The requests of one connection, part by part, taken by one task at a time.
-private actor InboundParts {
-    private var iterator: NIOAsyncChannelInboundStream<HTTPServerRequestPart>.AsyncIterator
-    private var isInBody = false
+/// The threads that requests are answered on, so that long work takes none of those that all tasks of the process share.
+///
+/// There are so many at most: what more there is to do waits, in the order in which it came.
+final class RequestThreads: TaskExecutor {
+    private let threadLimit: Int
+    private let queue = DispatchQueue(label: "coffer.requests", attributes: .concurrent)
+    private let state = Lock(State())
 
-    init(_ stream: NIOAsyncChannelInboundStream<HTTPServerRequestPart>) { iterator = stream.makeAsyncIterator() }
+    private struct State {
+        var jobs: [UnownedJob] = []
+        /// Where the next of them stands: taking them from the front would move all others.
+        var next = 0
+        var threadCount = 0
 
-    private func next() async throws -> HTTPServerRequestPart? {
-        var taken = iterator
-        defer { iterator = taken }
-        return try await taken.next(isolation: self)
-    }
-
-    /// The head of the next request; nil if the client has closed the connection.
-    func nextHead() async throws -> HTTPRequestHead? {
-        guard case .head(let head)? = try await next() else { return nil }
-        isInBody = true
-        return head
-    }
-
-    /// The next bytes of the request's body; nil after the last ones.
-    func nextBytes() async throws -> [UInt8]? {
-        guard isInBody else { return nil }
-        switch try await next() {
-        case .body(let bytes): return Array(buffer: bytes)
-        case .end:
-            isInBody = false
-            return nil
-        case .head, nil:
-            throw SyncError(400, "the request ends before its end")
+        mutating func take() -> UnownedJob? {
+            if next >= 256, 2 * next >= jobs.count {
+                jobs.removeFirst(next)
+                next = 0
+            }
+            guard next < jobs.count else { return nil }
+            defer { next += 1 }
+            return jobs[next]
         }
     }
 
-    /// Reads the rest of the request's body.
-    ///
-    /// - Returns: whether it came to its end within so many bytes.
-    func skip(upTo limit: Int) async throws -> Bool {
-        var count = 0
-        while isInBody {
-            guard count <= limit, limit > 0 else { return false }
-            count += try await nextBytes()?.count ?? 0
+    /// - Parameter threadLimit: Default: eight, or as many as there are cores where those are more, since reading from a disk
+    ///   keeps a thread waiting.
+    init(threadLimit: Int = max(8, ProcessInfo.processInfo.activeProcessorCount)) { self.threadLimit = threadLimit }
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        let needsThread = state.withLock { state in
+            state.jobs.append(job)
+            guard state.threadCount < threadLimit else { return false }
+            state.threadCount += 1
+            return true
         }
-        return true
+        if needsThread { queue.async { self.runJobs() } }
     }
-}
 
-/// Closes a connection on which nothing moves.
-private final class ClosesWhenIdle: ChannelInboundHandler {
-    typealias InboundIn = HTTPServerRequestPart
-    typealias InboundOut = HTTPServerRequestPart
-
-    func channelRead(context: ChannelHandlerContext, data: NIOAny) { context.fireChannelRead(data) }
-
-    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-        if event is IdleStateHandler.IdleStateEvent {
-            context.close(promise: nil)
-        } else {
-            context.fireUserInboundEventTriggered(event)
+    private func runJobs() {
+        let executor = unsafe asUnownedTaskExecutor()
+        while true {
+            let job = state.withLock { state in
+                let job = state.take()
+                if job == nil { state.threadCount -= 1 }
+                return job
+            }
+            guard let job else { return }
+            unsafe job.runSynchronously(on: executor)
         }
     }
 }

@@ -47,8 +47,8 @@ public final class Replication: Sendable {
     /// Which way revisions go.
     public let direction: Direction
 
-    private let options: ReplicationOptions
-    private let url: RemoteURL
+    let options: ReplicationOptions
+    let url: RemoteURL
     private let makeTransport: @Sendable () -> any HTTPTransport
     private let sleep: @Sendable (Duration) async throws -> Void
     private let monitor: ReplicationMonitor
@@ -118,87 +118,6 @@ public final class Replication: Sendable {
 
     /// The documents that don't come across, as that is found out.
     public var failureStream: AsyncStream<DocumentFailure> { monitor.failureStream() }
-
-    /// The documents that were refused for good, by either side, in this run or an earlier one, and are not settled yet: the first
-    /// 1,000. Asks no server.
-    ///
-    /// One is settled when its revision has come across after all, is purged, or was replaced by one that is not refused. None is
-    /// asked for again before that, unless ``ReplicationOptions/retriesRefused`` says so.
-    ///
-    /// - Throws: `closed` and `damaged` (500); ``SyncError`` 400 for a backup that is open for reading only.
-    public func refusedDocuments() throws -> [DocumentFailure] {
-        let document = try database.localDocument(withID: try checkpointID()) ?? [:]
-        var refused = RefusedDocuments(document[Checkpoints.refusedKey])
-        try refused.remove { try $0.isSettled(in: database, isPull: direction == .pull) }
-        return refused.failures
-    }
-
-    /// The ids of documents that were changed since a push last noted how far it has come. Asks no server.
-    ///
-    /// - Parameter limit: so many at most. Default: 1,000.
-    /// - Throws: `closed` and `damaged` (500); `invalidArgument` (400) for a filter that is not known. Empty for a pull.
-    public func pendingDocumentIDs(limit: Int = 1000) throws -> [String] {
-        guard limit > 0 else { return [] }
-        var pending: [String] = []
-        try findPending { id in
-            pending.append(id)
-            return pending.count < limit
-        }
-        return pending
-    }
-
-    /// Whether a document was changed since a push last noted how far it has come. Asks no server. False for a pull, and for a
-    /// document that a filter keeps here.
-    ///
-    /// - Throws: as ``pendingDocumentIDs(limit:)``.
-    public func isDocumentPending(_ id: String) throws -> Bool {
-        var isPending = false
-        try findPending { found in
-            isPending = ByteKey(found) == ByteKey(id)
-            return !isPending
-        }
-        return isPending
-    }
-
-    /// Gives the ids of pending documents to `body`, until it says false.
-    private func findPending(_ body: (String) -> Bool) throws {
-        guard direction == .push else { return }
-        let document = try database.localDocument(withID: try checkpointID()) ?? [:]
-        let local = Checkpoint(document)
-        var feed = FeedOptions()
-        feed.filter = options.filter
-        feed.filterParameters = options.filterParameters
-        feed.includesAllLeaves = true
-        let position: Int? = local.sessions.first.flatMap { Int(jsonValue: $0.position.value) }
-        let ids = options.documentIDs.map { Set($0.map(ByteKey.init)) }
-        var reader = try FeedReader(database, since: position ?? 0, feed)
-        var postponed: Set<ByteKey> = []
-        for entry in PostponedRevisions(document[Checkpoints.postponedKey]).entries {
-            guard postponed.insert(ByteKey(entry.id)).inserted else { continue }
-            guard body(entry.id) else { return }
-        }
-        while true {
-            let batch = try reader.nextBatch()
-            if batch.isEmpty { return }
-            for document in batch where ids.map({ $0.contains(ByteKey(document.documentID)) }) ?? true {
-                guard !postponed.contains(ByteKey(document.documentID)) else { continue }
-                guard body(document.documentID) else { return }
-            }
-        }
-    }
-
-    /// What its checkpoints are called, here and there.
-    func checkpointID() throws -> String {
-        guard let uuid = try database.uuid else {
-            throw SyncError(400, "a backup that is open for reading only is nobody to replicate with")
-        }
-        var identity = ReplicationIdentity(database: uuid, remote: url.text, isPull: direction == .pull)
-        identity.filter = options.filter
-        identity.filterParameters = options.filterParameters
-        identity.documentIDs = options.documentIDs
-        identity.channels = options.channels
-        return try identity.checkpointID
-    }
 
     // MARK: Running
 

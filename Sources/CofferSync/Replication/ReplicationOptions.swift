@@ -117,3 +117,125 @@ public struct ReplicationOptions: Sendable {
     /// The values that are their defaults.
     public init() {}
 }
+
+/// How often, and after which pauses, something that may go well later is tried again.
+public struct RetryPolicy: Sendable {
+    /// How often a request is tried before its error counts. Default: 5.
+    public var attemptCount = 5
+
+    /// The pause after the first attempt; each one after it is twice as long. Default: half a second.
+    public var firstPause: Duration = .milliseconds(500)
+
+    /// No pause is longer, but where the server asks for it. Default: 60 seconds.
+    public var longestPause: Duration = .seconds(60)
+
+    /// The values that are their defaults.
+    public init() {}
+
+    /// The pause after that many attempts that failed.
+    ///
+    /// - Parameters:
+    ///   - chance: from 0 to 1: so that not all clients of a server that comes back ask at once, the pause is between half of
+    ///     its length and all of it.
+    ///   - serverAsks: what the server's Retry-After says.
+    package func pause(after failureCount: Int, chance: Double, serverAsks: Duration? = nil) -> Duration {
+        let doublings = max(0, min(failureCount - 1, 30))
+        let whole = min(firstPause * (1 << doublings), longestPause)
+        let pause = whole * (0.5 + 0.5 * min(max(chance, 0), 1))
+        // Nobody waits for ever because a header says so.
+        return max(pause, min(serverAsks ?? .zero, .seconds(3600)))
+    }
+}
+
+/// What a server says of a content, before it is fetched.
+public struct AttachmentInfo: Sendable, Equatable {
+    /// The document that it belongs to.
+    public let documentID: String
+
+    /// The attachment's name; `blob_1` and so on for the blobs in a document's properties.
+    public let name: String
+
+    /// The content's type, by convention a MIME type; nil if it is unknown.
+    public let contentType: String?
+
+    /// The length of the content in bytes; nil if the server does not say it.
+    public let length: Int?
+
+    /// As the server has it: `md5-…`, perhaps of a packed form, or `sha1-…`; nil if it does not say it.
+    public let digest: String?
+
+    /// Whether it is the content of a blob.
+    public let isBlob: Bool
+
+    init(_ content: IncomingRevision.Content, of documentID: String) {
+        self.documentID = documentID
+        name = content.name
+        contentType = content.contentType
+        length = content.length
+        digest = content.digest
+        isBlob = content.blob != nil
+    }
+}
+
+extension ReplicationOptions {
+    /// Whether a pull fetches that content.
+    func wants(_ content: IncomingRevision.Content, of documentID: String) -> Bool {
+        guard downloadsAttachments else { return false }
+        if let limit = attachmentByteLimit, let length = content.length, length > limit { return false }
+        return shouldDownloadAttachment?(AttachmentInfo(content, of: documentID)) != false
+    }
+}
+
+/// A document that a pull has brought a revision of, and that has another one here which that doesn't follow.
+public struct ReplicationConflict: Sendable {
+    /// The document's id.
+    public let documentID: String
+
+    /// The revision that was here.
+    public let ours: SavedRevision
+
+    /// The revision that came.
+    public let theirs: SavedRevision
+}
+
+/// What becomes of a conflict: see ``ReplicationOptions/conflictHandler``.
+public enum ConflictResolution: Sendable {
+    /// Ours stays, and theirs is deleted.
+    case ours
+    /// Theirs stays, and ours is deleted.
+    case theirs
+    /// A revision with these properties, and the attachments of theirs, follows theirs; ours is deleted.
+    case merged(JSONObject)
+}
+
+extension ExistingRevisionResult {
+    /// Resolves the conflicts that the revision has with others of its document, in the transaction under way.
+    ///
+    /// - Throws: what `handler` throws, and what saving throws. Its document is as the pull left it then.
+    func resolveConflicts(_ handler: (ReplicationConflict) throws -> ConflictResolution) throws {
+        guard !wasKnown else { return }
+        let document = revision.document
+        var theirs = revision
+        // What came may have had no conflict, or have been deleted where it came from.
+        let conflicting = try document.conflictingRevisions
+        guard conflicting.count > 1, conflicting.contains(theirs) else { return }
+        try document.database.inTransaction {
+            for ours in conflicting where ours != revision {
+                let conflict = ReplicationConflict(documentID: document.documentID, ours: ours, theirs: theirs)
+                switch try handler(conflict) {
+                case .ours:
+                    // Nothing is left of what came. What else is in conflict here was so before.
+                    try theirs.deleteDocument()
+                    return
+                case .theirs:
+                    try ours.deleteDocument()
+                case .merged(let properties):
+                    let draft = try theirs.createRevision()
+                    draft.properties = properties
+                    try ours.deleteDocument()
+                    theirs = try draft.save()
+                }
+            }
+        }
+    }
+}

@@ -1,4 +1,7 @@
-public import Coffer
+internal import Coffer
+internal import CofferModel
+internal import CofferSealing
+internal import Synchronization
 
 /// What a ``Replication`` is doing.
 public struct ReplicationStatus: Sendable {
@@ -34,18 +37,128 @@ public struct ReplicationStatus: Sendable {
     public internal(set) var error: (any Error)?
 }
 
-/// A document that did not come across, while others did.
-public struct DocumentFailure: Sendable {
-    /// The document's id.
-    public let documentID: String
+/// What a replication tells of itself, to whoever looks or listens.
+final class ReplicationMonitor: Sendable {
+    /// What messages of a log are about, such as `pull into database people`: no address, which may hold more than a name.
+    let subject: String
 
-    /// The revision; nil if it is not known.
-    public let revisionID: RevisionID?
+    init(subject: String) { self.subject = subject }
 
-    /// Why: a ``SyncError`` or a `CofferError`.
-    public let error: any Error
+    private struct State {
+        var failures: [DocumentFailure] = []
+        /// Of documents that have failed: each counts once.
+        var failedIDs: Set<ByteKey> = []
+        var lastNumber = 0
+        var failureListeners: [Int: AsyncStream<DocumentFailure>.Continuation] = [:]
+    }
 
-    /// Whether it is tried again, when the replication next begins and, where that is continuous, after a pause: the reason may
-    /// pass. Others stay where they are until they are changed.
-    public let isTriedAgain: Bool
+    /// So many failures are kept.
+    static let failureLimit = 1000
+    /// So many ids are kept; documents beyond them count once for each failure.
+    private static let idLimit = 100_000
+
+    private let latest = LatestValue(ReplicationStatus())
+    private let state = Lock(State())
+
+    var status: ReplicationStatus { latest.value }
+    var failures: [DocumentFailure] { state.withLock { $0.failures } }
+
+    func change(_ change: (inout ReplicationStatus) -> Void) { latest.change(change) }
+
+    /// Forgets what an earlier run said.
+    func restart() {
+        state.withLock { state in
+            state.failures = []
+            state.failedIDs = []
+        }
+        change { $0 = ReplicationStatus(activity: .active) }
+    }
+
+    func fail(_ failure: DocumentFailure) {
+        let (listeners, isNew) = state.withLock { state in
+            if state.failures.count < Self.failureLimit { state.failures.append(failure) }
+            let id = ByteKey(failure.documentID)
+            var isNew = !state.failedIDs.contains(id)
+            if isNew, state.failedIDs.count < Self.idLimit { isNew = state.failedIDs.insert(id).inserted }
+            return (Array(state.failureListeners.values), isNew)
+        }
+        for listener in listeners { listener.yield(failure) }
+        CofferLog.write(.warning, .sync, subject, "a document stayed away", LogMessage.details(ofSync: failure.error))
+        if isNew { change { $0.failedCount += 1 } }
+    }
+
+    // MARK: Listening
+
+    func statuses() -> AsyncStream<ReplicationStatus> { latest.values() }
+
+    func failureStream() -> AsyncStream<DocumentFailure> {
+        let (stream, continuation) = AsyncStream.makeStream(
+            of: DocumentFailure.self, bufferingPolicy: .bufferingOldest(Self.failureLimit))
+        let number = state.withLock { state in
+            state.lastNumber += 1
+            state.failureListeners[state.lastNumber] = continuation
+            return state.lastNumber
+        }
+        continuation.onTermination = { [weak self] _ in self?.state.withLock { $0.failureListeners[number] = nil } }
+        return stream
+    }
+
+    deinit {
+        for listener in state.withLock({ Array($0.failureListeners.values) }) { listener.finish() }
+    }
+}
+
+/// A value that changes, for whoever looks or listens. A slow consumer gets only the latest. Safe from any thread.
+final class LatestValue<Value: Sendable>: Sendable {
+    private struct State {
+        var value: Value
+        var isOver = false
+        var lastNumber = 0
+        var listeners: [Int: AsyncStream<Value>.Continuation] = [:]
+    }
+
+    private let state: Lock<State>
+
+    init(_ value: Value) { state = Lock(State(value: value)) }
+
+    var value: Value { state.withLock { $0.value } }
+
+    func change(_ change: (inout Value) -> Void) {
+        state.withLock { state in
+            change(&state.value)
+            // In the order of the changes; nobody else's code runs in here.
+            for listener in state.listeners.values { listener.yield(state.value) }
+        }
+    }
+
+    /// The value now, and whenever it changes, until it changes no more.
+    func values() -> AsyncStream<Value> {
+        let (stream, continuation) = AsyncStream.makeStream(of: Value.self, bufferingPolicy: .bufferingNewest(1))
+        let number = state.withLock { state -> Int? in
+            continuation.yield(state.value)
+            guard !state.isOver else { return nil }
+            state.lastNumber += 1
+            state.listeners[state.lastNumber] = continuation
+            return state.lastNumber
+        }
+        guard let number else {
+            continuation.finish()
+            return stream
+        }
+        continuation.onTermination = { [weak self] _ in self?.state.withLock { $0.listeners[number] = nil } }
+        return stream
+    }
+
+    /// Says that the value changes no more.
+    func finish() {
+        let listeners = state.withLock { state in
+            state.isOver = true
+            defer { state.listeners = [:] }
+            return Array(state.listeners.values)
+        }
+        // Outside, since it tells whoever ended the stream.
+        for listener in listeners { listener.finish() }
+    }
+
+    deinit { finish() }
 }

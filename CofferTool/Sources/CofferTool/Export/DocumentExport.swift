@@ -1,5 +1,6 @@
 internal import Coffer
 internal import Foundation
+@_spi(Tool) internal import CofferMaintenance
 
 /// Writes all documents of a database, one on each line, and the contents of their attachments and blobs.
 struct DocumentExport {
@@ -71,5 +72,144 @@ struct DocumentExport {
         } catch let error as CofferError {
             throw Failure(error).about(content.subject(of: id))
         }
+    }
+}
+
+/// Where the documents of an export come from.
+protocol ExportSource {
+    var documentCount: Int { get throws }
+
+    /// Hands out the current documents in the order of their ids.
+    func forEachDocument(_ body: (ExportedRevision) throws -> Void) throws
+
+    /// Hands out a content of a document in pieces.
+    ///
+    /// - Returns: false where it was never downloaded: then nothing was handed out.
+    func read(_ content: ExportedContent, _ body: (Data) throws -> Void) throws -> Bool
+
+    /// How many documents have more than one winning revision for somebody; after they were handed out.
+    func conflictCount() throws -> Int
+}
+
+/// The current revision of a document.
+struct ExportedRevision {
+    let id: String
+    let json: Data
+    let hasAttachments: Bool
+    /// What belongs to it beside: contents of attachments and of blobs in it.
+    let contents: [ExportedContent]
+}
+
+/// The content of an attachment or blob.
+struct ExportedContent {
+    /// The attachment's name; nil for a blob.
+    let name: String?
+    let digest: String
+    let byteCount: Int
+
+    func subject(of id: String) -> String {
+        let content = name.map { "attachment \(Console.printable($0))" } ?? "blob \(digest)"
+        return "\(content) of document \(Console.printable(id))"
+    }
+}
+
+/// A store that is open here for reading only: nobody writes then, and all is of one moment.
+final class OpenStoreExport: ExportSource {
+    private let database: Database
+    /// The contents of the document whose turn it is.
+    private var chunks: [String: () throws -> AttachmentChunks?] = [:]
+
+    init(_ database: Database) { self.database = database }
+
+    var documentCount: Int { get throws { try database.documentCount } }
+
+    func forEachDocument(_ body: (ExportedRevision) throws -> Void) throws {
+        var rows = database.allDocuments().makeIterator()
+        while let revision = try rows.next() {
+            let json = try revision.json
+            let attachments = try revision.attachments
+            chunks = [:]
+            let contents = attachments.map(content(of:)) + (try blobs(in: revision, json).compactMap(content(of:)))
+            try body(
+                ExportedRevision(
+                    id: revision.document.documentID, json: json, hasAttachments: !attachments.isEmpty,
+                    contents: contents))
+        }
+    }
+
+    private func blobs(in revision: SavedRevision, _ json: Data) throws -> [Blob] {
+        // Reading the values of a large document costs more than looking whether there may be a blob.
+        guard json.range(of: Data(#""@type":"blob""#.utf8)) != nil else { return [] }
+        return try revision.properties.values.flatMap(\.allBlobs)
+    }
+
+    private func content(of attachment: Attachment) -> ExportedContent {
+        chunks[attachment.digest] = { try attachment.chunks }
+        return ExportedContent(name: attachment.name, digest: attachment.digest, byteCount: attachment.length)
+    }
+
+    private func content(of blob: Blob) -> ExportedContent? {
+        guard let digest = blob.digest else { return nil }
+        chunks[digest] = { try blob.chunks }
+        return ExportedContent(name: nil, digest: digest, byteCount: blob.length ?? 0)
+    }
+
+    func read(_ content: ExportedContent, _ body: (Data) throws -> Void) throws -> Bool {
+        guard let chunks = try chunks[content.digest]?() else { return false }
+        try chunks.forEach(body)
+        return true
+    }
+
+    func conflictCount() throws -> Int {
+        var options = FeedOptions()
+        options.includesAllLeaves = true
+        var count = 0
+        try database.changes(since: 0, options: options).forEach { change in
+            try Interruption.check()
+            guard !change.isDeletion, change.leafRevisionIDs.count > 1 else { return }
+            if try change.document.conflictingRevisions.count > 1 { count += 1 }
+        }
+        return count
+    }
+}
+
+/// A store that another process has open, and may write to meanwhile: each document is as it was when its turn came.
+final class StoreInUseExport: ExportSource {
+    private let database: DatabaseInUse
+    private var conflicts = 0
+
+    init(_ database: DatabaseInUse) { self.database = database }
+
+    var documentCount: Int { get throws { try database.count().documentCount } }
+
+    func forEachDocument(_ body: (ExportedRevision) throws -> Void) throws {
+        try database.forEachDocument { document in
+            if document.isInConflict { conflicts += 1 }
+            let contents = document.contents.map {
+                ExportedContent(name: $0.name, digest: $0.digest, byteCount: $0.byteCount)
+            }
+            try body(
+                ExportedRevision(
+                    id: document.id, json: document.json, hasAttachments: document.hasAttachments, contents: contents))
+        }
+    }
+
+    func read(_ content: ExportedContent, _ body: (Data) throws -> Void) throws -> Bool {
+        do {
+            return try database.forEachChunk(ofContent: content.digest, byteCount: content.byteCount, body)
+        } catch let error as CofferError where error.code == .attachmentNotFound {
+            // The document was changed since, and the store compacted.
+            return false
+        }
+    }
+
+    func conflictCount() -> Int { conflicts }
+}
+
+extension JSONValue {
+    /// All blobs in it, at any depth.
+    fileprivate var allBlobs: [Blob] {
+        if let blobValue { return [blobValue] }
+        return arrayValue?.flatMap(\.allBlobs) ?? objectValue?.values.flatMap(\.allBlobs) ?? []
     }
 }

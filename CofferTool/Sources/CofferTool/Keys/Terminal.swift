@@ -1,4 +1,5 @@
 @_spi(Tool) internal import CofferKeys
+internal import Synchronization
 
 #if canImport(Glibc)
 internal import Glibc
@@ -77,4 +78,64 @@ struct Terminal: ~Copyable {
     }
 
     private var unavailable: Failure { .keyUnavailable("the terminal cannot be asked for a key") }
+}
+
+/// Notices, while it lasts, that the process is about to stop, as by ^Z, or has continued. A terminal that hides what is typed
+/// must show it again before the stop, and hide it again afterwards, since shells change its settings in between.
+struct Suspension: ~Copyable {
+    /// The signal that came last and that nobody has looked at; 0 for none.
+    private static let pending = Atomic<Int32>(0)
+    private static let writingEnd = Atomic<Int32>(-1)
+
+    /// Something can be read from it when a signal has come.
+    let descriptor: Int32
+
+    private let former: [(signal: Int32, action: SignalAction)]
+
+    init() throws(Failure) {
+        var ends: [Int32] = [-1, -1]
+        guard unsafe pipe(&ends) == 0 else { throw Failure.system(errno, "a pipe") }
+        for end in ends {
+            _ = fcntl(end, F_SETFD, FD_CLOEXEC)
+            _ = fcntl(end, F_SETFL, O_NONBLOCK)
+        }
+        descriptor = ends[0]
+        Self.pending.store(0, ordering: .relaxed)
+        Self.writingEnd.store(ends[1], ordering: .relaxed)
+        former = [SIGTSTP, SIGCONT].filter { !SignalAction.current($0).isIgnoring }.map { signal in
+            (signal, SignalAction { Suspension.notice($0) }.install(for: signal))
+        }
+    }
+
+    deinit {
+        for (signal, action) in former { action.install(for: signal) }
+        close(descriptor)
+        close(Self.writingEnd.exchange(-1, ordering: .relaxed))
+    }
+
+    /// Runs in a signal handler, and so does nothing but what is safe there.
+    private static func notice(_ signal: Int32) {
+        let saved = errno
+        pending.store(signal, ordering: .relaxed)
+        var byte: UInt8 = 0
+        unsafe write(writingEnd.load(ordering: .relaxed), &byte, 1)
+        errno = saved
+    }
+
+    /// Whether a signal has come. Where the process is to stop, `restore` runs and it stops; this returns when it goes on.
+    func stopIfNeeded(_ restore: () -> Void) -> Bool {
+        let signal = Self.pending.exchange(0, ordering: .relaxed)
+        guard signal != 0 else { return false }
+        if signal == SIGTSTP, let action = former.first(where: { $0.signal == SIGTSTP })?.action {
+            restore()
+            let noticing = action.install(for: SIGTSTP)
+            // On this thread: it stops before the call returns, and so has gone on when it does.
+            raise(SIGTSTP)
+            noticing.install(for: SIGTSTP)
+            Self.pending.store(0, ordering: .relaxed)
+        }
+        var bytes = [UInt8](repeating: 0, count: 64)
+        while unsafe read(descriptor, &bytes, bytes.count) > 0 {}
+        return true
+    }
 }

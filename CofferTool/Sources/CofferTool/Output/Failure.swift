@@ -1,4 +1,9 @@
 internal import Foundation
+internal import Coffer
+
+#if Sync
+internal import CofferSync
+#endif
 
 #if canImport(Glibc)
 internal import Glibc
@@ -130,3 +135,146 @@ extension Failure {
             exit: .failed)
     }
 }
+
+/// How the command ends, as scripts see it. These numbers do not change between versions.
+enum ExitStatus: Int32, Codable {
+    case ok = 0
+    /// What was asked for did not happen, for a reason that has no number of its own; a missing document is one.
+    case failed = 1
+    case partlyDone = 3
+    case noStore = 10
+    case busy = 11
+    case wrongKey = 12
+    case keyUnavailable = 13
+    case encryptionUnavailable = 14
+    case damaged = 26
+    case noSpace = 28
+    case usage = 64
+    /// Cancelled, and the store is as it was.
+    case cancelled = 130
+    /// Nobody reads standard output any more. The process ends by SIGPIPE, as it would have if it had not noticed.
+    case readerGone = 141
+
+    /// Ends the process with this status.
+    func endProcess() -> Never {
+        if self == .readerGone {
+            _ = signal(SIGPIPE, SIG_DFL)
+            raise(SIGPIPE)
+        }
+        exit(rawValue)
+    }
+}
+
+extension Failure {
+    /// An error of the library. Where something of this command's led to it, that is what counts.
+    init(_ error: CofferError) {
+        if let failure = error.cause as? Failure {
+            self = failure
+            return
+        }
+        self.init(
+            message: error.description, hint: Self.hint(for: error.code), code: error.code.description,
+            status: error.status, exit: Self.exitStatus(for: error.code))
+    }
+
+    /// An error of the library, in which a store is called as it was on the command line.
+    init(_ error: CofferError, of store: String) {
+        self.init(error)
+        guard !(error.cause is Failure), let subject = error.subject, let path = try? StorePath(store),
+            path.isMeant(by: subject)
+        else { return }
+        self = Failure(
+            message: store + error.description.dropFirst(subject.count), hint: hint, code: code, status: status,
+            exit: exit)
+    }
+
+    private static func exitStatus(for code: CofferError.Code) -> ExitStatus {
+        switch code {
+        case .wrongKey, .keyRequired, .notEncrypted: .wrongKey
+        case .databaseNotFound, .notAStore: .noStore
+        case .busy: .busy
+        case .invalidKey: .keyUnavailable
+        case .encryptionUnavailable: .encryptionUnavailable
+        case .damaged: .damaged
+        case .noSpace: .noSpace
+        case .cancelled: .cancelled
+        case .invalidDatabaseName: .usage
+        default: .failed
+        }
+    }
+
+    static func hint(for code: CofferError.Code) -> String? {
+        switch code {
+        case .keyRequired: KeySource.hintWithoutTerminal
+        case .notEncrypted: "the store is not encrypted: leave --key and COFFER_KEY_SOURCE out"
+        case .databaseNotFound: "coffer create makes a store"
+        case .invalidDatabaseName:
+            "NAME in NAME.coffer starts with a letter and holds lower-case letters, digits and _$()+-: with : for /"
+        case .otherKeysExist: "--keep-key SOURCE keeps one of them, --drop-other-keys drops them"
+        case .busy: "try again when it is done"
+        case .encryptionUnavailable:
+            "it takes SQLCipher's library (libsqlcipher-dev has it on Debian and Ubuntu) and an OpenSSL whose configuration "
+                + "(OPENSSL_CONF) leaves its algorithms on"
+        case .notOwner, .ioFailed: Owner.hint
+        case .wrongKey: ForgottenEncoding.hint
+        case .unsupportedFormat: "a newer coffer may open it"
+        default: nil
+        }
+    }
+}
+
+/// What is wrong with one store of many.
+extension Failure {
+    init(ofOneStore error: any Error, _ path: String) {
+        let failure =
+            switch error {
+            case let failure as Failure: failure
+            case let error as CofferError: Failure(error, of: path)
+            default: Failure(describing: error, subject: path)
+            }
+        self = failure.about(Console.printable(path))
+    }
+
+    /// The store's line among the results.
+    func storeLine(_ path: String) -> String {
+        var line = JSONLine(type: "store")
+        line.add("path", path)
+        add(to: &line)
+        return line.finished
+    }
+}
+
+extension Failure {
+    /// A store without encryption, where keys are needed.
+    static let notEncrypted = Failure(
+        message: "it is not encrypted", hint: "coffer encrypt encrypts it", code: "notEncrypted", status: 401,
+        exit: .wrongKey)
+}
+
+#if Sync
+extension Failure {
+    /// An error of a server, or of the way there. None of them is about the key of a store.
+    init(_ error: SyncError, at server: String? = nil) {
+        let (code, hint) = Self.meaning(of: error)
+        self.init(
+            message: (server.map { "\($0): " } ?? "") + error.description, hint: hint, code: code,
+            status: error.status, exit: .failed)
+    }
+
+    private static func meaning(of error: SyncError) -> (code: String, hint: String?) {
+        switch error.status {
+        case 400: ("badRequest", nil)
+        case 401:
+            (
+                "serverUnauthorized",
+                "the server refused the user; this is not about the store's key: --user NAME, and --password SOURCE"
+            )
+        case 403: ("serverForbidden", nil)
+        case 404: ("serverNotFound", nil)
+        case 495: ("serverUntrusted", "--trust FILE names the certificates that must have signed its certificate")
+        case 503, 504: ("serverUnreachable", nil)
+        default: ("serverFailed", nil)
+        }
+    }
+}
+#endif

@@ -107,3 +107,71 @@ struct MetricsFile {
         }
     }
 }
+
+/// Numbers in Prometheus's text exposition format, as a scrape or node_exporter's textfile collector reads them.
+struct PrometheusText {
+    private(set) var text = ""
+
+    /// Adds a number that goes up and down.
+    mutating func addGauge(_ name: String, _ help: String, _ value: Double) {
+        addGauge(name, help, [([:], value)])
+    }
+
+    mutating func addGauge(_ name: String, _ help: String, _ value: Int) { addGauge(name, help, Double(value)) }
+
+    /// Adds a number for each of some labels.
+    ///
+    /// - Parameters:
+    ///   - name: by Prometheus's rules: what it belongs to, what it counts, and the unit, which is a base unit.
+    ///   - help: what it is, in a line.
+    mutating func addGauge(_ name: String, _ help: String, _ samples: [(labels: [String: String], value: Double)]) {
+        text += "# HELP \(name) \(Self.escaped(help))\n# TYPE \(name) gauge\n"
+        for sample in samples {
+            let labels = sample.labels.sorted { $0.key < $1.key }.map { label in
+                "\(label.key)=\"\(Self.escaped(label.value).replacing("\"", with: "\\\""))\""
+            }
+            let suffix = labels.isEmpty ? "" : "{\(labels.joined(separator: ","))}"
+            text += "\(name)\(suffix) \(Self.number(sample.value))\n"
+        }
+    }
+
+    private static func escaped(_ text: String) -> String {
+        text.replacing("\\", with: "\\\\").replacing("\n", with: "\\n")
+    }
+
+    /// Whole numbers without a fraction, others as they are.
+    private static func number(_ value: Double) -> String {
+        Int(exactly: value).map(String.init) ?? "\(value)"
+    }
+}
+
+/// Where numbers about a run go.
+struct MetricsArguments: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "Write metrics of this run to this file, for node_exporter's textfile collector.",
+            discussion: """
+                The file is replaced as a whole at the end of the run, however it ends (if only that fails, the \
+                command ends with 3). It has the times of begin and end, the exit status, and how many stores there \
+                are of each kind, but no paths or keys. All users may read it. The collector reads files called \
+                NAME.prom.
+                """,
+            valueName: "file"),
+        completion: .file())
+    var metrics: String?
+
+    /// Does `body` and writes what it has counted, where that was asked for. See `MetricsFile`.
+    ///
+    /// - Parameter receipts: a file that the command writes, too.
+    func recording(
+        _ prefix: String, _ subject: String, receipts: String? = nil, isJSON: Bool,
+        _ body: (inout PrometheusText) throws -> Void
+    ) throws {
+        guard let metrics else {
+            var unused = PrometheusText()
+            return try body(&unused)
+        }
+        guard metrics != receipts else { throw Failure.usage("--metrics and --receipts name the same file") }
+        try MetricsFile(metrics).recording(prefix, subject, isJSON: isJSON, body)
+    }
+}

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import Synchronization
+internal import Coffer
 
 /// Shows how far a rotation of many stores is, which of them are under way, and how long the rest may take: on a terminal as a bar,
 /// elsewhere, where it was asked for, in lines. Safe from any thread.
@@ -140,5 +141,43 @@ final class RotationMeter: Sendable {
             counts[path] = sizes.databaseByteCount + sizes.contentByteCount
         }
         return counts
+    }
+}
+
+/// How far the rotation of one store is.
+struct StoreProgress: Codable, Equatable, Sendable {
+    let path: String
+    /// How many of the store's bytes have been re-encrypted.
+    var completedByteCount = 0
+    /// How many bytes it has: its database and its contents; 0 while nobody knows.
+    var totalByteCount = 0
+
+    /// From 0 to 1.
+    var share: Double {
+        totalByteCount > 0 ? min(1, Double(completedByteCount) / Double(totalByteCount)) : 0
+    }
+}
+
+/// Makes of how far a copy is how far the store is.
+struct CopyMeter {
+    private let path: String
+    private let sizes: StoreSizes?
+    private let progress: @Sendable (StoreProgress) -> Void
+
+    init(_ path: String, _ sizes: StoreSizes?, _ progress: @escaping @Sendable (StoreProgress) -> Void) {
+        (self.path, self.sizes, self.progress) = (path, sizes, progress)
+        show(0)
+    }
+
+    /// Contents come before the database.
+    @Sendable func show(_ copy: CopyProgress) {
+        let before = copy.phase == .database ? sizes?.contentByteCount ?? 0 : 0
+        show(before + copy.completedByteCount)
+    }
+
+    private func show(_ completed: Int) {
+        let total = sizes.map { $0.contentByteCount + $0.databaseByteCount } ?? 0
+        progress(
+            StoreProgress(path: path, completedByteCount: min(completed, total), totalByteCount: total))
     }
 }

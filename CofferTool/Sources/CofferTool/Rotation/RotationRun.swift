@@ -1,5 +1,12 @@
 internal import Coffer
 internal import Foundation
+internal import ArgumentParser
+
+#if canImport(Glibc)
+internal import Glibc
+#else
+internal import Darwin
+#endif
 
 /// A rotation of many stores, some at a time.
 struct RotationRun: Sendable {
@@ -106,5 +113,109 @@ struct RotationRun: Sendable {
         }
         summary.isCancelled = summary.isCancelled || (Task.isCancelled && summary.untriedCount > 0)
         return summary
+    }
+}
+
+/// Which stores of those that are named a rotation is for.
+struct StoreSelection: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "Skip stores whose path or name matches this pattern, with * and ? as in a shell. Repeatable.",
+            valueName: "pattern"))
+    var exclude: [String] = []
+
+    @Option(
+        help: ArgumentHelp(
+            "Skip stores with a younger data key: a number with d for days, h for hours, or w for weeks. See coffer audit.",
+            valueName: "age"))
+    var olderThan: Age?
+
+    /// What was left out, and why.
+    struct LeftOut {
+        /// An earlier run of the same rotation has dealt with them.
+        var doneBeforeCount = 0
+        /// Their data keys are too young.
+        var notDueCount = 0
+    }
+
+    /// Leaves out of `list` what the rotation is not for.
+    ///
+    /// - Parameter rotation: the one that is resumed; nil if none is.
+    func apply(to list: inout StoreList, resuming rotation: ResumedRotation?) -> LeftOut {
+        var leftOut = LeftOut()
+        _ = list.keep(list.paths.filter { !isExcluded($0) })
+        if let olderThan {
+            let now = Date()
+            leftOut.notDueCount = list.keep(list.paths.filter { Self.isOlder($0, than: olderThan, at: now) })
+        }
+        if let rotation { leftOut.doneBeforeCount = list.keep(list.paths.filter { !rotation.hasSettled($0) }) }
+        return leftOut
+    }
+
+    private func isExcluded(_ path: String) -> Bool {
+        let name = path.split(separator: "/").last.map(String.init) ?? path
+        return exclude.contains { pattern in
+            unsafe fnmatch(pattern, path, 0) == 0 || fnmatch(pattern, name, 0) == 0
+        }
+    }
+
+    /// Whether its data key is older, or not known: what is wrong with the store, its rotation says.
+    private static func isOlder(_ path: String, than age: Age, at now: Date) -> Bool {
+        guard let store = try? StorePath(path), let manager = try? Manager(directory: store.folder),
+            let info = try? manager.storeInfo(named: store.databaseName)
+        else { return true }
+        return info.dataKeyAge(at: now).map { $0 > age.duration } ?? true
+    }
+}
+
+/// What the summary of a rotation says.
+extension RotationRun.Summary {
+    private var counts: [(name: String, count: Int)] {
+        [
+            ("rotated", rotatedCount), ("alreadyRotated", wasRotatedCount), ("doneBefore", doneBeforeCount),
+            ("notDue", notDueCount), ("notAsAsked", differingCount), ("due", dueCount), ("failed", failures.count),
+            ("notTried", untriedCount), ("oldGenerationsLeft", leftCount),
+        ]
+    }
+
+    /// What a file of metrics says. Each store has one outcome.
+    func add(to metrics: inout PrometheusText) {
+        let outcomes = counts.filter { $0.name != "oldGenerationsLeft" }
+        metrics.addGauge(
+            "coffer_rotation_stores", "Stores of the last rotation, by outcome.",
+            outcomes.map { (["outcome": $0.name], Double($0.count)) })
+        metrics.addGauge(
+            "coffer_rotation_stores_with_old_generations",
+            "Stores in which something encrypted under the old key is left.", leftCount)
+        metrics.addGauge(
+            "coffer_rotation_passed_over", "Files and folders beside the stores that were skipped.",
+            passedOver.count)
+        metrics.addGauge("coffer_rotation_cancelled", "Whether the last rotation was cancelled.", isCancelled ? 1 : 0)
+    }
+
+    var text: String {
+        let parts = [
+            (rotatedCount, "rotated"), (wasRotatedCount, "rotated before"),
+            (doneBeforeCount, "done in an earlier run"), (notDueCount, "not due"), (differingCount, "not as asked"),
+            (dueCount, "to be rotated"), (failures.count, "failed"), (untriedCount, "not tried"),
+            (leftCount, "with an old generation left"), (passedOver.count, "skipped"),
+        ]
+        let words = parts.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
+        return storeCount.counted("store") + (words.isEmpty ? "" : ": " + words.joined(separator: ", "))
+            + (receipts.map { "\nreceipts end with \($0)" } ?? "")
+    }
+
+    var json: String {
+        var line = JSONLine(type: "summary")
+        add(to: &line)
+        if let receipts { line.add("receipts", receipts) }
+        return line.finished
+    }
+
+    func add(to line: inout JSONLine) {
+        line.add("stores", storeCount)
+        for (name, count) in counts { line.add(name, count) }
+        line.add("cancelled", isCancelled)
+        line.add("passedOver", passedOver)
     }
 }

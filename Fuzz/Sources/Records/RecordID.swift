@@ -1,1 +1,0 @@
-../../../CofferTool/Sources/CofferTool/Import/RecordID.swift
