@@ -1,3 +1,7 @@
+public import Coffer
+internal import CofferSealing
+public import Foundation
+
 /// The source of a key: a file, a variable of the environment, a descriptor, a command, a credential of systemd's or a
 /// keyring of the kernel's.
 ///
@@ -149,4 +153,126 @@ extension KeySource.Encoding {
 
     /// Whether it may answer differently for each store.
     public var isCommand: Bool { if case .command = origin { true } else { false } }
+}
+
+extension SymmetricKey {
+    /// Reads a key where `source` says.
+    ///
+    /// It waits for as long as the source lets it: a pipe until its writer closes it, a command until it ends. May be called
+    /// from any thread. Reading the environment is safe only while nobody changes it (`setenv`). The bytes that were read are
+    /// overwritten; a password is a Swift string for a moment, of which a copy may stay in memory, as with
+    /// ``Coffer/SymmetricKey/init(password:)``.
+    ///
+    /// - Parameters:
+    ///   - source: where the key is.
+    ///   - request: what a command learns. Default: that a store is to be opened.
+    /// - Throws: ``KeySourceError``, which is never a wrong key.
+    public convenience init(from source: KeySource, for request: KeyRequest = KeyRequest()) throws(KeySourceError) {
+        self.init(copying: try source.key(for: request))
+    }
+}
+
+extension KeySource {
+    fileprivate func key(for request: KeyRequest) throws(KeySourceError) -> SymmetricKey {
+        do {
+            return try reading(for: request).key
+        } catch let error as KeySourceError {
+            throw error
+        } catch {
+            throw .unavailable("\(self) could not be read")
+        }
+    }
+}
+
+/// The purpose of a key, passed to a command in its environment so that it can answer for each store.
+public struct KeyRequest: Hashable, Sendable {
+    /// The purpose of the key.
+    public enum Purpose: String, Hashable, Sendable {
+        /// To open the store as it is.
+        case old
+        /// To open it from now on.
+        case new
+        /// To go on opening it beside the new one.
+        case kept
+    }
+
+    /// The store's path: `COFFER_STORE_PATH`. Nil where no store is meant.
+    public var storePath: String?
+
+    /// The store's UUID, in lower case: `COFFER_STORE_UUID`. A copy has the same.
+    public var storeUUID: UUID?
+
+    /// `COFFER_KEY_PURPOSE`: `old`, `new` or `kept`.
+    public var purpose: Purpose
+
+    /// - Parameters:
+    ///   - purpose: what the key is to do. Default: to open the store as it is.
+    ///   - storePath: the store's path.
+    ///   - storeUUID: the store's UUID.
+    public init(_ purpose: Purpose = .old, storePath: String? = nil, storeUUID: UUID? = nil) {
+        self.purpose = purpose
+        self.storePath = storePath
+        self.storeUUID = storeUUID
+    }
+
+    /// The variables that a request can set.
+    static let variables: Set = ["COFFER_KEY_PURPOSE", "COFFER_STORE_PATH", "COFFER_STORE_UUID"]
+
+    var environment: [String: String] {
+        var environment = ["COFFER_KEY_PURPOSE": purpose.rawValue]
+        environment["COFFER_STORE_PATH"] = storePath
+        environment["COFFER_STORE_UUID"] = storeUUID?.uuidString.lowercased()
+        return environment
+    }
+}
+
+/// Why a source has given no key.
+///
+/// It is never the `wrongKey` (401) of a store: no store was asked. Neither the message nor the hint
+/// holds anything of what was read, nor a name or path that leads nowhere, since that may be a secret in the wrong place.
+public struct KeySourceError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// The kind of error.
+    public enum Code: Hashable, Sendable {
+        /// A text names no source.
+        case invalidSource
+        /// There is nothing to be read, or it can't be read: no such file, variable or credential, a command that failed.
+        case unavailable
+        /// What was read is not a key: empty, too long, not UTF-8, not 32 bytes, not hexadecimal digits.
+        case unusable
+    }
+
+    /// The kind of error.
+    public let code: Code
+
+    /// A description of what happened, in English, without a full stop.
+    public let message: String
+
+    /// A remedy; nil if it is obvious.
+    public let hint: String?
+
+    /// The HTTP status that says the same, as every error of Coffer's has one: 400.
+    public var status: Int { 400 }
+
+    /// An error with that message.
+    @_spi(Tool) public init(_ code: Code, _ message: String, hint: String? = nil) {
+        self.code = code
+        self.message = message
+        self.hint = hint
+    }
+
+    /// The message, with its status, and the hint.
+    public var description: String { "\(message) (\(status))" + (hint.map { "; \($0)" } ?? "") }
+
+    static let invalidSource = KeySourceError(
+        .invalidSource, "this is not a key source",
+        hint: "a key is given as file:PATH, env:NAME, fd:N, stdin, cmd:COMMAND, credential:NAME or keyring:NAME, "
+            + "never as the key itself; the prefix hex+, base64+ or raw+ says that it is 32 bytes")
+
+    static func unavailable(_ message: String, hint: String? = nil) -> KeySourceError {
+        KeySourceError(.unavailable, message, hint: hint)
+    }
+
+    static func unusable(_ message: String, hint: String? = nil) -> KeySourceError {
+        KeySourceError(.unusable, message, hint: hint)
+    }
 }

@@ -92,20 +92,18 @@ extension Layering {
         ],
         exceptions: [
             // Normalization of what people type, and keys from their `Data`.
-            "Sources/CofferSealing/Keys/PasswordNormalization.swift": ["Foundation"],
             "Sources/CofferSealing/Keys/SymmetricKey.swift": ["Foundation"],
             // Values of Foundation's as JSON, and memcmp.
             "Sources/CofferModel/Values/JSONConvertible+Foundation.swift": ["Foundation"],
-            "Sources/CofferModel/Values/RFC3339.swift": ["Foundation"],
             // Base64.
-            "Sources/CofferModel/Values/SHA1Digest.swift": ["Foundation"],
+            "Sources/CofferModel/Values/Blob.swift": ["Foundation"],
             "Sources/CofferModel/Coding/TapeEncoder.swift": ["Foundation"],
             "Sources/CofferModel/Coding/BodyDecoder.swift": ["Foundation"],
             // Texts that are compared without accents, or in whatever composition.
             "Sources/CofferModel/Queries/TextPattern.swift": ["Foundation"],
             "Sources/CofferModel/Values/Bytes.swift": ["Glibc", "Darwin"],
             // What a view of SwiftUI follows.
-            "Sources/Coffer/Queries/LiveRows.swift": ["Observation"],
+            "Sources/Coffer/Queries/LiveQuery.swift": ["Observation"],
         ]
     )
 

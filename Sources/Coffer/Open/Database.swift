@@ -115,3 +115,94 @@ public final class Database: Sendable {
         if isReadOnly { throw CofferError(.busy, of: storage.subject, "it is open for reading only") }
     }
 }
+
+/// How `openDatabase(named:options:)` opens or creates a database.
+public struct DatabaseOptions: Sendable {
+    /// Whether a database that does not exist is created. Default: false.
+    public var create = false
+
+    /// Whether the database is opened for reading only. Default: false.
+    ///
+    /// Nothing is written then, not even to recover from a crash, and other processes may read at the same time. A
+    /// database that does not exist is not created.
+    public var readOnly = false
+
+    /// The key that the database opens with, or, when it is created, is encrypted under. Default: nil, no encryption.
+    ///
+    /// A new database without a key is **not encrypted**. A database that exists opens only with one of its keys, and an
+    /// unencrypted one only with nil; everything else is a 401.
+    public var encryptionKey: SymmetricKey?
+
+    /// Whether only an encrypted database will do. Default: false.
+    ///
+    /// Without a key every opening is a 401 then (`keyRequired`), also where the store says of itself that it isn't encrypted:
+    /// whoever can write to the directory can put such a store in the place of another. With a key it always is: an
+    /// unencrypted store is a 401 then (`notEncrypted`), whatever this says.
+    public var requiresEncryption = false
+
+    /// Whether the attachment files of a new encrypted database have names that say nothing. Default: false.
+    ///
+    /// Otherwise a file's name is the SHA-1 of its content: whoever can list the directory can tell whether a content that
+    /// they know is in it. With keyed names they can't. Without a key it is a 400. A database that exists keeps its names.
+    public var keyedNames = false
+
+    /// The database's storage engine. Default: nil, which is the manager's ``Manager/storageType`` for a new database that is
+    /// encrypted, and for any other its own.
+    ///
+    /// A database with another engine is **converted in place** before it is opened, as ``Database/convert(to:)`` does, which
+    /// takes seconds for a gigabyte and as much free space as the database takes. Its keys go on opening it. One that is open
+    /// already is returned as it is. ``StorageType/sealed`` without a key is a 406, and so is a name that no engine has;
+    /// for reading only, another engine than the database's is a 403.
+    public var storageType: StorageType?
+
+    /// When a commit returns. Default: ``Durability/full``.
+    public var durability = Durability.full
+
+    /// How many bytes of decrypted pages are kept in memory, for writing and reading together. Default: 64 MiB.
+    ///
+    /// A page that is not in memory costs a read, a decryption and a check. A cache that holds the working set matters
+    /// more for speed than any other setting. Memory is taken as pages are read; values below 1 MiB count as 1 MiB. A quarter
+    /// is for the writer, and for what is read within transactions; those who read at the same time share the rest, and
+    /// after some thousand reads that nobody wrote between all of it, until somebody writes. In a database of sealed pages
+    /// that rest is one cache, from which all read.
+    public var cacheByteCount = 64 << 20
+
+    /// How long opening waits for another process to close the database. Default: zero.
+    ///
+    /// When it has passed, opening fails with `busy` (503).
+    public var lockTimeout = Duration.zero
+
+    /// How long a call waits for another thread's transaction to end. Default: 10 seconds.
+    ///
+    /// When it has passed, the call fails with `busy` (503).
+    public var busyTimeout = Duration.seconds(10)
+
+    /// Whether the database is compacted automatically, in the background, when that gives enough back. Default: true.
+    ///
+    /// Enough is 16 MiB, or an eighth of the database where that is more. It is estimated as documents are saved. Without
+    /// it, what replaced and deleted revisions hold stays until ``Database/compact()``.
+    public var compactsInBackground = true
+
+    /// What is enough.
+    var compactionPolicy = CompactionPolicy()
+
+    /// Frames in the log from which a commit is followed by a checkpoint. Default: 16 MiB of pages.
+    var checkpointFrameCount = 4096
+
+    /// Readers' connections that are kept when nobody reads. More are opened under load, and closed as they come back.
+    var idleReaderLimit = 8
+
+    /// The options that are their defaults.
+    public init() {}
+}
+
+/// When a commit returns: how much of it a power cut can take back.
+public enum Durability: Sendable {
+    /// After the commit has reached the disk.
+    case full
+    /// After the commit was handed to the operating system.
+    ///
+    /// A crash of the app loses nothing. A power cut or a crash of the system may lose the last commits, as a whole and
+    /// in order; it never leaves half of one.
+    case relaxed
+}

@@ -2,6 +2,7 @@ internal import CofferModel
 public import CofferSealing
 internal import CofferVault
 public import Foundation
+internal import CofferRecords
 
 /// The readable facts about a store: anyone who can read its directory can get them without a key. They hold no secret.
 public struct StoreInfo: Sendable {
@@ -96,5 +97,31 @@ extension UUID {
                 bytes[0], bytes[1], bytes[2], bytes[3], bytes[4], bytes[5], bytes[6], bytes[7], bytes[8], bytes[9],
                 bytes[10], bytes[11], bytes[12], bytes[13], bytes[14], bytes[15]
             ))
+    }
+}
+
+/// The libraries that this process keeps stores with: what a support request wants to know.
+public struct LoadedLibraries: Sendable {
+    /// SQLite's version, such as `3.40.1`: that of the SQLite within SQLCipher.
+    public let sqliteVersion: String
+
+    /// SQLCipher's version, such as `4.5.3`; nil if the library is not SQLCipher, and encrypted stores are a 501.
+    public let cipherVersion: String?
+
+    /// Whether temporary data stays in memory. Where it goes to files, encrypted stores are a 501.
+    public let keepsTemporaryDataInMemory: Bool
+
+    /// The version that OpenSSL reports, such as `OpenSSL 3.0.15 3 Sep 2024`.
+    public let openSSLVersion: String
+
+    /// The libraries of this process. Loads SQLCipher if nothing has been opened yet.
+    ///
+    /// - Throws: `encryptionUnavailable` (501) where there is no SQLCipher to load.
+    public init() throws(CofferError) {
+        let library = try DatabaseLibrary()
+        sqliteVersion = library.version
+        cipherVersion = library.cipherVersion
+        keepsTemporaryDataInMemory = library.keepsTemporaryDataInMemory
+        openSSLVersion = OpenSSLLibrary.version
     }
 }

@@ -1,7 +1,13 @@
-internal import CofferRecords
 internal import CofferSealing
+internal import CofferRecords
 internal import Dispatch
 internal import Synchronization
+
+/// Somebody who works on a database with a key that may end while they wait for their turn.
+package enum OtherUser {
+    /// What is asked when it is their turn to change or copy the store as a whole. Throws where they may not any more.
+    @TaskLocal package static var check: (@Sendable () throws(CofferError) -> Void)?
+}
 
 /// Where the `async` forms of calls wait to write, one behind the other, so that no thread of the cooperative pool does.
 ///

@@ -1,5 +1,10 @@
 internal import CofferRecords
 public import CofferSealing
+internal import Synchronization
+
+#if canImport(Observation)
+public import Observation
+#endif
 
 /// The rows of a query, again and again, as what they are changes: see ``DatabaseView/liveRows(_:)`` and
 /// ``Database/liveDocuments(_:)``.
@@ -171,3 +176,132 @@ extension Database {
             })
     }
 }
+
+/// Tells one task that something was committed since it last asked, however much it was. Rings for as long as it is held.
+final class CommitSignal: Sendable {
+    private let ringer = Ringer()
+    private let hub: ChangeHub
+    private let number: Int
+
+    init(_ hub: ChangeHub) {
+        self.hub = hub
+        number = hub.add(ringer)
+    }
+
+    deinit { hub.remove(number) }
+
+    /// Waits until something was committed since the last call.
+    ///
+    /// - Returns: false when the database was closed, or the task cancelled.
+    func wait() async -> Bool { await ringer.wait() }
+
+    private final class Ringer: ChangeObserver {
+        private struct State {
+            var hasRung = false
+            var isFinished = false
+            var waiting: (number: Int, continuation: CheckedContinuation<Bool, Never>)?
+            var lastNumber = 0
+        }
+
+        private let state = Lock(State())
+
+        func observe(_ commit: Commit) {
+            let waiting = state.withLock { state in
+                state.hasRung = state.waiting == nil
+                return state.waiting.take()
+            }
+            waiting?.continuation.resume(returning: true)
+        }
+
+        func finish() {
+            let waiting = state.withLock { state in
+                state.isFinished = true
+                return state.waiting.take()
+            }
+            waiting?.continuation.resume(returning: false)
+        }
+
+        func wait() async -> Bool {
+            let number = state.withLock { state in
+                state.lastNumber += 1
+                return state.lastNumber
+            }
+            return await withTaskCancellationHandler {
+                await withCheckedContinuation { continuation in
+                    let result: Bool? = state.withLock { state in
+                        // A task that is cancelled after this calls cancel(_:), which waits for the lock.
+                        if Task.isCancelled || state.isFinished { return false }
+                        if state.hasRung {
+                            state.hasRung = false
+                            return true
+                        }
+                        state.waiting = (number, continuation)
+                        return nil
+                    }
+                    if let result { continuation.resume(returning: result) }
+                }
+            } onCancel: {
+                let waiting = state.withLock { state in
+                    state.waiting?.number == number ? state.waiting.take() : nil
+                }
+                waiting?.continuation.resume(returning: false)
+            }
+        }
+    }
+}
+
+#if canImport(Observation)
+/// The rows of a live query as a value that observers follow, such as a SwiftUI view.
+///
+/// ```swift
+/// @State private var tasks = LiveRows(database.liveDocuments(query))
+/// var body: some View { Text("\(tasks.rows.count) tasks") }
+/// ```
+///
+/// All rows are held in memory. It follows the database for as long as somebody holds it, and reads where no view waits for it.
+@MainActor
+@Observable
+public final class LiveRows<Row: Sendable> {
+    /// The rows, as of the latest commit that changed them. None before they were first read: see ``isLoaded``.
+    public private(set) var rows: [Row] = []
+
+    /// Whether the rows were read at least once.
+    public private(set) var isLoaded = false
+
+    /// The error that ended it; nil while it continues, and after the database was closed. The rows stay.
+    public private(set) var error: CofferError?
+
+    @ObservationIgnored private var following: Task<Void, Never>?
+
+    /// Follows `query` from here on.
+    public init(_ query: LiveQuery<Row>) {
+        following = Task { [weak self] in
+            do {
+                for try await result in query {
+                    let rows = try await Self.read(result.rows)
+                    self?.take(rows)
+                }
+            } catch let error as CofferError {
+                self?.error = error
+            } catch {
+                self?.error = CofferError(.cancelled)
+            }
+        }
+    }
+
+    deinit { following?.cancel() }
+
+    private func take(_ rows: [Row]) {
+        self.rows = rows
+        isLoaded = true
+    }
+
+    /// Away from the main thread.
+    @concurrent
+    private nonisolated static func read(_ source: Rows<Row>) async throws -> [Row] {
+        var rows: [Row] = []
+        for try await row in source { rows.append(row) }
+        return rows
+    }
+}
+#endif

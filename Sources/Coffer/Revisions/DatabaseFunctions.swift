@@ -1,7 +1,121 @@
 internal import CofferModel
 internal import CofferRecords
-internal import CofferSealing
+public import CofferSealing
 internal import Synchronization
+
+/// Says whether a revision passes, given the parameters of whoever asks.
+public typealias RevisionFilter = @Sendable (_ revision: SavedRevision, _ parameters: JSONObject) throws -> Bool
+
+extension Database {
+    // MARK: Functions
+
+    /// Has every revision looked at before it is saved, those from peers too.
+    ///
+    /// ```swift
+    /// database.setValidation(named: "tasks have titles") { revision in
+    ///     let type: String? = try revision["type"]
+    ///     if type == "task", try revision["title"] == nil { try revision.reject("a task needs a title") }
+    /// }
+    /// ```
+    ///
+    /// Validations run within the save, on its thread, one after another in the order of their names; what they read is what
+    /// the transaction sees. They can't write: that is a 400. They hold while the database is open and are not stored. The
+    /// same edit saved again is the same revision, which nothing looks at twice.
+    ///
+    /// - Parameters:
+    ///   - name: whatever tells it from others.
+    ///   - validation: throws to refuse the revision: with ``ProposedRevision/reject(_:)``, or any error, which becomes the
+    ///     cause of a `rejected` (403). Nil removes the validation of that name.
+    public func setValidation(named name: String, _ validation: (@Sendable (ProposedRevision) throws -> Void)?) {
+        storage.functions.setValidation(name, validation)
+    }
+
+    /// Whether there is a validation of that name.
+    public func hasValidation(named name: String) -> Bool { storage.functions.hasValidation(name) }
+
+    /// Names a function that says which revisions pass, for ``changes(since:options:)`` and for replications.
+    ///
+    /// It holds while the database is open and is not stored.
+    ///
+    /// - Parameters:
+    ///   - name: whatever tells it from others.
+    ///   - filter: is given a revision, deletions too, and parameters. Nil removes the filter of that name.
+    public func setFilter(named name: String, _ filter: RevisionFilter?) { storage.functions.setFilter(name, filter) }
+
+    /// The filter of that name; nil if there isn't one.
+    public func filter(named name: String) -> RevisionFilter? { storage.functions.filter(name) }
+}
+
+/// A revision that is about to be saved, for a validation to look at: see ``Database/setValidation(named:_:)``.
+public struct ProposedRevision: Sendable {
+    /// The document that it is to be a revision of.
+    public var document: Document { revision.document }
+
+    /// The document's id.
+    public var documentID: String { document.documentID }
+
+    /// The id that the revision will have.
+    public var revisionID: RevisionID { revision.revisionID }
+
+    /// Whether it deletes the document.
+    public var isDeletion: Bool { revision.isDeletion }
+
+    /// Whether it comes from a peer, and not from a save in this process.
+    public let isFromPeer: Bool
+
+    /// The revision that it replaces; nil for a first one, and where that is not known.
+    public let parentRevision: SavedRevision?
+
+    private let revision: SavedRevision
+
+    init(_ revision: SavedRevision, parentRevision: SavedRevision?, isFromPeer: Bool) {
+        self.revision = revision
+        self.parentRevision = parentRevision
+        self.isFromPeer = isFromPeer
+    }
+
+    /// The properties that it would have.
+    public var properties: JSONObject {
+        get throws(CofferError) { try revision.properties }
+    }
+
+    /// One property; nil when it has none of that name.
+    public subscript(key: String) -> JSONValue? {
+        get throws(CofferError) { try properties[key] }
+    }
+
+    /// One property as your own type; nil if no property has that name, or if it does not fit.
+    @_disfavoredOverload
+    public subscript<Value: JSONConvertible>(key: String) -> Value? {
+        get throws(CofferError) { try properties[key] }
+    }
+
+    /// The names of the attachments that it would have.
+    public var attachmentNames: [String] {
+        get throws(CofferError) { try revision.attachmentStubs.map(\.name) }
+    }
+
+    /// The names of the properties that differ from those of ``parentRevision``, added and removed ones too, in canonical
+    /// order. All of them where there is no parent, or where its properties are gone.
+    public var changedKeys: [String] {
+        get throws(CofferError) {
+            let new = try properties
+            var old: JSONObject = [:]
+            if let parentRevision, try parentRevision.propertiesAvailable { old = try parentRevision.properties }
+            var merged = old
+            for (key, value) in new { merged[key] = value }
+            return merged.map(\.key).filter { new[$0] != old[$0] }
+                .sorted { $0.utf16.lexicographicallyPrecedes($1.utf16) }
+        }
+    }
+
+    /// Refuses the revision: saving it fails with `rejected` (403) and this message.
+    ///
+    /// - Parameter message: why, for whoever reads the error. Put nothing into it that must not be logged.
+    public func reject(_ message: String) throws(CofferError) -> Never {
+        throw CofferError(.rejected, of: document.subject, message)
+    }
+}
 
 /// The functions that an app has given an open database, by their names. They are not stored.
 final class DatabaseFunctions: StorageCompanion {

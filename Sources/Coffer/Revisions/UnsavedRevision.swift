@@ -1,6 +1,7 @@
 internal import CofferModel
 internal import CofferRecords
 public import CofferSealing
+internal import CofferVault
 
 /// What has properties to be changed and then saved: ``MutableDocument`` and ``UnsavedRevision``.
 ///
@@ -133,5 +134,172 @@ public final class UnsavedRevision: EditableProperties {
         let isAsDrafted = revision.stored.body == draft.content.body.bytes
         draftAttachments.noteSaved(as: isAsDrafted ? draft.content.attachments : try revision.attachmentStubs)
         return revision
+    }
+}
+
+/// A document to be changed and saved as a whole, in the style of Couchbase Lite 2.
+///
+/// ```swift
+/// let task = MutableDocument(id: "task-1", ["type": "task"])
+/// task["title"] = "Water the plants"
+/// try database.saveDocument(task)
+/// ```
+///
+/// A save brings it up to date, so that it can be changed and saved again. For one thread, or task, at a time: it is not
+/// `Sendable`, since two that change one document would overwrite each other.
+public final class MutableDocument: EditableProperties {
+    /// The document's id.
+    public let id: String
+
+    /// The properties, to be changed at will: see ``EditableProperties/properties``.
+    public var properties: JSONObject
+
+    /// The revision that was last saved or read; nil for a document that is new.
+    public private(set) var revisionID: RevisionID?
+
+    /// Where it was saved or read. Another database is refused: its revisions are not this one's.
+    private weak var database: Database?
+
+    /// A new document.
+    ///
+    /// - Parameters:
+    ///   - id: its id. Default: nil, one that nobody else has.
+    ///   - properties: what it holds at first. Default: nothing.
+    public init(id: String? = nil, _ properties: JSONObject = [:]) {
+        self.id = id ?? DocumentID.random().text
+        self.properties = properties
+    }
+
+    /// A new document that holds the members of a dictionary.
+    ///
+    /// - Parameters:
+    ///   - id: its id. Default: nil, one that nobody else has.
+    ///   - properties: what it holds at first.
+    @_disfavoredOverload
+    public convenience init(id: String? = nil, _ properties: [String: JSONValue]) {
+        self.init(id: id, JSONObject(uniqueKeysWithValues: properties.map { ($0.key, $0.value) }))
+    }
+
+    init(_ revision: SavedRevision) throws(CofferError) {
+        id = revision.documentID
+        properties = try revision.properties
+        revisionID = revision.revisionID
+        database = revision.database
+    }
+
+    /// - Throws: `invalidArgument` (400) when it belongs to another database.
+    func checkBelongs(to database: Database) throws(CofferError) {
+        if let own = self.database, own !== database {
+            throw CofferError(.invalidArgument, of: "document \(id)", "it belongs to another database")
+        }
+    }
+
+    func noteSaved(_ revision: SavedRevision) -> SavedRevision {
+        let stated = properties["_rev"]
+        revision.database.storage.whenRolledBack { [weak self, weak own = database, revisionID] in
+            self?.revisionID = revisionID
+            self?.database = own
+            if stated != nil { self?.properties["_rev"] = stated }
+        }
+        revisionID = revision.isDeletion ? nil : revision.revisionID
+        if stated != nil { properties["_rev"] = revisionID.map { .string($0.description) } }
+        database = revision.database
+        return revision
+    }
+}
+
+/// How to proceed when somebody else has saved the document in the meantime.
+public enum ConcurrencyControl: Sendable {
+    /// The save is refused with `conflict` (409).
+    case failOnConflict
+    /// The save replaces what is there.
+    case lastWriteWins
+}
+
+extension Document {
+    /// The current revision as a document to be changed; a new one with this id when there isn't one.
+    public func toMutable() throws(CofferError) -> MutableDocument {
+        guard let revision = try currentRevision else { return MutableDocument(id: documentID) }
+        return try MutableDocument(revision)
+    }
+}
+
+/// The attachments of a draft: those of the revision that it was made from, and what was changed since.
+struct DraftAttachments {
+    struct Entry {
+        var name: String
+        var contentType: String?
+        var content: Content
+        /// What the revision before said; nil for one that is new.
+        var stub: AttachmentStub?
+    }
+
+    private(set) var entries: [Entry] = []
+    /// Whether a new one may have an empty name, as in CouchDB. What comes from there may; an app has no use for it.
+    var takesEmptyNames = false
+
+    init() {}
+
+    /// Those of a saved revision.
+    init(of revision: SavedRevision) throws(CofferError) {
+        let storage = revision.database.storage
+        entries = try revision.attachmentStubs.map { name, stub in
+            Entry(
+                name: name, contentType: stub.contentType,
+                content: Content(in: storage, digest: stub.digest, byteCount: stub.byteCount),
+                stub: stub)
+        }
+    }
+
+    subscript(name: String) -> Entry? {
+        get { index(of: name).map { entries[$0] } }
+        set {
+            switch (index(of: name), newValue) {
+            case (let index?, let entry?): entries[index] = entry
+            case (let index?, nil): entries.remove(at: index)
+            case (nil, let entry?): entries.append(entry)
+            case (nil, nil): break
+            }
+        }
+    }
+
+    private func index(of name: String) -> Int? {
+        entries.firstIndex { $0.name.utf8.elementsEqual(name.utf8) }
+    }
+
+    /// Makes sure that the store has all contents.
+    ///
+    /// - Returns: what a revision with this generation says of them, and what is to be installed with it.
+    func stage(
+        in storage: Storage, generation: Int
+    ) throws(CofferError) -> (stubs: [(name: String, stub: AttachmentStub)], staged: [StagedContent]) {
+        var stubs: [(name: String, stub: AttachmentStub)] = []
+        var staged: [StagedContent] = []
+        for entry in entries {
+            guard !entry.name.isEmpty || entry.stub != nil || takesEmptyNames else {
+                throw CofferError(.invalidAttachment, "an attachment without a name")
+            }
+            if let stub = entry.stub {
+                stubs.append((entry.name, stub))
+                continue
+            }
+            staged += try StagedContent(entry.content, in: storage).map { [$0] } ?? []
+            guard let digest = entry.content.digest, let byteCount = entry.content.length else {
+                throw CofferError(.invalidAttachment, of: "attachment \(entry.name)", "its content is unknown")
+            }
+            let stub = AttachmentStub(
+                contentType: entry.contentType, digest: digest, byteCount: byteCount, changedInGeneration: generation)
+            stubs.append((entry.name, stub))
+        }
+        return (stubs, staged)
+    }
+
+    /// Notes that all of this was saved, and what the revision says of it.
+    mutating func noteSaved(as stubs: [(name: String, stub: AttachmentStub)]) {
+        for (name, stub) in stubs {
+            guard var entry = self[name] else { continue }
+            entry.stub = stub
+            self[name] = entry
+        }
     }
 }

@@ -1,4 +1,5 @@
 internal import CofferSealing
+internal import Foundation
 
 #if canImport(Glibc)
 internal import Glibc
@@ -183,5 +184,22 @@ final class UnixSocket: Sendable {
             position += count
         }
         return true
+    }
+}
+
+extension Thread {
+    /// Runs `body` on a thread of its own, for what waits for another process.
+    static func startForMaintenance(_ body: @escaping @Sendable () -> Void) {
+        let thread = Thread(block: body)
+        thread.name = "coffer.maintenance"
+        thread.start()
+    }
+}
+
+enum SystemError {
+    /// What the system says to an error number (strerror(3)), and of what.
+    static func failure(_ number: Int32, _ subject: String) -> CofferError {
+        let reason = unsafe strerror(number).map { unsafe String(cString: $0) } ?? "error \(number)"
+        return CofferError(number == ENOSPC ? .noSpace : .ioFailed, of: subject, reason)
     }
 }

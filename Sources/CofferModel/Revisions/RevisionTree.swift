@@ -157,3 +157,129 @@ package struct RevisionTree: Sendable {
         return removed.sorted { $0.id > $1.id }
     }
 }
+
+/// A revision's id and those of its ancestors, the newest first, as another database tells them: checked.
+///
+/// Generations go down by one from each id to the next, so that no id comes twice. The oldest need not be of generation 1:
+/// databases prune old ancestors.
+package struct RevisionHistory: Sendable, Equatable {
+    /// The ids, the newest first. Never empty.
+    package let ids: [RevisionID]
+
+    /// More ids than that are refused. CouchDB keeps 1,000 by default.
+    package static let limit = 100_000
+
+    /// - Throws: `invalidArgument` (400) where there are no ids, too many, or where generations don't go down by one.
+    package init(newestFirst ids: [RevisionID]) throws(CofferError) {
+        guard !ids.isEmpty else { throw CofferError(.invalidArgument, "a history without revisions") }
+        guard ids.count <= Self.limit else {
+            throw CofferError(.invalidArgument, "a history of \(ids.count) revisions, more than \(Self.limit)")
+        }
+        for (child, parent) in zip(ids, ids.dropFirst()) where parent.generation != child.generation - 1 {
+            throw CofferError(
+                .invalidArgument,
+                "a history in which generation \(parent.generation) comes before \(child.generation)")
+        }
+        self.ids = ids
+    }
+
+    /// The history of a revision of which no ancestor is known.
+    package init(of revision: RevisionID) { ids = [revision] }
+
+    /// The history that `_revisions` says, as CouchDB writes it: `{"start": 3, "ids": ["c…", "b…", "a…"]}`.
+    ///
+    /// - Throws: `invalidJSON` (400) for anything else, and for what is not a revision id.
+    package init(json: JSONObject) throws(CofferError) {
+        let start: Int? = json["start"]
+        guard let start, let suffixes = json["ids"]?.arrayValue, suffixes.count <= Self.limit else {
+            throw CofferError(.invalidJSON, "_revisions is not a history")
+        }
+        var ids: [RevisionID] = []
+        ids.reserveCapacity(suffixes.count)
+        for (distance, suffix) in suffixes.enumerated() {
+            // One that would be of generation 0 or less is not an id.
+            guard start >= 1, let text = suffix.stringValue, let id = RevisionID("\(start - distance)-\(text)") else {
+                throw CofferError(.invalidJSON, "_revisions holds a value that is not a revision id")
+            }
+            ids.append(id)
+        }
+        guard !ids.isEmpty else { throw CofferError(.invalidJSON, "_revisions holds no revision") }
+        self.ids = ids
+    }
+
+    /// The revision that this is the history of.
+    package var newest: RevisionID { ids[0] }
+
+    /// How many generations `newest` is after its nearest known ancestor; 0 when it is known itself, nil when no ancestor is.
+    package func distance<Failure: Error>(
+        toKnown isKnown: (RevisionID) throws(Failure) -> Bool
+    ) throws(Failure) -> Int? {
+        for (distance, id) in ids.enumerated() where try isKnown(id) { return distance }
+        return nil
+    }
+
+    /// The ancestors to be added without content, the oldest first, where the nearest known one is at `distance`.
+    ///
+    /// - Parameter depth: how many revisions of one line are kept. Older ancestors aren't added: they would go at once.
+    package func missingAncestors(toKnown distance: Int?, depth: Int) -> [RevisionID] {
+        ids.prefix(min(distance ?? ids.count, depth)).dropFirst().reversed()
+    }
+}
+
+/// Where a leaf stands among those of its document: bytes that sort as leaves win.
+///
+/// One byte, 1 for a live leaf and 0 for a deletion; the generation as 8 bytes, big-endian; the bytes after the hyphen of the
+/// revision id. At most 207 bytes.
+package struct LeafRank: Sendable, Hashable {
+    package let bytes: [UInt8]
+
+    package init(_ id: RevisionID, isDeletion: Bool) {
+        var bytes = Self.prefix(isDeletion: isDeletion, generation: id.generation)
+        switch id.suffix {
+        case .digest(let digest): digest.appendHex(to: &bytes)
+        case .text(let text): text.withBytes { bytes.append(copying: $0) }
+        }
+        self.bytes = bytes
+    }
+
+    /// The rank that these bytes are, or nil if they are not a rank.
+    package init?(bytes: [UInt8]) {
+        guard let leaf = Self.leaf(bytes), LeafRank(leaf.id, isDeletion: leaf.isDeletion).bytes == bytes else {
+            return nil
+        }
+        self.bytes = bytes
+    }
+
+    /// What sorts before all leaves of that generation, and after those of the one before.
+    package static func lowest(isDeletion: Bool, generation: Int) -> [UInt8] {
+        prefix(isDeletion: isDeletion, generation: generation)
+    }
+
+    /// The leaf's revision id.
+    package var id: RevisionID {
+        guard let leaf = Self.leaf(bytes) else { preconditionFailure("an invalid rank") }
+        return leaf.id
+    }
+
+    /// Whether the leaf is a deletion.
+    package var isDeletion: Bool { bytes[0] == 0 }
+
+    private static func prefix(isDeletion: Bool, generation: Int) -> [UInt8] {
+        var bytes: [UInt8] = [isDeletion ? 0 : 1]
+        bytes.reserveCapacity(48)
+        for shift in stride(from: UInt64(56), through: 0, by: -8) {
+            bytes.append(UInt8(truncatingIfNeeded: UInt64(generation) >> shift))
+        }
+        return bytes
+    }
+
+    private static func leaf(_ bytes: [UInt8]) -> (id: RevisionID, isDeletion: Bool)? {
+        guard bytes.count > 9, bytes[0] <= 1, bytes[1] < 0x80 else { return nil }
+        var generation: UInt64 = 0
+        for byte in bytes[1..<9] { generation = generation << 8 | UInt64(byte) }
+        guard let suffix = String(validating: bytes[9...], as: UTF8.self),
+            let id = RevisionID("\(generation)-\(suffix)")
+        else { return nil }
+        return (id, bytes[0] == 0)
+    }
+}

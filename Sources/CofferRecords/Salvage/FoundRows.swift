@@ -136,6 +136,25 @@ package struct FoundRevision {
     }
 }
 
+extension FoundRevision {
+    /// One of the new database's.
+    package init(
+        sequence: SequenceNumber, document: DocumentNumber, parent: SequenceNumber?, flags: RevisionFlags,
+        id: RevisionID, documentID: String,
+        body: [UInt8]?, hasDigest: Bool
+    ) {
+        self.sequence = sequence
+        self.document = document
+        self.parent = parent
+        self.flags = flags
+        self.id = id
+        self.documentID = documentID
+        self.body = body
+        self.hasDigest = hasDigest
+        isIntact = true
+    }
+}
+
 /// A row of `local_documents`.
 package struct FoundLocalDocument {
     package var number: Int64

@@ -1,6 +1,12 @@
 package import CofferSealing
 internal import Synchronization
 
+#if canImport(Glibc)
+internal import Glibc
+#else
+internal import Darwin
+#endif
+
 /// A store that nobody else writes while this value lives: the directory, open and locked.
 ///
 /// Opening goes step by step, and none is skipped by the types: ``open(path:access:timeout:otherOwners:fileSystem:)`` →
@@ -132,5 +138,161 @@ package final class LockedStore: Sendable {
     func checkWritable() throws(CofferError) {
         try checkOpen()
         guard access == .readWrite else { throw CofferError(.readOnly, of: path) }
+    }
+}
+
+/// What a process that is root does about stores of other users.
+///
+/// SQLite is given paths. Whoever owns a directory can put a link to any file in the place of a name between the look at it
+/// and SQLite's opening of it; as root, SQLite follows the link, truncates the file behind it and gives it away.
+package enum OtherOwners: Sendable {
+    /// It keeps out of them.
+    case refused
+    /// It takes that risk.
+    case trusted
+
+    /// Throws `notOwner` (403) when this process is root, and `owner`, of what is at `path`, is not.
+    func admit(_ owner: @autoclosure () throws(CofferError) -> FileOwner, of path: String) throws(CofferError) {
+        guard self == .refused, FileOwner.isRoot else { return }
+        let owner = try owner()
+        guard owner.user != FileOwner.root else { return }
+        throw CofferError(
+            .notOwner, of: path,
+            "it belongs to user \(owner.user), who could make root overwrite any file: do this as that user")
+    }
+}
+
+extension LockedStore {
+    /// Deletes the store, and unlocks what is left of it: nothing. Whatever is open in it must be closed before; content that
+    /// is being staged is given up.
+    ///
+    /// It first loses its name in one step, durably, and is then taken apart. So whatever happens, a power cut included,
+    /// the store is whole or its name is free, and what a killed process leaves is removed by the next creation or
+    /// deletion in the same directory.
+    ///
+    /// Throws `readOnly` (403) when it was locked for reading, `ioFailed` (500) when it is no longer where it was opened.
+    /// After an error while it is taken apart the name is free and the store closed; after an earlier one it is whole
+    /// and open.
+    package func delete() throws(CofferError) {
+        try checkWritable()
+        guard try location.status()?.identity == lock.identity else {
+            throw CofferError(.ioFailed, of: path, "the store was moved while it was open")
+        }
+        let sibling = location.beside(try Sibling.randomName())
+        try fileSystem.renameWithoutReplacing(location.name, in: location.parent, to: sibling.name, in: sibling.parent)
+        do {
+            try fileSystem.synchronize(location.parent)
+        } catch {
+            // Whether the name would stay away is open, so what it names must stay whole.
+            do {
+                try fileSystem.renameWithoutReplacing(
+                    sibling.name, in: sibling.parent, to: location.name, in: location.parent)
+            } catch {
+                close()
+            }
+            throw error
+        }
+        isDeleted.store(true, ordering: .sequentiallyConsistent)
+        defer {
+            close()
+            Sibling.removeLeftovers(beside: location)
+        }
+        try takeApart(sibling)
+    }
+
+    /// Content is staged without a lock: a file that was let in before the deletion may come into a directory that was
+    /// emptied. None is let in any more, so each attempt finds fewer.
+    private func takeApart(_ sibling: StoreLocation) throws(CofferError) {
+        for _ in 0..<100 {
+            do throws(CofferError) {
+                return try fileSystem.removeTree(sibling.name, in: sibling.parent, first: Generation.firstNames)
+            } catch  where error.systemErrorNumber == ENOTEMPTY {}
+        }
+        try fileSystem.removeTree(sibling.name, in: sibling.parent, first: Generation.firstNames)
+    }
+}
+
+extension LockedStore {
+    /// What in the store's directory is neither a file nor a folder, or can't be listed: nothing of a store's own is, and
+    /// nobody looks into it.
+    ///
+    /// - Parameter depthLimit: how many levels of folders are looked into; a store's own are three.
+    package func specialEntries(depthLimit: Int = 1000) throws(CofferError) -> [(path: String, what: String)] {
+        try checkOpen()
+        var walk = try TreeWalk(below: directory, fileSystem, depthLimit: depthLimit)
+        var entries: [(path: String, what: String)] = []
+        while let step = try walk.step() {
+            switch step {
+            case .entry(let name, _, let status):
+                if status.kind != .file && status.kind != .directory {
+                    entries.append((walk.path(of: name), status.kind.description))
+                }
+            case .unreadable(let name, _, _): entries.append((walk.path(of: name), "a folder that can't be listed"))
+            case .tooDeep(let name, _): entries.append((walk.path(of: name), "a folder below \(depthLimit) others"))
+            case .end: break
+            }
+        }
+        return entries
+    }
+}
+
+/// A store's directory, open and locked. The lock is the directory's own (`flock` on its descriptor, no lock file): it
+/// follows the store when it is renamed and ends with the process that holds it, however that ends.
+final class StoreLock: Sendable {
+    let directory: Directory
+    let identity: FileIdentity
+    private let fileSystem: any FileSystem
+
+    private init(_ directory: Directory, identity: FileIdentity, fileSystem: any FileSystem) {
+        self.directory = directory
+        self.identity = identity
+        self.fileSystem = fileSystem
+    }
+
+    deinit { unlock() }
+
+    /// Ends the lock now, also when a child process has inherited the descriptor. Again has no effect.
+    func unlock() { fileSystem.unlock(directory) }
+
+    /// Locks `directory`, which was opened as `location`, without waiting.
+    static func attempt(
+        _ directory: Directory, at location: StoreLocation, for use: LockUse
+    ) throws(CofferError) -> Attempt {
+        let fileSystem = location.fileSystem
+        let identity = try fileSystem.status(of: directory).identity
+        guard try fileSystem.lock(directory, for: use) else { return .held }
+        let lock = StoreLock(directory, identity: identity, fileSystem: fileSystem)
+        // Between the opening and the lock, the store may have been renamed or replaced.
+        guard try location.status()?.identity == lock.identity else { return .moved }
+        return .locked(lock)
+    }
+
+    enum Attempt {
+        case locked(StoreLock)
+        /// Someone else holds a lock that excludes this one.
+        case held
+        /// The directory was locked, but its name means another one by now, or none.
+        case moved
+    }
+}
+
+/// Waits between attempts at a lock: first a millisecond, then longer, and never past its end.
+struct Waiting {
+    private let end: ContinuousClock.Instant
+    private var pause = Duration.milliseconds(1)
+
+    init(timeout: Duration) { end = .now + timeout }
+
+    /// Blocks the thread for the next pause; false when the time is over.
+    ///
+    /// - Throws: `cancelled` (499) where `goesOn` says that nobody waits any more.
+    mutating func again(while goesOn: () -> Bool) throws(CofferError) -> Bool {
+        guard goesOn() else { throw CofferError(.cancelled) }
+        let rest = end - .now
+        guard rest > .zero else { return false }
+        let next = min(pause, rest)
+        usleep(UInt32(next / .microseconds(1)) + 1)
+        pause = min(pause * 2, .milliseconds(50))
+        return true
     }
 }
