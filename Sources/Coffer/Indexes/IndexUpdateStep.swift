@@ -99,9 +99,9 @@ struct IndexUpdateStep<Form: IndexedForm> {
         try writer.tables.appendRevisions(
             from: row.sequence.next, to: .max, descending: false, loadsBodies: true, to: &work
         ) { (work) throws(CofferError) in
-            guard let revision = work.last else { return false }
+            let revision = work.last
             guard work.elements.count + elsewhere.count <= Form.limit.rowCount,
-                revision.id.lowerBound < Form.limit.byteCount, visitCount < 20 * Form.limit.rowCount
+                revision.byteCount < Form.limit.byteCount, visitCount < 20 * Form.limit.rowCount
             else {
                 isComplete = false
                 work.removeLast()
@@ -118,10 +118,8 @@ struct IndexUpdateStep<Form: IndexedForm> {
             }
             return true
         }
-        for revision in work.elements {
-            let id = try work.documentID(of: revision)
-            try form.remake(
-                DocumentToIndex(number: revision.document, id: id, winner: work.revision(revision)), writer)
+        try work.forEach { (id, winner) throws(CofferError) in
+            try form.remake(DocumentToIndex(number: winner.document, id: id, winner: winner), writer)
         }
         for document in elsewhere {
             let winner = try writer.tables.revision(sequence: document.winner, of: document.id)

@@ -143,7 +143,7 @@ package struct FeedReader {
         try tables.appendRevisions(
             from: SequenceNumber(position).next, to: .max, descending: false, loadsBodies: loadsBodies, to: &batch
         ) { (batch) throws(CofferError) in
-            guard let revision = batch.last else { return false }
+            let revision = batch.last
             last = revision.sequence
             visitCount += 1
             var isMeant = revision.isWinner
@@ -152,7 +152,7 @@ package struct FeedReader {
                 if let found = known[revision.document] {
                     branches = found
                 } else {
-                    let leaves = try tables.leaves(of: batch.row(of: revision))
+                    let leaves = try tables.leaves(ofDocument: revision.document)
                     branches = Branches(leaves: leaves, lastSequence: leaves.map(\.sequence).max() ?? 0)
                     known[revision.document] = branches
                     visitCount += leaves.count
@@ -175,13 +175,17 @@ package struct FeedReader {
             return batch.elements.count < min(limit.rowCount, remainingCount)
                 && batch.bytes.count + byteCount < limit.byteCount && visitCount < 20 * limit.rowCount
         }
-        let entries = batch.elements.enumerated().map { (index, element) in
-            let document = database.document(withID: batch.id(of: element))
-            let branches = branched[index]
-            return Entry(
-                document: document, sequence: element.sequence,
-                winner: SavedRevision(document: document, branches?.winner ?? batch.revision(element)),
-                leaves: branches?.leaves.map { SavedRevision(document: document, $0) })
+        var entries: [Entry] = []
+        entries.reserveCapacity(batch.elements.count)
+        try batch.forEach { (id, revision) throws(CofferError) in
+            let document = database.document(withID: id.text)
+            let branches = branched[entries.count]
+            let sequence = revision.sequence
+            entries.append(
+                Entry(
+                    document: document, sequence: sequence,
+                    winner: SavedRevision(document: document, branches?.winner ?? revision),
+                    leaves: branches?.leaves.map { SavedRevision(document: document, $0) }))
         }
         return (entries, last)
     }

@@ -59,3 +59,59 @@ final class OpenGeneration: Sendable {
     /// Waits for the last reader after ``retire()``.
     func waitForReaders() { readers.waitForReaders() }
 }
+
+/// The generation that an open store has now, and those before it that somebody may still read from.
+final class Generations: Sendable {
+    /// What a key change exchanges, all in one moment.
+    struct Current {
+        var manifest: UnlockedManifest
+        var generation: OpenGeneration
+        var databaseFile: DatabaseFile
+    }
+
+    private struct Retired {
+        weak var generation: OpenGeneration?
+    }
+
+    private struct State {
+        var current: Current
+        var retired: [Retired] = []
+    }
+
+    private let state: Lock<State>
+
+    init(_ current: Current) { state = Lock(State(current: current)) }
+
+    var manifest: UnlockedManifest { state.withLock(\.current.manifest) }
+    var generation: OpenGeneration { state.withLock(\.current.generation) }
+    var databaseFile: DatabaseFile { state.withLock(\.current.databaseFile) }
+
+    /// Those that were exchanged and may still be read, and the one that is the store's now.
+    var all: [OpenGeneration] {
+        state.withLock { $0.retired.compactMap(\.generation) + [$0.current.generation] }
+    }
+
+    /// Announces a reading, before another generation can take the place of the one that is read.
+    ///
+    /// - Throws: `closed` (500).
+    func enter(
+        isBrief: Bool = false
+    ) throws(CofferError) -> (generation: OpenGeneration, entry: ReaderPool.Entry) {
+        try state.withLock { (state) throws(CofferError) in
+            (state.current.generation, try state.current.generation.enter(isBrief: isBrief))
+        }
+    }
+
+    func replaceManifest(by next: UnlockedManifest) { state.withLock { $0.current.manifest = next } }
+
+    /// Puts `next` in the place of what was the store's so far, which it returns.
+    func exchange(for next: Current) -> Current {
+        state.withLock { state in
+            let old = state.current
+            state.retired.removeAll { $0.generation == nil }
+            state.retired.append(Retired(generation: old.generation))
+            state.current = next
+            return old
+        }
+    }
+}

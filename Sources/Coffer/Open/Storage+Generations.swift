@@ -3,6 +3,40 @@ internal import CofferRecords
 internal import CofferVault
 
 extension Storage {
+    /// The manifest as it is now.
+    var manifest: UnlockedManifest { generations.manifest }
+
+    /// Notes that the store has this manifest now, of the same generation.
+    func didReplaceManifest(by next: UnlockedManifest) { generations.replaceManifest(by: next) }
+
+    /// The attachment files of the generation that is the store's now.
+    var attachments: AttachmentStore { generations.generation.attachments }
+
+    /// The database file of that generation.
+    var databaseFile: DatabaseFile { generations.databaseFile }
+
+    var generation: OpenGeneration { generations.generation }
+
+    /// The database file of `files`, which are those of that generation, for reading its bytes.
+    func databaseFile(of files: Generation) throws(CofferError) -> File {
+        try generation.databaseFile { () throws(CofferError) in
+            try settings.fileSystem.openFile(Generation.databaseName, in: files.directory)
+        }
+    }
+
+    /// Puts `successor` in the place of the generation that was the store's so far, for whoever begins to read or write
+    /// from here on. For ``exclusively(_:)``.
+    func exchange(with successor: consuming sending Successor, _ manifest: UnlockedManifest, _ database: DatabaseFile) {
+        let old = generations.exchange(
+            for: Generations.Current(manifest: manifest, generation: successor.generation, databaseFile: database))
+        // What was encrypted for it so far is not kept beside it.
+        for companion in companions.all { companion.giveUpUnfinished() }
+        writer.replace(with: successor.writer)
+        old.generation.retire()
+        old.databaseFile.setSharedCache(byteCount: 0)
+        database.setSharedCache(byteCount: settings.cache.sharedByteCount)
+    }
+
     /// The staged content in the generation that is the store's now.
     func current(_ staged: StagedAttachment) throws(CofferError) -> StagedAttachment {
         try inCurrentGeneration { (attachments) throws(CofferError) in try staged.moved(to: attachments) }

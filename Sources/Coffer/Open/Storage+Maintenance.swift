@@ -43,6 +43,24 @@ extension Storage {
             }
         }
     }
+
+    /// - Throws: `readOnly` (403), and `invalidArgument` (400) inside a transaction of the calling thread.
+    func checkMayMaintain() throws(CofferError) {
+        guard try !isWriting() else {
+            throw CofferError(.invalidArgument, of: subject, "this can't be done inside a transaction")
+        }
+    }
+
+    /// Runs `work`, which waits for its turn to write, and suspends the calling task meanwhile.
+    ///
+    /// - Parameter leavesWhenCancelled: false for what a task that was cancelled still has to do.
+    /// - Throws: what `work` throws; `cancelled` (499) when the task was cancelled before it began; `busy` (503) when its
+    ///   turn did not come in time.
+    func inBackground<Value: Sendable, Failure: Error>(
+        leavesWhenCancelled: Bool = true, _ work: @escaping @Sendable () throws(Failure) -> Value
+    ) async throws -> Value {
+        try await line.run(leavesWhenCancelled: leavesWhenCancelled, work)
+    }
 }
 
 // Who may keep how much of the page cache: see ``CacheBudget``.

@@ -13,20 +13,8 @@ final class Storage: Sendable {
     let isReadOnly: Bool
     let settings: StorageSettings
 
-    /// What a key change exchanges, all in one moment.
-    private struct State {
-        var manifest: UnlockedManifest
-        var generation: OpenGeneration
-        var databaseFile: DatabaseFile
-        /// Those that were exchanged and may still be read.
-        var retired: [Retired] = []
-    }
-
-    private struct Retired {
-        weak var generation: OpenGeneration?
-    }
-
-    private let state: Lock<State>
+    /// What a key change exchanges.
+    let generations: Generations
     let clock: CommitClock
     /// The writer, with its lock.
     let writer: WriterOwner
@@ -50,7 +38,7 @@ final class Storage: Sendable {
     private let waitingCloseCount = Atomic(0)
 
     /// Where the `async` forms wait for their turn, so that no thread of the cooperative pool does.
-    private let line: WaitingLine
+    let line: WaitingLine
     /// And for their turn to change the store as a whole.
     let maintenanceLine: WaitingLine
 
@@ -67,7 +55,8 @@ final class Storage: Sendable {
         self.settings = settings
         self.clock = clock
         self.didClose = didClose
-        state = Lock(State(manifest: manifest, generation: generation, databaseFile: databaseFile))
+        generations = Generations(
+            Generations.Current(manifest: manifest, generation: generation, databaseFile: databaseFile))
         let lastSequence: SequenceNumber?
         switch writer {
         case .some(let writer): lastSequence = writer.state.lastSequence
@@ -80,116 +69,7 @@ final class Storage: Sendable {
         maintenanceLine = WaitingLine(timeout: settings.busyTimeout, subject: subject)
     }
 
-    /// The manifest as it is now.
-    var manifest: UnlockedManifest { state.withLock(\.manifest) }
-
-    /// Notes that the store has this manifest now, of the same generation.
-    func didReplaceManifest(by next: UnlockedManifest) { state.withLock { $0.manifest = next } }
-
-    /// The attachment files of the generation that is the store's now.
-    var attachments: AttachmentStore { state.withLock(\.generation.attachments) }
-
-    /// The database file of that generation.
-    var databaseFile: DatabaseFile { state.withLock(\.databaseFile) }
-
-    var generation: OpenGeneration { state.withLock(\.generation) }
-
-    /// The database file of `files`, which are those of that generation, for reading its bytes.
-    func databaseFile(of files: Generation) throws(CofferError) -> File {
-        try generation.databaseFile { () throws(CofferError) in
-            try settings.fileSystem.openFile(Generation.databaseName, in: files.directory)
-        }
-    }
-
-    // MARK: Reading
-
-    /// Reads in one snapshot: the newest, or, inside a transaction of the calling thread, the transaction's own.
-    func read<Value>(_ body: (borrowing Snapshot) throws(CofferError) -> Value) throws(CofferError) -> Value {
-        try checkUsable()
-        if let found = try readInTransaction(body) { return found }
-        return try readCommitted(body)
-    }
-
-    /// Reads a few rows as ``read(_:)`` does. While nobody has needed a reader yet, and nobody writes, the writer's connection
-    /// serves: opening a second one takes as long as opening the first. `body` must call nothing that writes.
-    func readBriefly<Value>(
-        _ body: (borrowing Snapshot) throws(CofferError) -> Value
-    ) throws(CofferError) -> Value {
-        try checkUsable()
-        if let found = try readInTransaction(body) { return found }
-        let (generation, entry) = try enter(isBrief: true)
-        if entry.mayBorrow {
-            let found: Value?
-            do throws(CofferError) {
-                found = try readThroughIdleWriter(body)
-            } catch {
-                generation.leave()
-                throw error
-            }
-            if let found {
-                generation.leave()
-                return found
-            }
-        }
-        return try generation.read(body)
-    }
-
-    /// Reads as part of the transaction that the calling thread is in.
-    ///
-    /// - Returns: nil if it is in none.
-    private func readInTransaction<Value>(
-        _ body: (borrowing Snapshot) throws(CofferError) -> Value
-    ) throws(CofferError) -> Value? {
-        guard writerLock.isHeldByCaller else { return nil }
-        return try writer.lend { (writer) throws(CofferError) in
-            try writer.withinTransaction { () throws(CofferError) in
-                let value = try body(writer.tables)
-                try writer.tables.confirmReads()
-                return value
-            }
-        }
-    }
-
-    /// Reads what was committed through the writer's connection, unless somebody has it.
-    ///
-    /// - Returns: nil if somebody has, or if there is none.
-    private func readThroughIdleWriter<Value>(
-        _ body: (borrowing Snapshot) throws(CofferError) -> Value
-    ) throws(CofferError) -> Value? {
-        guard writer.acquireBriefly() else { return nil }
-        defer { writer.release() }
-        return try writer.lendToRead(body)
-    }
-
-    /// Reads what was committed, in the newest snapshot, whoever is in a transaction.
-    func readCommitted<Value>(
-        _ body: (borrowing Snapshot) throws(CofferError) -> Value
-    ) throws(CofferError) -> Value {
-        try enter().generation.read(body)
-    }
-
-    /// Announces a reading, before another generation can take its place.
-    private func enter(
-        isBrief: Bool = false
-    ) throws(CofferError) -> (generation: OpenGeneration, entry: ReaderPool.Entry) {
-        let (generation, entry) = try state.withLock { (state) throws(CofferError) in
-            (state.generation, try state.generation.enter(isBrief: isBrief))
-        }
-        if entry.endsSpan { considerCache() }
-        return (generation, entry)
-    }
-
-    /// Runs `body`, which reads through connections of its own, so that a close and the end of the generation wait for it.
-    ///
-    /// - Throws: what `body` throws; `closed` (500).
-    func besideReaders<Value>(_ body: () throws(CofferError) -> Value) throws(CofferError) -> Value {
-        let generation = try state.withLock { (state) throws(CofferError) in
-            _ = try state.generation.enter()
-            return state.generation
-        }
-        defer { generation.leave() }
-        return try body()
-    }
+    // MARK: Writing
 
     /// Lends the writer to `body`, if the calling thread has its lock.
     ///
@@ -202,8 +82,6 @@ final class Storage: Sendable {
 
     /// The content file that the calling thread's transaction is about to install.
     func staged(_ sha1: [UInt8]) -> StagedAttachment? { ifWriting { $0.files.readable(sha1) } ?? nil }
-
-    // MARK: Writing
 
     /// Runs `body` in a transaction, or as part of the one that the calling thread is in.
     ///
@@ -241,13 +119,6 @@ final class Storage: Sendable {
             preconditionFailure("whoever takes the lock looks for the writer")
         }
         return value
-    }
-
-    /// - Throws: `readOnly` (403), and `invalidArgument` (400) inside a transaction of the calling thread.
-    func checkMayMaintain() throws(CofferError) {
-        guard try !isWriting() else {
-            throw CofferError(.invalidArgument, of: subject, "this can't be done inside a transaction")
-        }
     }
 
     /// Runs `body` in a transaction of the writer, which is held and in none.
@@ -294,7 +165,7 @@ final class Storage: Sendable {
     /// Whether the calling thread is in a transaction.
     ///
     /// - Throws: `readOnly` (403) where nobody can be, `reopenRequired` (500).
-    private func isWriting() throws(CofferError) -> Bool {
+    func isWriting() throws(CofferError) -> Bool {
         try checkUsable()
         guard !isReadOnly else { throw CofferError(.readOnly, of: subject) }
         guard writerLock.isHeldByCaller else { return false }
@@ -383,49 +254,13 @@ final class Storage: Sendable {
         }
     }
 
-    // MARK: Changing the generation
-
-    /// Puts `successor` in the place of the generation that was the store's so far, for whoever begins to read or write
-    /// from here on. For ``exclusively(_:)``.
-    func exchange(with successor: consuming sending Successor, _ manifest: UnlockedManifest, _ database: DatabaseFile) {
-        let (old, oldFile) = state.withLock { state in
-            let old = (state.generation, state.databaseFile)
-            state.retired.removeAll { $0.generation == nil }
-            state.retired.append(Retired(generation: old.0))
-            state.manifest = manifest
-            state.generation = successor.generation
-            state.databaseFile = database
-            return old
-        }
-        // What was encrypted for it so far is not kept beside it.
-        for companion in companions.all { companion.giveUpUnfinished() }
-        writer.replace(with: successor.writer)
-        old.retire()
-        oldFile.setSharedCache(byteCount: 0)
-        database.setSharedCache(byteCount: settings.cache.sharedByteCount)
-    }
-
-    // MARK: Waiting without a thread of the pool
-
-    /// Runs `work`, which waits for its turn to write, and suspends the calling task meanwhile.
-    ///
-    /// - Parameter leavesWhenCancelled: false for what a task that was cancelled still has to do.
-    /// - Throws: what `work` throws; `cancelled` (499) when the task was cancelled before it began; `busy` (503) when its
-    ///   turn did not come in time.
-    func inBackground<Value: Sendable, Failure: Error>(
-        leavesWhenCancelled: Bool = true, _ work: @escaping @Sendable () throws(Failure) -> Value
-    ) async throws -> Value {
-        try await line.run(leavesWhenCancelled: leavesWhenCancelled, work)
-    }
-
     // MARK: Closing
 
     /// Whether it is closed, or will be as soon as nobody reads.
     var isClosing: Bool { hasBegunClosing.load(ordering: .acquiring) }
 
     /// Waits for reads, writes and listeners under way, then closes. Calls that come later fail with `closed`. Closing
-    /// twice is fine:
-    /// whoever is second returns when all is closed, too.
+    /// twice is fine: whoever is second returns when all is closed, too.
     ///
     /// - Parameter removing: deletes the store too.
     /// - Throws: `invalidArgument` (400) inside a transaction or a listener, which would wait for itself; `busy` (503).
@@ -475,9 +310,8 @@ final class Storage: Sendable {
         }
         hasBegunClosing.store(true, ordering: .releasing)
         for companion in companions.all { companion.giveUpUnfinished() }
-        let (generation, retired) = state.withLock { ($0.generation, $0.retired.compactMap(\.generation)) }
         generation.retire()
-        for generation in retired + [generation] { generation.waitForReaders() }
+        for generation in generations.all { generation.waitForReaders() }
         var failure: CofferError?
         do throws(CofferError) {
             try writer.close { (writer) throws(CofferError) in

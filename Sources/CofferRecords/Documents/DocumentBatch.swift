@@ -55,8 +55,26 @@ package struct DocumentBatch: Sendable {
         bytes.removeAll(keepingCapacity: true)
     }
 
-    /// The document, or revision, that was added last.
-    package var last: Element? { elements.last }
+    /// What a listing of revisions asks of the one that was added last. Nothing in it is counted.
+    package struct Place {
+        package let sequence: SequenceNumber
+        package let document: DocumentNumber
+        package let winner: SequenceNumber
+        package let flags: DocumentFlags
+        /// How many bytes were added before it.
+        package let byteCount: Int
+        fileprivate let id: Range<Int>
+
+        package var isWinner: Bool { winner == sequence }
+    }
+
+    /// Where the revision that was added last stands. There must be one.
+    package var last: Place {
+        let index = elements.count - 1
+        return Place(
+            sequence: elements[index].sequence, document: elements[index].document, winner: elements[index].winner,
+            flags: elements[index].flags, byteCount: elements[index].id.lowerBound, id: elements[index].id)
+    }
 
     /// Takes the last document out again.
     package mutating func removeLast() {
@@ -74,11 +92,8 @@ package struct DocumentBatch: Sendable {
     package func id(of element: borrowing Element) -> String { String(decoding: bytes[element.id], as: UTF8.self) }
 
     /// The id of the document, which was checked as it was added.
-    package func documentID(of element: Element) throws(CofferError) -> DocumentID { try DocumentID(id(of: element)) }
-
-    /// The document's row.
-    package func row(of element: Element) -> DocumentRow {
-        DocumentRow(number: element.document, winner: element.winner, flags: element.flags)
+    package func documentID(of place: Place) throws(CofferError) -> DocumentID {
+        try DocumentID(String(decoding: bytes[place.id], as: UTF8.self))
     }
 
     /// The revision, with a copy of its body.
@@ -86,6 +101,13 @@ package struct DocumentBatch: Sendable {
         RevisionRow(
             sequence: element.sequence, document: element.document, parent: element.parent,
             isDeletion: element.isDeletion, id: element.revisionID, body: element.body.map { Array(bytes[$0]) })
+    }
+
+    /// Gives each document's id and revision to `body`.
+    package func forEach(
+        _ body: (DocumentID, consuming RevisionRow) throws(CofferError) -> Void
+    ) throws(CofferError) {
+        for index in elements.indices { try body(DocumentID(id(of: elements[index])), revision(elements[index])) }
     }
 
     /// What `transform` makes of each document's id and revision.

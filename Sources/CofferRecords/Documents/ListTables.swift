@@ -75,10 +75,10 @@ package struct ListTables: ~Copyable {
 
 extension Snapshot {
     /// The leaves of a document that has more than one, the winner first, as far as they are known without their rows.
-    package func leaves(of row: DocumentRow) throws(CofferError) -> [RevisionRow] {
-        try trees.leaves(ofDocument: row.number).map { (leaf) throws(CofferError) in
+    package func leaves(ofDocument number: DocumentNumber) throws(CofferError) -> [RevisionRow] {
+        try trees.leaves(ofDocument: number).map { (leaf) throws(CofferError) in
             RevisionRow(
-                sequence: leaf.sequence, document: row.number, parent: nil, isDeletion: leaf.rank.isDeletion,
+                sequence: leaf.sequence, document: number, parent: nil, isDeletion: leaf.rank.isDeletion,
                 id: leaf.rank.id, body: nil)
         }
     }
