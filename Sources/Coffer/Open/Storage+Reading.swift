@@ -51,7 +51,7 @@ extension Storage {
 
     /// Reads what was committed through the writer's connection, unless somebody has it.
     ///
-    /// - Returns: nil if somebody has, or if there is none.
+    /// - Returns: nil if somebody has, or if the store is open for reading only.
     private func readThroughIdleWriter<Value>(
         _ body: (borrowing Snapshot) throws(CofferError) -> Value
     ) throws(CofferError) -> Value? {
@@ -67,7 +67,7 @@ extension Storage {
         try enter().generation.read(body)
     }
 
-    /// Announces a reading, and looks whether the cache is to be shared out anew.
+    /// Announces a reading, and looks whether the cache should be shared out again.
     private func enter(
         isBrief: Bool = false
     ) throws(CofferError) -> (generation: OpenGeneration, entry: ReaderPool.Entry) {

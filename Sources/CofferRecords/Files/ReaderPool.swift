@@ -107,7 +107,7 @@ package final class ReaderPool: Sendable {
         }
     }
 
-    /// What somebody who is about to read is told.
+    /// What somebody who is about to read learns.
     package struct Entry {
         /// Whether a span of reads ends with it.
         package let endsSpan: Bool
