@@ -32,6 +32,12 @@ struct BriefReadTests {
     /// The number in the document.
     private func value(_ id: String, _ database: Database) throws -> Int? { try database.document(withID: id)["n"] }
 
+    private func set(_ id: String, to number: Int, in database: Database) throws {
+        let draft = try database.document(withID: id).newRevision()
+        draft["n"] = number
+        try draft.save()
+    }
+
     @Test("A store that is opened for a document or two needs one connection, and a second one for a list")
     func oneConnection() throws {
         try fill(10)
@@ -40,7 +46,7 @@ struct BriefReadTests {
         let database = try stores.open()
         for number in 0..<3 { #expect(try value("d\(number)", database) == number) }
         #expect(try database.document(withID: "none").currentRevision == nil)
-        try database.save(json: json(11), withID: "d0")
+        try set("d0", to: 11, in: database)
         #expect(try value("d0", database) == 11, "what was written since")
         #expect(tally["connections"] == 1)
         #expect(try database.allDocuments().count == 10)
@@ -64,7 +70,7 @@ struct BriefReadTests {
         try fill(1)
         let database = try stores.open { $0.busyTimeout = .zero }
         try database.inTransaction {
-            try database.save(json: json(2), withID: "d0")
+            try set("d0", to: 2, in: database)
             try onThreads(2) { _ in
                 let number = try value("d0", database)
                 #expect(number == 0)
@@ -82,7 +88,7 @@ struct BriefReadTests {
             let database = try stores.open { $0.busyTimeout = .zero }
             try onThreads(threadCount + 1) { thread in
                 if thread == 0 {
-                    for number in 0..<8 { try database.save(json: json(number), withID: "d0") }
+                    for number in 0..<8 { try set("d0", to: number, in: database) }
                 } else {
                     let id = "d\(1 + thread % 3)"
                     for _ in 0..<8 {
@@ -119,7 +125,7 @@ struct BriefReadTests {
         #expect(thrown { try database.document(withID: "d0").currentRevision }?.code == .damaged)
         #expect(database.storage.writer.hasMetDamage)
         #expect(try value("d0", database) == 0)
-        try database.save(json: json(5), withID: "d0")
+        try set("d0", to: 5, in: database)
         #expect(!database.storage.writer.hasMetDamage)
         #expect(try value("d0", database) == 5)
         try database.close()
