@@ -1,7 +1,7 @@
 internal import CofferSealing
 public import Foundation
 
-// The same calls for tasks: see Database+Async.swift.
+// The same calls for tasks: see Databases+Async.swift.
 
 extension Document {
     /// Deletes the document: see the form without `async`.
@@ -34,8 +34,6 @@ extension UnsavedRevision {
         return try noteSaved(try await document.storage.inBackground { try draft.save() }, draft)
     }
 }
-
-// The same calls for tasks: see Database+Async.swift.
 
 extension DatabaseView {
     /// Brings the view up to date: see the form without `async`.
@@ -82,8 +80,6 @@ extension Database {
     }
 }
 
-// The same calls for tasks: see Database+Async.swift.
-
 extension Database {
     /// Saves a local document, over the one with that id if there is one: see the form without `async`.
     public func saveLocalDocument(_ properties: JSONObject, withID id: String) async throws {
@@ -104,8 +100,6 @@ extension Document {
         try await database.storage.inBackground { [self] () throws(CofferError) in try setExpirationDate(date) }
     }
 }
-
-// The same calls for tasks: see Database+Async.swift.
 
 extension Database {
     /// Saves a revision of another database as it is there: see the form without `async`.
