@@ -189,7 +189,7 @@ struct StoreRotation {
             if manner.keepsKeysWhereTheyOpen, try await opened(by: key) == nil { continue }
             kept.append(key)
         }
-        // A new key that opens the store already, beside the old one, is none of those that would be dropped.
+        // A new key that opens the store already, beside the old one, would not be dropped.
         let details = try database.describe()
         if details.keys.count > 1 + kept.count, try await opened(by: keys.new) != nil { kept.append(try keys.new) }
         guard manner.isRehearsal else {
