@@ -73,7 +73,7 @@ extension Database {
     }
 }
 
-// The same calls for tasks: see Databases+Async.swift.
+// The same calls for tasks: see AsyncCalls.swift.
 
 extension Database {
     /// Adds a key: see the form without `async`.

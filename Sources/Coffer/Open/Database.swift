@@ -51,6 +51,9 @@ public final class Database: Sendable {
     /// Whether the database is encrypted.
     public var isEncrypted: Bool { storage.manifest.manifest.isEncrypted }
 
+    /// The database's engine.
+    public var storageType: StorageType { StorageType(of: storage.manifest.manifest) }
+
     /// Whether the database was opened for reading only.
     public var isReadOnly: Bool { storage.isReadOnly }
 
@@ -62,6 +65,18 @@ public final class Database: Sendable {
         get throws(CofferError) {
             try storage.readBriefly { (tables) throws(CofferError) in try tables.identity() }
                 .map(UUID.init)
+        }
+    }
+
+    /// How many bytes the database file has with its log, and all contents of attachments and blobs that are here. Takes time in
+    /// proportion to the number of contents.
+    ///
+    /// - Throws: `damaged` and `closed` (500).
+    package var sizes: (databaseByteCount: Int, contentByteCount: Int) {
+        get throws(CofferError) {
+            let file = storage.databaseFile
+            let contents = try storage.read { (tables) throws(CofferError) in try tables.attachments.contentSum() }
+            return (file.byteCount.addingSaturated(file.logByteCount), contents.byteCount)
         }
     }
 

@@ -277,18 +277,6 @@ final class Storage: Sendable {
     /// Whether somebody waits to close it, or has.
     var isAboutToClose: Bool { isClosing || waitingCloseCount.load(ordering: .relaxed) > 0 }
 
-    /// Waits for calls of the app's code that are under way.
-    ///
-    /// - Throws: `invalidArgument` (400) inside such a call, which would wait for itself; `busy` (503).
-    func waitForCalls() throws(CofferError) {
-        for companion in companions.all {
-            try companion.waitForCalls(until: .now + settings.busyTimeout, subject: subject)
-        }
-    }
-
-    /// Whether transactions that begin now note each of their changes.
-    var areChangesNeeded: Bool { companions.all.contains { $0.needsChanges } }
-
     private func closeUnwatched(removing: Bool) throws(CofferError) {
         do throws(CofferError) {
             let deadline = ContinuousClock.now + settings.busyTimeout

@@ -74,3 +74,19 @@ final class Companions: Sendable {
         return all.flatMap { $0.finish() }
     }
 }
+
+// What a store asks of all of them.
+
+extension Storage {
+    /// Waits for calls of the app's code that are under way.
+    ///
+    /// - Throws: `invalidArgument` (400) inside such a call, which would wait for itself; `busy` (503).
+    func waitForCalls() throws(CofferError) {
+        for companion in companions.all {
+            try companion.waitForCalls(until: .now + settings.busyTimeout, subject: subject)
+        }
+    }
+
+    /// Whether transactions that begin now note each of their changes.
+    var areChangesNeeded: Bool { companions.all.contains { $0.needsChanges } }
+}

@@ -55,11 +55,6 @@ extension StorageType {
     }
 }
 
-extension Database {
-    /// The database's engine.
-    public var storageType: StorageType { StorageType(of: storage.manifest.manifest) }
-}
-
 extension DatabaseLibrary {
     /// - Throws: `encryptionUnavailable` (501) unless the library that is loaded can keep a database like that.
     static func require(for profile: Manifest.DatabaseProfile) throws(CofferError) {

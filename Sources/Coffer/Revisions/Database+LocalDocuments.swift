@@ -55,6 +55,18 @@ extension Database {
         }
     }
 
+    /// The ids of local documents with `_local/`, sorted by their bytes.
+    ///
+    /// - Parameters:
+    ///   - id: only ids after this one. Default: nil, from the first.
+    ///   - limit: how many at most.
+    /// - Throws: `damaged` and `closed` (500).
+    package func localDocumentIDs(after id: String? = nil, limit: Int) throws(CofferError) -> [String] {
+        try storage.read { (tables) throws(CofferError) in
+            try tables.localDocumentIDs(after: id ?? "", limit: limit)
+        }
+    }
+
     /// How often the local document was saved since it was made; 0 when there isn't one.
     package func localDocumentGeneration(withID id: String) throws(CofferError) -> Int {
         try storedLocalDocument(DocumentID(local: id))?.generation ?? 0

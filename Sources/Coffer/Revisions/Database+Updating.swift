@@ -51,6 +51,27 @@ extension Database {
         try await storage.inBackground { [self] in try update(id, change) }
     }
 
+    /// Reads a document as your own type, lets `change` change it, and saves it, all in one transaction: nobody can
+    /// save it in between.
+    ///
+    /// - Returns: the revision that it became.
+    /// - Throws: `documentNotFound` (404), `DecodingError` when it does not fit, what `change` throws, and as
+    ///   `saveDocument(_:concurrencyControl:)`. Nothing is saved then.
+    @discardableResult
+    public func update<Value: Codable>(
+        _ id: String, as type: Value.Type = Value.self, _ change: (inout Value) throws -> Void
+    ) throws -> SavedRevision {
+        try inTransaction {
+            let document = document(withID: id)
+            guard let current = try document.currentRevision else {
+                throw CofferError(.documentNotFound, of: document.subject)
+            }
+            var value = try current.decode(type)
+            try change(&value)
+            return try save(value, withID: id, replacing: current.revisionID)
+        }
+    }
+
     /// Saves a document, and asks what is to become of it where somebody else saved it since.
     ///
     /// ```swift
