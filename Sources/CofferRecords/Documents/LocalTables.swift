@@ -95,3 +95,14 @@ package struct LocalTables: ~Copyable {
         return remove.changedRowCount > 0
     }
 }
+
+extension Snapshot {
+    /// The ids of local documents after this one, sorted by their bytes.
+    package func localDocumentIDs(after id: String, limit: Int) throws(CofferError) -> [String] {
+        let list = Statement(connection, "SELECT id FROM local_documents WHERE id > ?1 ORDER BY id LIMIT ?2")
+        defer { list.finalize() }
+        try list.bind(1, id)
+        try list.bind(2, Int64(limit))
+        return try list.all { $0.text(0) }
+    }
+}

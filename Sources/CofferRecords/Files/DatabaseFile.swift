@@ -206,6 +206,39 @@ package struct DatabaseFile: Sendable {
     private func byteCount(of path: String) -> Int? { FileStatus(path: path)?.byteCount }
 }
 
+/// What the pages of a database file are written under, as its store's MANIFEST says.
+package enum DatabaseProtection: Sendable {
+    /// Nothing: everybody can read and change them.
+    case none
+    /// SQLCipher's encryption, in the portable profile.
+    case sqlCipher(SymmetricKey)
+    /// AES-256-GCM a page and frame, bound to its store and generation.
+    case sealed(SymmetricKey, SealedPageBinding)
+
+    package init(of manifest: UnlockedManifest) throws(CofferError) {
+        guard let key = try manifest.databaseKey() else {
+            self = .none
+            return
+        }
+        let said = manifest.manifest
+        switch said.databaseProfile {
+        case .sqlite, .portableSQLCipher: self = .sqlCipher(key)
+        case .sealedPages:
+            self = .sealed(
+                key,
+                SealedPageBinding(
+                    storeUUID: said.storeUUID.bytes, generation: said.generation, generationTag: said.generationTag))
+        }
+    }
+
+    package var isEncrypted: Bool {
+        switch self {
+        case .none: false
+        case .sqlCipher, .sealed: true
+        }
+    }
+}
+
 /// What a writer begins with.
 package struct WriterCounts: Sendable {
     /// The highest sequence that is in use.

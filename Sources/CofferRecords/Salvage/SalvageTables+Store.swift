@@ -59,6 +59,20 @@ extension SalvageTables {
         while try groups.step() { try body(groups.number(0), groups.text(1)) }
     }
 
+    /// The highest sequence that the old database said of any revision.
+    package func lastNotedSequence() throws(CofferError) -> SequenceNumber {
+        let find = Statement(
+            connection,
+            """
+            SELECT max(
+                coalesce((SELECT max(sequence) FROM salvage_later), 0),
+                coalesce((SELECT max(sequence) FROM salvage_refused), 0),
+                coalesce((SELECT max(winner) FROM salvage_documents), 0))
+            """)
+        defer { find.finalize() }
+        return try find.first { $0.number(0) } ?? 0
+    }
+
     // MARK: Contents
 
     /// How many contents revisions name, and their lengths as these state them.

@@ -267,20 +267,6 @@ package final class SalvageTables {
         try treeChanges.deleteRevision(sequence)
     }
 
-    /// The highest sequence that the old database said of any revision.
-    package func lastNotedSequence() throws(CofferError) -> SequenceNumber {
-        let find = Statement(
-            connection,
-            """
-            SELECT max(
-                coalesce((SELECT max(sequence) FROM salvage_later), 0),
-                coalesce((SELECT max(sequence) FROM salvage_refused), 0),
-                coalesce((SELECT max(winner) FROM salvage_documents), 0))
-            """)
-        defer { find.finalize() }
-        return try find.first { $0.number(0) } ?? 0
-    }
-
     // MARK: Documents
 
     /// What the table of documents says of which number a document has.
