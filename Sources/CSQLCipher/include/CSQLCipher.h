@@ -43,6 +43,7 @@ typedef struct sqlite3_vfs sqlite3_vfs;
       (statement, index, bytes, count, destroy)) \
     X(int, bind_zeroblob, (sqlite3_stmt * statement, int index, int count), (statement, index, count)) \
     X(int, clear_bindings, (sqlite3_stmt * statement), (statement)) \
+    X(int, column_count, (sqlite3_stmt * statement), (statement)) \
     X(int, column_type, (sqlite3_stmt * statement, int column), (statement, column)) \
     X(long long, column_int64, (sqlite3_stmt * statement, int column), (statement, column)) \
     X(double, column_double, (sqlite3_stmt * statement, int column), (statement, column)) \

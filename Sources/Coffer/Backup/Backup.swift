@@ -98,7 +98,7 @@ struct Backup {
             path: new.databasePath, subject: "the backup", protection: DatabaseProtection(of: new.unlocked))
         monitor.begin(.database, byteCount: source.byteCount + source.logByteCount, itemCount: 1)
         let copy = DatabaseCopy(from: source, to: target, new.manifest, monitor.work)
-        _ = try copy.exportSnapshot(cacheByteCount: storage.settings.cache.byteCount / 4)
+        try copy.exportSnapshot(cacheByteCount: storage.settings.cache.byteCount / 4)
         try copy.makeBackup()
         let contents = try copyContents(from: copy, into: new.builder)
         let late = ContentCopying(storage, new.builder, monitor)

@@ -27,7 +27,7 @@ package struct DatabaseCopy: Sendable {
     package func export(cacheByteCount: Int) throws(CofferError) -> [Int] {
         let counts = Lock<[Int]>([])
         try inParallel { () throws(CofferError) in
-            try copyTables(cacheByteCount: cacheByteCount) { _ in }
+            try copyTables(cacheByteCount: cacheByteCount)
         } and: { () throws(CofferError) in
             let found = try countRows()
             counts.withLock { $0 = found }
@@ -36,20 +36,11 @@ package struct DatabaseCopy: Sendable {
     }
 
     /// Copies the newest snapshot as it is, whoever writes meanwhile.
-    ///
-    /// - Returns: how many rows each table of the snapshot has.
-    package func exportSnapshot(cacheByteCount: Int) throws(CofferError) -> [Int] {
-        var counts: [Int] = []
-        try copyTables(cacheByteCount: cacheByteCount) { (connection) throws(CofferError) in
-            counts = try rowCounts(in: connection)
-        }
-        return counts
+    package func exportSnapshot(cacheByteCount: Int) throws(CofferError) {
+        try copyTables(cacheByteCount: cacheByteCount)
     }
 
-    /// - Parameter body: run in the snapshot that was copied.
-    private func copyTables(
-        cacheByteCount: Int, _ body: (borrowing Connection) throws(CofferError) -> Void
-    ) throws(CofferError) {
+    private func copyTables(cacheByteCount: Int) throws(CofferError) {
         let tables = Snapshot(try source.connect(.exporting, cacheByteCount: cacheByteCount))
         let (monitor, target) = (monitor, target)
         var reported = 0
@@ -66,7 +57,6 @@ package struct DatabaseCopy: Sendable {
             }
             return monitor.goesOn
         } check: { () throws(CofferError) in
-            try body(tables.connection)
             try tables.confirmReads()
         }
     }
@@ -151,27 +141,9 @@ package struct DatabaseCopy: Sendable {
         let tables = Snapshot(try source.connect(.readOnly, cacheByteCount: 8 << 20))
         tables.connection.ask { [monitor] in monitor.goesOn }
         try tables.connection.execute("BEGIN")
-        let counts = try rowCounts(in: tables.connection)
+        let counts = try CopyCheck.rowCounts(in: tables.connection)
         try tables.confirmReads()
         return counts
-    }
-
-    private func rowCounts(in connection: borrowing Connection) throws(CofferError) -> [Int] {
-        var counts: [Int] = []
-        for table in Schema.tables { counts.append(try rowCount(table.count, in: connection)) }
-        return try counts + indexRowCounts(in: connection)
-    }
-
-    /// How many rows each table of ``IndexSchema`` has; 0 where there aren't any.
-    private func indexRowCounts(in connection: borrowing Connection) throws(CofferError) -> [Int] {
-        guard try IndexTables(connection).areUsable() else { return IndexSchema.counts.map { _ in 0 } }
-        return try IndexSchema.counts.map { (count) throws(CofferError) in try rowCount(count, in: connection) }
-    }
-
-    private func rowCount(_ count: StaticString, in connection: borrowing Connection) throws(CofferError) -> Int {
-        let count = Statement(connection, count)
-        defer { count.finalize() }
-        return try count.first { Int($0.integer(0)) } ?? 0
     }
 
     /// Opens the copy as anybody will who has only its key, and reads all of it.
@@ -180,12 +152,12 @@ package struct DatabaseCopy: Sendable {
     /// - Returns: how many documents there are, not counting deleted ones.
     /// - Throws: `damaged` (500), naming a document whose body is not what its digest says.
     package func verify(rowCounts: [Int]?, binding: Binding? = nil) throws(CofferError) -> Int {
-        // Both read every page, and each keeps a core busy.
+        let check = CopyCheck(target, monitor)
         let documentCount = Lock(0)
         try inParallel { () throws(CofferError) in
-            try checkStructure()
+            try check.checkTrees()
         } and: { () throws(CofferError) in
-            let count = try checkContent(rowCounts, binding ?? Binding(manifest))
+            let count = try check.checkRows(rowCounts, binding ?? Binding(manifest))
             documentCount.withLock { $0 = count }
         }
         return documentCount.withLock(\.self)
@@ -204,62 +176,5 @@ package struct DatabaseCopy: Sendable {
             }
         }
         if let failure = failure.withLock(\.self) { throw failure }
-    }
-
-    private func checkStructure() throws(CofferError) {
-        let connection = try target.connect(.immutable, cacheByteCount: 8 << 20)
-        defer { try? connection.close() }
-        connection.ask { [monitor] in monitor.goesOn }
-        let check = Statement(connection, "PRAGMA integrity_check(1)")
-        guard try check.step(), check.text(0) == "ok" else {
-            // An interrupted check can end with a complaint, too.
-            try monitor.checkCancelled()
-            throw CofferError(.damaged, of: target.subject, "a copy of the database is not well formed")
-        }
-        check.finalize()
-    }
-
-    private func checkContent(_ rowCounts: [Int]?, _ binding: Binding) throws(CofferError) -> Int {
-        let tables = Snapshot(try target.connect(.immutable, cacheByteCount: 8 << 20))
-        guard try Binding.read(from: tables.connection) == binding else {
-            throw CofferError(.damaged, of: target.subject, "a copy of the database names another store")
-        }
-        for (place, table) in Schema.tables.enumerated() {
-            let count: Int
-            if let bodies = table.bodies {
-                count = try checkBodies(bodies, in: tables.connection)
-            } else {
-                count = try self.rowCount(table.count, in: tables.connection)
-            }
-            guard rowCounts == nil || count == rowCounts?[place] else {
-                throw CofferError(.damaged, of: target.subject, "a copy of the database has other rows")
-            }
-            try monitor.checkCancelled()
-        }
-        let indexCounts = try indexRowCounts(in: tables.connection)
-        guard rowCounts.map({ indexCounts[...] == $0.suffix(indexCounts.count) }) ?? true else {
-            throw CofferError(.damaged, of: target.subject, "a copy of the database has other entries of indexes")
-        }
-        if try tables.indexes.areUsable() { try tables.indexes.readEverything() }
-        let count = try tables.documentCount()
-        try tables.confirmReads()
-        return count
-    }
-
-    /// - Returns: how many rows there are, with or without a body.
-    private func checkBodies(_ bodies: StaticString, in connection: borrowing Connection) throws(CofferError) -> Int {
-        let bodies = Statement(connection, bodies)
-        defer { bodies.finalize() }
-        var count = 0
-        while try bodies.step() {
-            count += 1
-            guard !bodies.isNull(1) else { continue }
-            guard try BodyDigest.matches(bodies.isNull(0) ? nil : bodies.bytes(0), of: bodies.bytes(1)) else {
-                throw CofferError(
-                    .damaged, of: "document \(bodies.text(2)) of \(target.subject)", "its body is not what was written")
-            }
-            try monitor.checkCancelled()
-        }
-        return count
     }
 }

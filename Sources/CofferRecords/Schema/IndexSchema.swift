@@ -115,11 +115,59 @@ package enum IndexSchema {
         INSERT OR REPLACE INTO info (key, value) VALUES ('index_abandoned', 1);
         """
 
-    /// What counts the rows of each table.
-    package static let counts: [StaticString] = [
-        "SELECT count(*) FROM indexes", "SELECT count(*) FROM index_entries", "SELECT count(*) FROM index_debts",
-        "SELECT count(*) FROM text_documents", "SELECT count(*) FROM text_lengths",
-        "SELECT count(*) FROM text_postings",
+    /// Every table there is.
+    package static let tables = [
+        Schema.Table(
+            count: "SELECT count(*) FROM indexes",
+            indexes: [
+                Schema.Index(
+                    entryCount: "SELECT sum(1) FROM indexes INDEXED BY sqlite_autoindex_indexes_1",
+                    rows: """
+                        SELECT sum(1), sum(number IS (
+                            SELECT i.number FROM indexes AS i INDEXED BY sqlite_autoindex_indexes_1
+                            WHERE i.kind = r.kind AND i.name = r.name))
+                        FROM indexes AS r NOT INDEXED
+                        """)
+            ]),
+        Schema.Table(
+            count: "SELECT count(*) FROM index_entries",
+            indexes: [
+                Schema.Index(
+                    entryCount: "SELECT sum(1) FROM index_entries INDEXED BY entries_by_key",
+                    rows: """
+                        SELECT sum(1), sum(EXISTS (
+                            SELECT 1 FROM index_entries AS i INDEXED BY entries_by_key
+                            WHERE i.owner = r.owner AND i.key IS r.key AND i.id = r.id AND i.number = r.number))
+                        FROM index_entries AS r NOT INDEXED
+                        """),
+                Schema.Index(
+                    entryCount: "SELECT sum(1) FROM index_entries INDEXED BY entries_of_document",
+                    rows: """
+                        SELECT sum(1), sum(EXISTS (
+                            SELECT 1 FROM index_entries AS i INDEXED BY entries_of_document
+                            WHERE i.document = r.document AND i.owner = r.owner AND i.number = r.number))
+                        FROM index_entries AS r NOT INDEXED
+                        """),
+            ]),
+        Schema.Table(
+            count: "SELECT count(*) FROM index_debts", keys: "SELECT owner, document FROM index_debts"),
+        Schema.Table(
+            count: "SELECT count(*) FROM text_documents",
+            keys: "SELECT owner, number FROM text_documents INDEXED BY sqlite_autoindex_text_documents_1",
+            indexes: [
+                Schema.Index(
+                    entryCount: "SELECT sum(1) FROM text_documents INDEXED BY text_of_document",
+                    rows: """
+                        SELECT sum(1), sum(EXISTS (
+                            SELECT 1 FROM text_documents AS i INDEXED BY text_of_document
+                            WHERE i.document = r.document AND i.owner = r.owner AND i.number = r.number))
+                        FROM text_documents AS r INDEXED BY sqlite_autoindex_text_documents_1
+                        """)
+            ]),
+        Schema.Table(
+            count: "SELECT count(*) FROM text_lengths", keys: "SELECT owner, chunk FROM text_lengths"),
+        Schema.Table(
+            count: "SELECT count(*) FROM text_postings", keys: "SELECT owner, term, block FROM text_postings"),
     ]
 
     /// Forgets, in a copy, that pages of the original are without a use.

@@ -93,8 +93,21 @@ package enum Schema {
     package struct Table: Sendable {
         /// How many rows it has.
         package let count: StaticString
-        /// Of each row the digest, the body where it may overflow its page, and the document's id; nil without bodies.
+        /// Of each row the digest, the body where it may overflow its page, the document's id, and whether the first of the
+        /// `indexes` leads to the row: NULL where it need not. Nil without bodies.
         package var bodies: StaticString?
+        /// The keys of its rows in the order in which its tree has them; nil where the rows have numbers, whose order SQLite checks.
+        /// (Of a table without rowids it takes `NOT INDEXED` for leave to go through another index, and its own name for the tree.)
+        package var keys: StaticString?
+        package var indexes: [Index] = []
+    }
+
+    /// An index of SQLite's, as whoever copies the database needs to check it.
+    package struct Index: Sendable {
+        /// How many entries it has.
+        package let entryCount: StaticString
+        /// How many rows the table has, and how many of them the index leads to; nil where `bodies` says it.
+        package var rows: StaticString?
     }
 
     /// Every table there is, but for those of ``IndexSchema``.
@@ -103,22 +116,76 @@ package enum Schema {
         Table(
             count: """
                 SELECT count(*) FROM info WHERE (key < 'label ' OR key > 'label!') AND key NOT IN ('index_abandoned', 'first_keys')
-                """),
-        Table(count: "SELECT count(*) FROM documents"),
+                """,
+            keys: "SELECT key FROM info"),
+        Table(count: "SELECT count(*) FROM documents", keys: "SELECT id FROM documents"),
         Table(
             count: "SELECT count(*) FROM revisions",
             bodies: """
-                SELECT digest, CASE WHEN digest IS NOT NULL OR length(body) > 2048 THEN body END, id FROM revisions
-                """),
-        Table(count: "SELECT count(*) FROM leaves"),
-        Table(count: "SELECT count(*) FROM attachments"),
-        Table(count: "SELECT count(*) FROM attachment_uses"),
+                SELECT digest, CASE WHEN digest IS NOT NULL OR length(body) > 2048 THEN body END, id,
+                    CASE WHEN document <> sequence THEN sequence IS (
+                        SELECT i.sequence FROM revisions AS i INDEXED BY later_revisions
+                        WHERE i.document <> i.sequence AND i.document = r.document AND i.generation = r.generation
+                            AND i.suffix = r.suffix)
+                    END
+                FROM revisions AS r NOT INDEXED
+                """,
+            indexes: [
+                Index(
+                    entryCount: "SELECT sum(1) FROM revisions INDEXED BY later_revisions WHERE document <> sequence")
+            ]),
+        Table(count: "SELECT count(*) FROM leaves", keys: "SELECT document, rank FROM leaves"),
+        Table(
+            count: "SELECT count(*) FROM attachments",
+            indexes: [
+                Index(
+                    entryCount: "SELECT sum(1) FROM attachments INDEXED BY sqlite_autoindex_attachments_1",
+                    rows: """
+                        SELECT sum(1), sum(number IS (
+                            SELECT i.number FROM attachments AS i INDEXED BY sqlite_autoindex_attachments_1
+                            WHERE i.digest = r.digest))
+                        FROM attachments AS r NOT INDEXED
+                        """)
+            ]),
+        Table(
+            count: "SELECT count(*) FROM attachment_uses",
+            keys: "SELECT revision, attachment FROM attachment_uses INDEXED BY sqlite_autoindex_attachment_uses_1",
+            indexes: [
+                Index(
+                    entryCount: "SELECT sum(1) FROM attachment_uses INDEXED BY uses_of_attachment",
+                    rows: """
+                        SELECT sum(1), sum(EXISTS (
+                            SELECT 1 FROM attachment_uses AS i INDEXED BY uses_of_attachment
+                            WHERE i.attachment = r.attachment AND i.revision = r.revision))
+                        FROM attachment_uses AS r INDEXED BY sqlite_autoindex_attachment_uses_1
+                        """)
+            ]),
         Table(
             count: "SELECT count(*) FROM local_documents",
             bodies: """
-                SELECT digest, CASE WHEN digest IS NOT NULL OR length(body) > 2048 THEN body END, id FROM local_documents
-                """),
-        Table(count: "SELECT count(*) FROM expirations"),
+                SELECT digest, CASE WHEN digest IS NOT NULL OR length(body) > 2048 THEN body END, id, number IS (
+                    SELECT i.number FROM local_documents AS i INDEXED BY sqlite_autoindex_local_documents_1
+                    WHERE i.id = r.id)
+                FROM local_documents AS r NOT INDEXED
+                """,
+            indexes: [
+                Index(
+                    entryCount:
+                        "SELECT sum(1) FROM local_documents INDEXED BY sqlite_autoindex_local_documents_1")
+            ]),
+        Table(
+            count: "SELECT count(*) FROM expirations",
+            keys: "SELECT id FROM expirations INDEXED BY sqlite_autoindex_expirations_1",
+            indexes: [
+                Index(
+                    entryCount: "SELECT sum(1) FROM expirations INDEXED BY expirations_by_time",
+                    rows: """
+                        SELECT sum(1), sum(EXISTS (
+                            SELECT 1 FROM expirations AS i INDEXED BY expirations_by_time
+                            WHERE i.time = r.time AND i.id = r.id))
+                        FROM expirations AS r INDEXED BY sqlite_autoindex_expirations_1
+                        """)
+            ]),
     ]
 
     /// Builds an empty database in `file`, which exists and is empty, and binds it to its store.

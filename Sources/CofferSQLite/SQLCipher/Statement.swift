@@ -156,8 +156,15 @@ package import CofferSealing
     /// Rows that the last insert, update or delete of the connection changed: ask right after it ran.
     package var changedRowCount: Int { unsafe Int(sqlcipher_changes(connection.pointer)) }
 
+    /// How many columns each of its rows has.
+    package var columnCount: Int32 { unsafe sqlcipher_column_count(handle) }
+
     package func isNull(_ column: Int32) -> Bool {
         unsafe sqlcipher_column_type(handle, column) == Int32(SQLCIPHER_NULL)
+    }
+
+    package func isInteger(_ column: Int32) -> Bool {
+        unsafe sqlcipher_column_type(handle, column) == Int32(SQLCIPHER_INTEGER)
     }
 
     package func isBlob(_ column: Int32) -> Bool {
