@@ -83,8 +83,8 @@ struct CompactionTests {
         let tally = Tally()
         try onThreads(3) { thread in
             if thread == 0 {
+                defer { isOver.value = true }
                 let result = try database.compact()
-                isOver.value = true
                 #expect(result.revisionCount == 4_000)
             } else if thread == 1 {
                 while !isOver.value {

@@ -273,10 +273,10 @@ struct KeyChangeConcurrencyTests {
         try onThreads(4) { thread in
             switch thread {
             case 0:
+                defer { isDone.store(true, ordering: .releasing) }
                 for round in 0..<6 {
                     try database.changeEncryptionKey(to: round == 3 ? nil : testKey(UInt8(round + 20)))
                 }
-                isDone.store(true, ordering: .releasing)
             case 1, 2:
                 var number = 0
                 while !isDone.load(ordering: .acquiring) {

@@ -73,8 +73,8 @@ struct CountTests {
         let isOver = Shared(false)
         try onThreads(4) { thread in
             if thread == 0 {
+                defer { isOver.value = true }
                 for number in 0..<1_000 { try database.save(json: json(number), withID: "d\(number)") }
-                isOver.value = true
                 return
             }
             var (next, last) = (0, 0)

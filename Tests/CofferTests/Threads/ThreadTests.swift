@@ -74,8 +74,8 @@ struct ThreadTests {
         try write(0)
         try onThreads(4) { thread in
             if thread == 0 {
+                defer { isDone.store(true, ordering: .releasing) }
                 for number in 1...400 { try write(number) }
-                isDone.store(true, ordering: .releasing)
                 return
             }
             while !isDone.load(ordering: .acquiring) {

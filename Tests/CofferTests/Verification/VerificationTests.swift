@@ -334,6 +334,7 @@ struct VerificationTests {
     func besideOthers() async throws {
         let database = try fill()
         let stop = Shared(false)
+        defer { stop.value = true }
         async let writing: Void = {
             var number = 0
             while !stop.value {
