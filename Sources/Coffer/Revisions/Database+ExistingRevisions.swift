@@ -133,28 +133,6 @@ extension Database {
         }
     }
 
-    /// Takes over a revision of another database that has neither attachments nor blobs: see
-    /// ``putExistingRevision(_:withID:history:isDeletion:attachments:)``.
-    ///
-    /// - Parameters:
-    ///   - body: the revision's content.
-    ///   - id: the document's id.
-    ///   - history: the revision's id and its ancestors'.
-    ///   - isDeletion: whether the revision deletes the document.
-    ///   - source: the database that a pull brings it from; nil if a peer pushed it.
-    @discardableResult
-    package func putExistingRevision(
-        _ body: CanonicalBody, withID id: String, history: RevisionHistory, isDeletion: Bool, from source: String?
-    ) throws(CofferError) -> ExistingRevisionResult {
-        do throws(CofferError) {
-            return try ExistingRevision(
-                body, in: self, withID: id, history: history, isDeletion: isDeletion, source: source
-            ).put()
-        } catch {
-            throw error.about(document(withID: id).subject)
-        }
-    }
-
     /// Inserts a revision that was read from another library's database: see
     /// ``putExistingRevision(_:withID:history:isDeletion:attachments:)``.
     ///

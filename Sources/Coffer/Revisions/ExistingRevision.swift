@@ -110,27 +110,6 @@ final class ExistingRevision: Sendable {
         }
     }
 
-    /// A revision without attachments and blobs, whose content is not looked at.
-    ///
-    /// - Parameter source: the database that a pull brings it from; nil if a peer pushed it.
-    /// - Throws: `invalidDocumentID`, `invalidJSON`, `invalidAttachment` (400).
-    init(
-        _ body: CanonicalBody, in database: Database, withID id: String, history: RevisionHistory, isDeletion: Bool,
-        source: String?
-    ) throws(CofferError) {
-        document = database.document(withID: id)
-        documentID = try document.checkedID
-        self.history = history
-        self.isDeletion = isDeletion
-        self.source = source
-        staged = []
-        do throws(CofferError) {
-            content = try RevisionBody(body, subject: document.subject)
-        } catch {
-            throw error.about(document.subject)
-        }
-    }
-
     /// The history that the caller or the revision itself says: both must say the same, as far as both say something.
     private static func history(_ parsed: DocumentBody, _ ids: [RevisionID]?) throws(CofferError) -> RevisionHistory {
         var history = try ids.map { (ids) throws(CofferError) in try RevisionHistory(newestFirst: ids) }

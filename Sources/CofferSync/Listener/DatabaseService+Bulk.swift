@@ -76,28 +76,19 @@ extension DatabaseService {
     }
 
     /// Saves one of many documents; says what became of it, which is nothing where another database's was taken over.
-    private func saveOne(_ sent: SentDocument, isReplicated: Bool) throws -> JSONValue? {
+    private func saveOne(_ sent: Result<JSONValue, UnholdableJSON>, isReplicated: Bool) throws -> JSONValue? {
         var (id, stated): (JSONValue, JSONValue?)
         switch sent {
-        case .revision(let received): (id, stated) = (received.members["_id"] ?? nil, received.members["_rev"])
-        case .value(let json): (id, stated) = (json["_id"] ?? nil, json["_rev"])
-        case .unholdable(let error):
+        case .success(let json): (id, stated) = (json["_id"] ?? nil, json["_rev"])
+        case .failure(let error):
             id = error.outline["_id"]?.stringValue.map { .string($0) } ?? nil
             stated = error.outline["_rev"]?.stringValue.map { .string($0) }
         }
         do {
-            let object: JSONObject
-            switch sent {
-            case .unholdable(let error): throw error
-            case .revision(let received):
-                try saveReplicated(received, contents: [:])
-                return nil
-            case .value(let json):
-                guard let members = json.objectValue else { throw SyncError(400, "a document is an object") }
-                object = members
-            }
+            let json = try sent.get()
+            guard let object = json.objectValue else { throw SyncError(400, "a document is an object") }
             if isReplicated {
-                try saveReplicated(ReceivedRevision(object), contents: [:])
+                try saveReplicated(object, contents: [:])
                 return nil
             }
             return try database.inTransaction {

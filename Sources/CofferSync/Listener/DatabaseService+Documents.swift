@@ -132,9 +132,7 @@ extension DatabaseService {
         contents = [:]
         if isReplicated {
             do {
-                let result = try await database.inTransaction {
-                    try saveReplicated(ReceivedRevision(document), contents: brought)
-                }
+                let result = try await database.inTransaction { try saveReplicated(document, contents: brought) }
                 return try saved(201, result.revision, request, target)
             } catch let error as CofferError where [.invalidDocumentID, .invalidJSON].contains(error.code) {
                 throw NamedRefusal.unholdable(error.detail ?? error.code.description)
@@ -192,8 +190,8 @@ extension DatabaseService {
 
     /// Takes over a revision of another database, in the transaction under way.
     @discardableResult
-    func saveReplicated(_ received: ReceivedRevision, contents: [ByteKey: Blob]) throws -> ExistingRevisionResult {
-        let incoming = try IncomingRevision(received)
+    func saveReplicated(_ json: JSONObject, contents: [ByteKey: Blob]) throws -> ExistingRevisionResult {
+        let incoming = try IncomingRevision(json)
         for content in try incoming.missingContents(in: database)
         where contents[ByteKey(content.name)] == nil {
             // Nobody would ever bring it.

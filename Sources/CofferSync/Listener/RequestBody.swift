@@ -12,15 +12,6 @@ enum RequestLimits {
     }
 }
 
-/// One of the documents that a request sends.
-enum SentDocument: Sendable {
-    /// Another database's revision.
-    case revision(ReceivedRevision)
-    /// What it says as a value, which need not be an object.
-    case value(JSONValue)
-    case unholdable(UnholdableJSON)
-}
-
 extension HTTPRequest {
     /// - Throws: ``SyncError`` 405 for another method.
     func expect(_ methods: String...) throws(SyncError) {
@@ -58,51 +49,34 @@ extension HTTPRequest {
         return bytes
     }
 
-    private func value(of bytes: consuming [UInt8]) async throws -> JSONValue { try await checked(bytes).value() }
-
-    /// The text, with memory for its values.
-    private func checked(_ bytes: consuming [UInt8]) async throws -> CheckedJSON {
+    private func value(of bytes: consuming [UInt8]) async throws -> JSONValue {
         let byteCount = bytes.count
         try Task.checkCancellation()
         guard let text = try CheckedJSON(received: bytes, valueLimit: JSONLimits.valueCount) else { throw Self.tooMany }
         // The text, the same in another form, which it is saved in later, and the values with their strings.
         try await memory?.grow(to: 3 * byteCount + text.valueCount * JSONLimits.valueByteCost)
         try Task.checkCancellation()
-        return text
+        return try text.value()
     }
 
     private static let tooMany = SyncError(413, "more than \(JSONLimits.valueCount) values")
 
-    /// A body that lists documents under `docs`, and whether they are revisions of another database. Where one can't be held, it
-    /// says so in its place, and the others stand beside it.
+    /// A body that lists documents under `docs`. Where one can't be held, it says so in its place, and the others stand beside
+    /// it.
     ///
     /// - Throws: as for ``json(upTo:default:)``; ``SyncError`` 400 where there is no such list.
-    func documents(upTo limit: Int) async throws -> (all: [SentDocument], areReplicated: Bool) {
+    func documents(upTo limit: Int) async throws -> (all: [Result<JSONValue, UnholdableJSON>], areReplicated: Bool) {
         let bytes = try await bytes(of: try unpackedBody(), upTo: limit)
         do {
-            let json = try await checked(bytes).root
-            guard let documents = json["docs"]?.elements else { throw SyncError(400, "there are no docs") }
-            let areReplicated = try json["new_edits"]?.value() == false
-            return (
-                try documents.map { document in
-                    areReplicated && document.isObject
-                        ? .revision(try ReceivedRevision(document)) : .value(try document.value())
-                }, areReplicated
-            )
+            let json = try await value(of: bytes)
+            guard let documents = json["docs"]?.arrayValue else { throw SyncError(400, "there are no docs") }
+            return (documents.map { .success($0) }, json["new_edits"] == false)
         } catch let error as UnholdableJSON {
             guard let list = try error.outline["docs"]?.elements(upTo: RequestLimits.itemCount) else {
                 throw SyncError(400, "there are no docs")
             }
             let isReplicated = error.outline["new_edits"]?.bytes == Array("false".utf8)
-            let values = try await values(of: list, byteCount: bytes.count)
-            return (
-                values.map {
-                    switch $0 {
-                    case .success(let value): .value(value)
-                    case .failure(let error): .unholdable(error)
-                    }
-                }, isReplicated
-            )
+            return (try await values(of: list, byteCount: bytes.count), isReplicated)
         }
     }
 

@@ -53,15 +53,15 @@ package struct RevisionRequest: Sendable, Equatable {
 
 /// One revision that `_bulk_get` or `open_revs` brought.
 package enum RevisionAnswer: Sendable {
-    /// The revision, with `_id`, `_rev`, `_revisions` and what else the server says.
-    case revision(ReceivedRevision)
+    /// The revision as JSON, with `_id`, `_rev`, `_revisions` and what else the server says.
+    case revision(JSONObject)
     /// Why it didn't come.
     case failure(id: String, revision: String?, SyncError)
 
     /// The document that it is about; empty where it doesn't say.
     package var id: String {
         switch self {
-        case .revision(let received): received.members["_id"]?.stringValue ?? ""
+        case .revision(let json): json["_id"]?.stringValue ?? ""
         case .failure(let id, _, _): id
         }
     }
@@ -72,8 +72,7 @@ package enum RevisionAnswer: Sendable {
         switch self {
         case .failure(_, let revision, _):
             return revision == nil || revision == request.revision?.description
-        case .revision(let received):
-            let json = received.members
+        case .revision(let json):
             if json["_removed"] == true { return true }
             guard let revision = request.revision, let text = json["_rev"]?.stringValue,
                 let found = RevisionID(text), found != revision
@@ -96,14 +95,14 @@ package enum RevisionAnswer: Sendable {
     /// All that an answer of `_bulk_get` as JSON brings.
     ///
     /// - Throws: ``SyncError`` 502.
-    package static func all(inBulkAnswer json: CheckedJSON) throws -> [RevisionAnswer] {
-        guard let results = json.root["results"]?.elements else {
-            throw SyncError.garbage("an answer of _bulk_get without results")
+    package static func all(inBulkAnswer json: JSONValue) throws(SyncError) -> [RevisionAnswer] {
+        guard let results = json["results"]?.arrayValue else {
+            throw .garbage("an answer of _bulk_get without results")
         }
         var answers: [RevisionAnswer] = []
         for result in results {
-            guard let id = try result["id"]?.value().stringValue, let documents = result["docs"]?.elements else {
-                throw SyncError.garbage("a result of _bulk_get without id or docs")
+            guard let id = result["id"]?.stringValue, let documents = result["docs"]?.arrayValue else {
+                throw .garbage("a result of _bulk_get without id or docs")
             }
             for document in documents { answers.append(try RevisionAnswer(document, id: id)) }
         }
@@ -130,7 +129,7 @@ package enum RevisionAnswer: Sendable {
                         throw SyncError(413, "an answer with more than \(JSONLimits.valueCount) values")
                     }
                     valueCount += checked.valueCount
-                    answers.append(try RevisionAnswer(checked.root, id: id))
+                    answers.append(try RevisionAnswer(try checked.value(), id: id))
                 } catch let error as UnholdableJSON {
                     answers.append(.failure(error, id: id))
                 }
@@ -149,14 +148,14 @@ package enum RevisionAnswer: Sendable {
             id: id, revision: revision["_rev"]?.stringValue, SyncError(400, of: "document \(id)", error.reason))
     }
 
-    private init(_ json: CheckedJSON.Part, id: String) throws {
-        if let revision = json["ok"], revision.isObject {
-            self = .revision(try ReceivedRevision(revision))
-        } else if let error = try json["error"]?.value() {
+    private init(_ json: JSONValue, id: String) throws(SyncError) {
+        if let revision = json["ok"]?.objectValue {
+            self = .revision(revision)
+        } else if let error = json["error"] {
             let revision = error["rev"]?.stringValue
             self = .failure(id: id, revision: revision, BulkFailure.error(error, of: "document \(id)"))
         } else {
-            throw SyncError.garbage("a result of _bulk_get that is neither ok nor error", of: "document \(id)")
+            throw .garbage("a result of _bulk_get that is neither ok nor error", of: "document \(id)")
         }
     }
 }

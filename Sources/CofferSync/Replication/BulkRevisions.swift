@@ -131,7 +131,7 @@ actor BulkRevisions {
         var answers: [RevisionAnswer] = []
         for request in requests {
             do {
-                answers.append(.revision(ReceivedRevision(try await remote.revision(request))))
+                answers.append(.revision(try await remote.revision(request)))
             } catch let error as SyncError where !error.isAboutServer {
                 answers.append(.failure(id: request.id, revision: request.revision?.description, error))
             }

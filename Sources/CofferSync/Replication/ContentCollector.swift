@@ -90,8 +90,7 @@ struct ContentCollector {
             for one in batch { requests.append(try request(for: one.revision)) }
             var answers: [ByteKey: JSONObject] = [:]
             do {
-                for case .revision(let received) in try await remote.revisionsWithContentsInJSON(requests) {
-                    let json = received.members
+                for case .revision(let json) in try await remote.revisionsWithContentsInJSON(requests) {
                     guard let id = json["_id"]?.stringValue, let entries = json["_attachments"]?.objectValue,
                         json["_rev"] != nil
                     else { continue }

@@ -93,9 +93,8 @@ extension RemoteDatabase {
                 return try await Self.revisions(inPartsOf: response, upTo: limit)
             }
             do {
-                let text = try await Self.collect(
-                    response.body.stream, upTo: limit, isLowered: limit < Self.answerByteLimit)
-                return (try RevisionAnswer.all(inBulkAnswer: try Self.checked(text)), text.count)
+                let (json, byteCount) = try await Self.sizedJSON(response, upTo: limit)
+                return (try RevisionAnswer.all(inBulkAnswer: json), byteCount)
             } catch let error as UnholdableJSON {
                 return (try RevisionAnswer.all(inBulkAnswer: error.outline), error.outline.bytes.count)
             }
@@ -113,8 +112,7 @@ extension RemoteDatabase {
         ) { response in
             guard response.fields["Content-Type"].flatMap(MediaType.init)?.name == "application/json" else { return [] }
             do {
-                let text = try await response.body.stream.collect(upTo: Self.answerByteLimit)
-                return try RevisionAnswer.all(inBulkAnswer: try Self.checked(text))
+                return try RevisionAnswer.all(inBulkAnswer: try await Self.json(response))
             } catch let error as UnholdableJSON {
                 return try RevisionAnswer.all(inBulkAnswer: error.outline)
             }
@@ -147,7 +145,7 @@ extension RemoteDatabase {
                 continue
             }
             let isFailure = type?.parameters["error"] == "true"
-            answers.append(isFailure ? .failure(json) : .revision(ReceivedRevision(json)))
+            answers.append(isFailure ? .failure(json) : .revision(json))
         }
         return (answers, byteCount)
     }

@@ -110,20 +110,18 @@ package final class RemoteDatabase: Sendable {
     }
 
     /// - Throws: ``SyncError`` 502 for what is not JSON, 413 for what is too large; ``UnholdableJSON``.
-    static func json(_ response: HTTPResponse) async throws -> JSONValue {
-        let text = try await response.body.stream.collect(upTo: answerByteLimit)
-        return try checked(text).value()
-    }
+    static func json(_ response: HTTPResponse) async throws -> JSONValue { try await sizedJSON(response).json }
 
-    /// An answer as JSON.
+    /// The same, and how many bytes it has.
     ///
-    /// - Throws: ``SyncError`` 502 for what is not JSON, 413 where it has too many values; ``UnholdableJSON``.
-    static func checked(_ text: [UInt8]) throws -> CheckedJSON {
+    /// - Throws: the same, and ``TooLong`` for more bytes than a limit below the usual one.
+    static func sizedJSON(
+        _ response: HTTPResponse, upTo limit: Int = answerByteLimit
+    ) async throws -> (json: JSONValue, byteCount: Int) {
+        let body = try await collect(response.body.stream, upTo: limit, isLowered: limit < answerByteLimit)
         var valueCount = 0
-        guard let checked = try checked(text, &valueCount) else {
-            throw SyncError.garbage("an answer that is not JSON")
-        }
-        return checked
+        guard let json = try json(body, &valueCount) else { throw SyncError.garbage("an answer that is not JSON") }
+        return (json, body.count)
     }
 
     /// An answer has more bytes than may come now, and is to be asked for again later.
@@ -143,10 +141,6 @@ package final class RemoteDatabase: Sendable {
     /// - Parameter valueCount: how many values the answer has had so far.
     /// - Throws: ``SyncError`` 413 where it has too many; ``UnholdableJSON``.
     static func json(_ text: [UInt8], _ valueCount: inout Int) throws -> JSONValue? {
-        try checked(text, &valueCount).flatMap { try? $0.value() }
-    }
-
-    private static func checked(_ text: [UInt8], _ valueCount: inout Int) throws -> CheckedJSON? {
         let checked: CheckedJSON?
         do {
             checked = try CheckedJSON(received: text, valueLimit: JSONLimits.valueCount - valueCount)
@@ -155,7 +149,7 @@ package final class RemoteDatabase: Sendable {
         }
         guard let checked else { throw SyncError(413, "an answer with more than \(JSONLimits.valueCount) values") }
         valueCount += checked.valueCount
-        return checked
+        return try? checked.value()
     }
 
     /// Waits as long as is usual after so many failures.

@@ -116,11 +116,11 @@ actor RevisionFetcher {
                     unanswered[ByteKey(id)] = nil
                 }
                 failures.append(DocumentFailure(fetching: id, revision.flatMap(RevisionID.init), error))
-            case .revision(let received):
+            case .revision(let json):
                 // Sync Gateway's way to say that the document left the channels that one may read.
-                guard let request = asked[id]?.first, received.members["_removed"] != true else { continue }
+                guard let request = asked[id]?.first, json["_removed"] != true else { continue }
                 do {
-                    incoming.append(try IncomingRevision(received))
+                    incoming.append(try IncomingRevision(json))
                 } catch {
                     failures.append(DocumentFailure(fetching: request.id, request.revision, error))
                 }

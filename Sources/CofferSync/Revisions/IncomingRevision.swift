@@ -31,19 +31,13 @@ package struct IncomingRevision: Sendable {
     /// Contents that are not in the JSON, in the order in which it names them.
     package private(set) var contents: [Content]
 
-    /// Without what begins with an underscore and is said above; empty beside `text`.
+    /// Without what begins with an underscore and is said above.
     private var properties: JSONObject
-    /// The properties as they are stored, where nobody has to look into them.
-    private let text: CanonicalBody?
     /// What `_attachments` is to say, of attachments only.
     private var attachments: JSONObject
 
     /// - Throws: ``SyncError`` 502 for what is not a revision.
-    package init(_ json: JSONObject) throws(SyncError) { try self.init(ReceivedRevision(json)) }
-
-    /// - Throws: ``SyncError`` 502 for what is not a revision.
-    package init(_ received: ReceivedRevision) throws(SyncError) {
-        let json = received.members
+    package init(_ json: JSONObject) throws(SyncError) {
         guard let id = json["_id"]?.stringValue, !id.isEmpty else { throw .garbage("a revision without a document") }
         let subject = "document \(id)"
         self.id = id
@@ -57,8 +51,7 @@ package struct IncomingRevision: Sendable {
         }
         isDeletion = json["_deleted"] == true
         history = try Self.history(json["_revisions"], revisionID, subject)
-        text = received.content
-        properties = text == nil ? json : [:]
+        properties = json
         for key in ["_id", "_rev", "_revisions", "_deleted", "_attachments"] { properties[key] = nil }
         attachments = [:]
         contents = []
@@ -153,12 +146,6 @@ package struct IncomingRevision: Sendable {
     package func save(
         in database: Database, contents brought: [ByteKey: Blob], from source: String? = nil
     ) throws -> ExistingRevisionResult {
-        if let text {
-            let result = try database.putExistingRevision(
-                text, withID: id, history: history, isDeletion: isDeletion, from: source)
-            if !result.wasKnown { try database.notePeer() }
-            return result
-        }
         var json = properties
         var attachments = attachments
         var names: [ByteKey: Blob] = [:]

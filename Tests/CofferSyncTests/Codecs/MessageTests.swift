@@ -6,10 +6,6 @@ import Testing
 @testable import CofferSync
 
 @Suite("Messages of replication") struct MessageTests {
-    private func checked(_ text: String) throws -> CheckedJSON {
-        try #require(try CheckedJSON(Array(text.utf8), valueLimit: 1_000))
-    }
-
     private func value(_ text: String) throws -> JSONValue { try JSONValue(json: Array(text.utf8)) }
 
     @Test("A page of changes is read as CouchDB writes it, and written so that it is read the same") func page() throws
@@ -111,7 +107,7 @@ import Testing
 
     @Test("Revisions that _bulk_get brings, and reasons why not, are told apart") func bulkGet() throws {
         let answers = try RevisionAnswer.all(
-            inBulkAnswer: checked(
+            inBulkAnswer: value(
                 """
                 {"results":[{"id":"conf","docs":[{"ok":{"_id":"conf","_rev":"2-cccc","z":1,"a":2}}]},
                 {"id":"none","docs":[{"error":{"rev":"undefined","reason":"missing","id":"none","error":"not_found"}}]}]}
@@ -120,11 +116,10 @@ import Testing
             Issue.record("\(answers)")
             return
         }
-        #expect(revision.members.keys == ["_id", "_rev"])
-        #expect(revision.content.map { String(decoding: $0.bytes, as: UTF8.self) } == #"{"a":2,"z":1}"#)
+        #expect(revision.keys == ["_id", "_rev", "z", "a"])
         #expect(id == "none" && error.status == 404)
         for text in ["{}", "{\"results\":[{}]}", "{\"results\":[{\"id\":\"a\",\"docs\":[{}]}]}"] {
-            #expect(throws: SyncError.self) { try RevisionAnswer.all(inBulkAnswer: checked(text)) }
+            #expect(throws: SyncError.self) { try RevisionAnswer.all(inBulkAnswer: value(text)) }
         }
     }
 

@@ -169,16 +169,15 @@ import Testing
         let bulk = try await server.call(
             "POST", "/db/_bulk_get?revs=true",
             try json(#"{"docs":[{"id":"conf","rev":"2-b"},{"id":"none"},{"id":"one"}]}"#))
-        let checked = try CheckedJSON(bulk.json.canonicalJSON(), valueLimit: 1_000)
-        let answers = try RevisionAnswer.all(inBulkAnswer: try #require(checked))
+        let answers = try RevisionAnswer.all(inBulkAnswer: bulk.json)
         guard case .revision(let first) = answers[0], case .failure(_, _, let error) = answers[1],
             case .revision(let last) = answers[2]
         else {
             Issue.record("\(bulk.text)")
             return
         }
-        #expect(first.members["_revisions"] == ["start": 2, "ids": ["b", "a"]])
-        #expect(error.status == 404 && last.members["_rev"] == "1-x")
+        #expect(first["_revisions"] == ["start": 2, "ids": ["b", "a"]])
+        #expect(error.status == 404 && last["_rev"] == "1-x")
     }
 
     @Test("The server makes ids, purges revisions, and begins a compaction") func housekeeping() async throws {

@@ -65,11 +65,10 @@ import Testing
     func otherRevision() {
         let request = RevisionRequest(id: "a", revision: RevisionID("2-x"))
         for start in [Int64.min, -1, .max] {
-            let received = ReceivedRevision([
+            let answer = RevisionAnswer.revision([
                 "_id": "a", "_rev": "3-y",
                 "_revisions": ["start": .number(JSONNumber(start)), "ids": ["y", "z"]],
             ])
-            let answer = RevisionAnswer.revision(received)
             #expect(!answer.settles(request))
         }
     }
