@@ -22,7 +22,7 @@ package enum IndexSchema {
     package static let definitionByteLimit = 2000
 
     /// A text index is over fewer properties than this.
-    @inlinable package static var textFieldLimit: UInt64 { 64 }
+    package static let textFieldLimit: UInt64 = 64
 
     package static let creation: StaticString = """
         CREATE TABLE IF NOT EXISTS indexes (

@@ -2,14 +2,14 @@ package import CofferSealing
 
 /// A place of a term: in which of the index's texts of a document, and the how manieth term of that it is.
 package struct TermPlace: Equatable, Comparable, Sendable {
-    package let bits: UInt64
+    package private(set) var bits: UInt64
 
-    @inlinable package init(field: Int, position: Int) {
+    package init(field: Int, position: Int) {
         bits = UInt64(truncatingIfNeeded: field) << 32 | UInt64(UInt32(clamping: position))
     }
 
-    @inlinable package var field: Int { Int(bits >> 32) }
-    @inlinable package var position: Int { Int(bits & 0xFFFF_FFFF) }
+    package var field: Int { Int(bits >> 32) }
+    package var position: Int { Int(bits & 0xFFFF_FFFF) }
 
     /// That of the term behind it.
     package func advanced(by count: Int) -> TermPlace { TermPlace(field: field, position: position + count) }
@@ -70,21 +70,19 @@ package struct PostingBlock {
 }
 
 /// Reads rows of postings.
-///
-/// What goes through them is compiled into its callers, of another module: a frequent word has a document for each turn.
 package struct PostingReader {
-    @usableFromInline let bytes: [UInt8]
+    private let bytes: [UInt8]
     /// What the row says its last number is.
-    @usableFromInline let last: Int64
-    @usableFromInline var index = 0
-    @usableFromInline var number: UInt64 = 0
+    private let last: Int64
+    private var index = 0
+    private var number: UInt64 = 0
 
     package init(_ bytes: [UInt8], last: Int64) { (self.bytes, self.last) = (bytes, last) }
 
     /// The next document, whose places `visit` gets; nil after the last.
     ///
     /// - Throws: `damaged` (500) where the bytes are not what an index writes.
-    @inlinable package mutating func next(_ visit: (TermPlace) -> Void) throws(CofferError) -> UInt32? {
+    package mutating func next(_ visit: (TermPlace) -> Void) throws(CofferError) -> UInt32? {
         let bytes = bytes
         return try Self.next(in: bytes.span, &index, &number, last: last, visit)
     }
@@ -93,9 +91,7 @@ package struct PostingReader {
     ///
     /// - Parameter weights: that of a place in each text; in further texts it is 0.
     /// - Throws: `damaged` (500) where the bytes are not what an index writes.
-    @inlinable package func forEachDocument(
-        weights: [Float], _ visit: (UInt32, Float) -> Void
-    ) throws(CofferError) {
+    package func forEachDocument(weights: [Float], _ visit: (UInt32, Float) -> Void) throws(CofferError) {
         // Without a reference counted for each place: what begins with one letter has hundreds of thousands of them.
         let (bytes, weights) = (bytes.span, weights.span)
         var (index, number) = (index, number)
@@ -109,7 +105,7 @@ package struct PostingReader {
         }
     }
 
-    @inlinable @inline(__always) static func next(
+    @inline(__always) private static func next(
         in bytes: Span<UInt8>, _ index: inout Int, _ number: inout UInt64, last: Int64, _ visit: (TermPlace) -> Void
     ) throws(CofferError) -> UInt32? {
         guard index < bytes.count else {
@@ -148,7 +144,7 @@ package struct PostingReader {
         while try reader.next({ _ in }) != nil {}
     }
 
-    @inlinable @inline(__always) static func variable(
+    @inline(__always) private static func variable(
         in bytes: Span<UInt8>, _ index: inout Int
     ) throws(CofferError) -> UInt64 {
         var (value, shift): (UInt64, UInt64) = (0, 0)
