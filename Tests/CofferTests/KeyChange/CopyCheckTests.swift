@@ -143,7 +143,7 @@ struct KeyChangeSchemaTests {
         ]
 
     @Test(
-        "A copy is damaged whose index has an entry too many or too few, though SQLite finds each tree sound for itself",
+        "A copy is damaged whose index has an entry too many or too few, though each tree is sound for itself",
         arguments: indexes.indices, [false, true])
     func otherEntries(_ place: Int, isMissing: Bool) throws {
         let index = Self.indexes[place]
@@ -164,13 +164,15 @@ struct KeyChangeSchemaTests {
             try insert.bind(4, definition.sql)
             try insert.run()
         }
+        let error = thrown { try verify(file) }
+        #expect(error?.code == .damaged)
+        // SQLite's checks say more of indexes in later versions, and of an index of some rows less.
+        guard try Library.load().cipherVersion?.hasPrefix("3.") == true else { return }
+        #expect(error?.detail?.contains("index") == true, "\(error?.detail ?? "")")
         let connection = try file.connect(.readOnly, cacheByteCount: 1 << 20)
         #expect(try Statement(connection, "PRAGMA quick_check").first { $0.text(0) } == "ok")
         #expect(try Statement(connection, "PRAGMA integrity_check").first { $0.text(0) } != "ok")
         try connection.close()
-        let error = thrown { try verify(file) }
-        #expect(error?.code == .damaged)
-        #expect(error?.detail?.contains("index") == true, "\(error?.detail ?? "")")
     }
 
     /// Runs `body` in a connection of its own, which sees the schema as it is by then.
