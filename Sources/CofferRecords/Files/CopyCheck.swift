@@ -5,8 +5,9 @@ internal import CofferVault
 
 /// Checks a copy of a database as whoever has only its key finds it, in two parts that can run at once. Each reads every page once.
 ///
-/// `PRAGMA integrity_check` would say what ``checkTrees()`` says, but goes through every row of a table with an index once more:
-/// here who reads the rows anyway looks for their entries.
+/// `PRAGMA integrity_check` would say of trees and indexes what this says, but goes through every row of a table with an index
+/// once more: here who reads the rows anyway looks for their entries. It also notices NULL in a column that may have none, which
+/// is for who reads the row to notice.
 struct CopyCheck: Sendable {
     private let target: DatabaseFile
     private let monitor: WorkMonitor

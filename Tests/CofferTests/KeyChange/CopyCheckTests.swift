@@ -39,7 +39,7 @@ struct KeyChangeSchemaTests {
             .verify(rowCounts: rowCounts)
     }
 
-    /// The names of tables and indexes, with the page where each begins, and whether it is a table whose rows have numbers.
+    /// The tables and indexes, with the page where each begins and the SQL that made it, empty for indexes of SQLite's own.
     private func trees(of file: DatabaseFile) throws -> [(name: String, root: Int, sql: String)] {
         let connection = try file.connect(.readOnly, cacheByteCount: 1 << 20)
         let trees = try Statement(connection, "SELECT name, rootpage, sql FROM sqlite_master").all {
@@ -119,7 +119,7 @@ struct KeyChangeSchemaTests {
         return page
     }
 
-    /// An index, and how a row of its table goes.
+    /// An index, how it gets out of SQLite's sight, and how a row of its table goes or comes meanwhile.
     private static let indexes:
         [(name: StaticString, hiding: StaticString, deletion: StaticString, insertion: StaticString)] = [
             (
