@@ -52,18 +52,20 @@ extension IndexDefinition {
     /// - Parameters:
     ///   - row: the index as it is.
     ///   - notesPlaces: whether to return which entries came and went.
+    ///   - work: room for the documents of a step.
     fileprivate func updateStep(
-        _ row: IndexRow, in database: Database, notesPlaces: Bool, _ writer: borrowing Writer
+        _ row: IndexRow, in database: Database, notesPlaces: Bool, _ writer: borrowing Writer,
+        _ work: inout DocumentBatch
     ) throws(CofferError) -> IndexStep {
         try writer.checkNotInFunction()
         switch content {
         case .entries(let map):
             let entries = IndexedEntries(map, of: row, in: database, notesPlaces: notesPlaces)
             var step = IndexUpdateStep(row: row, of: entries)
-            return try step.run(writer)
+            return try step.run(writer, &work)
         case .text(let definition, let analyzer):
             var step = IndexUpdateStep(row: row, of: IndexedTexts(definition, analyzer, of: row, in: database))
-            return try step.run(writer)
+            return try step.run(writer, &work)
         }
     }
 }
@@ -94,8 +96,9 @@ struct IndexUpdate {
         if try row.sequence > writer.tables.lastSequence() { row = try index.row(in: writer) }
         var documentCount = 0
         var changes: [(places: [EntryPosition]?, number: Int64)] = []
+        var work = DocumentBatch(reserving: 96 << 10)
         while true {
-            let step = try index.updateStep(row, in: database, notesPlaces: notesPlaces, writer)
+            let step = try index.updateStep(row, in: database, notesPlaces: notesPlaces, writer, &work)
             row = step.row
             documentCount += step.documentCount
             if step.hasChanged { changes.append((step.touched, step.row.changeCount)) }

@@ -54,7 +54,8 @@ struct IndexUpdateStep<Form: IndexedForm> {
         self.form = form
     }
 
-    mutating func run(_ writer: borrowing Writer) throws(CofferError) -> IndexStep {
+    /// - Parameter work: room for the documents of the step, which the next one uses again.
+    mutating func run(_ writer: borrowing Writer, _ work: inout DocumentBatch) throws(CofferError) -> IndexStep {
         // Debts of documents that come later anyway are paid then.
         let debts = try writer.tables.indexes.debts(of: row.number, limit: Form.limit.rowCount)
         var (position, isComplete, documentCount) = (row.sequence, false, 0)
@@ -65,7 +66,7 @@ struct IndexUpdateStep<Form: IndexedForm> {
             try form.remake(DocumentToIndex(number: debt.document, id: id, winner: winner), writer)
             documentCount += 1
         }
-        if debts.isEmpty { (position, isComplete, documentCount) = try remakeNext(writer) }
+        if debts.isEmpty { (position, isComplete, documentCount) = try remakeNext(writer, &work) }
         let hasChanged = documentCount > 0 || !debts.isEmpty || position != row.sequence
         try writer.change { () throws(CofferError) in
             try form.finish(writer)
@@ -88,9 +89,9 @@ struct IndexUpdateStep<Form: IndexedForm> {
     ///
     /// - Returns: the sequence up to which it goes, whether that is the last, and how many documents these were.
     private mutating func remakeNext(
-        _ writer: borrowing Writer
+        _ writer: borrowing Writer, _ work: inout DocumentBatch
     ) throws(CofferError) -> (SequenceNumber, isComplete: Bool, documentCount: Int) {
-        var work = DocumentBatch(reserving: 96 << 10)
+        work.removeAll()
         var elsewhere: [(number: DocumentNumber, id: DocumentID, winner: SequenceNumber)] = []
         var (position, visitCount, isComplete) = (row.sequence, 0, true)
         // Not the writer's own count, which goes on after what was rolled back.

@@ -25,17 +25,7 @@ public final class SavedRevision: Sendable {
     let stored: RevisionRow
 
     /// The properties, once they were asked for: reading them out of their bytes costs more than anything else here.
-    private let decoded = AtomicLazyReference<Decoded>()
-
-    private final class Decoded: Sendable {
-        let properties: JSONObject
-        let attachments: [(name: String, stub: AttachmentStub)]
-
-        init(properties: JSONObject, attachments: [(name: String, stub: AttachmentStub)]) {
-            self.properties = properties
-            self.attachments = attachments
-        }
-    }
+    private let decoded = DecodedOnce()
 
     /// Made of the parts of a ``Document``, since listing would make one for each revision that nobody asks for.
     init(of documentID: String, in database: Database, _ stored: consuming RevisionRow) {
@@ -71,10 +61,10 @@ public final class SavedRevision: Sendable {
         get throws(CofferError) { try content.attachments }
     }
 
-    private var content: Decoded {
+    private var content: DecodedBody {
         get throws(CofferError) {
-            if let content = decoded.load() { return content }
-            return decoded.storeIfNil(try decodedBody())
+            if let content = decoded.content { return content }
+            return decoded.keep(try decodedBody())
         }
     }
 
@@ -175,7 +165,7 @@ public final class SavedRevision: Sendable {
         }
     }
 
-    private func decodedBody() throws(CofferError) -> Decoded {
+    private func decodedBody() throws(CofferError) -> DecodedBody {
         let body = try body
         do throws(CofferError) {
             var object = try JSONObject(canonical: body.span)
@@ -185,7 +175,7 @@ public final class SavedRevision: Sendable {
                 let storage = database.storage
                 object = object.replacingReferences { Blob($0, in: storage) }
             }
-            return Decoded(properties: object, attachments: attachments)
+            return DecodedBody(properties: object, attachments: attachments)
         } catch {
             // What is there was written by a save, which lets nothing else through.
             throw CofferError(.damaged, of: document.subject, "its body is not what was written", cause: error)
@@ -201,6 +191,42 @@ public final class SavedRevision: Sendable {
             }
             return body
         }
+    }
+}
+
+/// What a body says, read out of its bytes.
+private final class DecodedBody: Sendable {
+    let properties: JSONObject
+    let attachments: [(name: String, stub: AttachmentStub)]
+
+    init(properties: JSONObject, attachments: [(name: String, stub: AttachmentStub)]) {
+        self.properties = properties
+        self.attachments = attachments
+    }
+}
+
+/// A place for what one of several threads has decoded first. It counts the content once, from ``keep(_:)`` to its end, and in
+/// between never lets go of it: so whoever finds it may use it.
+///
+/// `AtomicLazyReference` does the same, but looks its type up at run time, with 600 instructions a call: an index reads
+/// thousands of revisions.
+@safe private struct DecodedOnce: ~Copyable {
+    private let place = unsafe Atomic<Unmanaged<DecodedBody>?>(nil)
+
+    deinit { unsafe place.load(ordering: .acquiring)?.release() }
+
+    /// What was kept; nil until then.
+    var content: DecodedBody? { unsafe place.load(ordering: .acquiring)?.takeUnretainedValue() }
+
+    /// Keeps the content unless there is one.
+    ///
+    /// - Returns: what is kept, which may be another thread's.
+    func keep(_ content: DecodedBody) -> DecodedBody {
+        let ours = unsafe Unmanaged.passRetained(content)
+        let exchange = unsafe place.compareExchange(expected: nil, desired: ours, ordering: .acquiringAndReleasing)
+        guard let theirs = unsafe exchange.original else { return content }
+        unsafe ours.release()
+        return unsafe theirs.takeUnretainedValue()
     }
 }
 
