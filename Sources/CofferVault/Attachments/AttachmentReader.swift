@@ -18,6 +18,8 @@ package final class AttachmentReader: Sendable {
     let layout: ContentLayout
     private let file: File
     private let fileSystem: any FileSystem
+    private let header: [UInt8]
+    private let encryption: AttachmentEncryption?
     /// Nil where files aren't encrypted.
     private let decryptor: Lock<CobblestoneDecryptor?>
 
@@ -54,11 +56,19 @@ package final class AttachmentReader: Sendable {
         self.layout = layout
         self.file = file
         self.fileSystem = fileSystem
+        self.header = header
+        self.encryption = encryption
         self.decryptor = Lock(decryptor)
         // Only the last chunk says that the content ends where it does.
         // A last chunk that holds nothing but its tag no reading opens.
         let holdsNothing = layout.content(of: layout.lastChunk).isEmpty
         if encryption != nil && (opensLastChunk || holdsNothing) { try verify(chunk: layout.lastChunk) }
+    }
+
+    /// Another reader of the same file, so that two threads can decrypt at a time.
+    func another() throws(CofferError) -> AttachmentReader {
+        try AttachmentReader(
+            file, content, header: header, encryption, subject: subject, fileSystem: fileSystem, opensLastChunk: false)
     }
 
     /// Fills `output` with the content from `start` on, as much as it holds. After an error its bytes mean nothing.

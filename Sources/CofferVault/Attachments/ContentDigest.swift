@@ -1,6 +1,4 @@
 internal import CofferSealing
-internal import Dispatch
-internal import Synchronization
 
 /// What names an attachment's content and what checks it.
 package struct ContentDigest: Sendable, Hashable {
@@ -82,31 +80,4 @@ private final class LentDigest: Sendable {
     func update(_ bytes: UnsafeRawBufferPointer) { digest.withLock { unsafe $0?.update(bytes.bytes) } }
 
     func takeBack() -> StreamingDigest? { digest.withLock { $0.take() } }
-}
-
-/// Work for another thread, as far as there is one: what nobody has begun when its result is needed, the thread that needs it
-/// does itself. So it never waits for a thread to become free, of which there may be none.
-final class SideWork: Sendable {
-    private let work: @Sendable () -> Void
-    private let isBegun = Atomic(false)
-    private let ended = DispatchSemaphore(value: 0)
-
-    private init(_ work: @escaping @Sendable () -> Void) { self.work = work }
-
-    /// Runs `work` on whichever thread, once, and `body` on this one. When this returns, both are over.
-    static func run<Result, Failure: Error>(
-        _ work: @escaping @Sendable () -> Void, beside body: () throws(Failure) -> Result
-    ) throws(Failure) -> Result {
-        let side = SideWork(work)
-        DispatchQueue.global().async { if side.begin() { side.ended.signal() } }
-        defer { if !side.begin() { side.ended.wait() } }
-        return try body()
-    }
-
-    /// Does the work, unless another thread has begun it: then it returns false.
-    private func begin() -> Bool {
-        guard !isBegun.exchange(true, ordering: .acquiringAndReleasing) else { return false }
-        work()
-        return true
-    }
 }

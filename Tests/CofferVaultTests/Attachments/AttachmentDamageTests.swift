@@ -1,8 +1,9 @@
 import CofferFaults
 import CofferSealing
-import CofferVault
 import Foundation
 import Testing
+
+@testable import CofferVault
 
 /// COFFER_EXHAUSTIVE=1 tries every place where otherwise a sample is tried.
 private let isExhaustive = ProcessInfo.processInfo.environment["COFFER_EXHAUSTIVE"] == "1"
@@ -82,6 +83,30 @@ struct AttachmentDamageTests {
             let changed: Set<Int>? = place < 56 || chunk == 2 ? nil : [chunk]
             check(fixture, saved, bytes, changed: changed, "byte \(place)")
             try change(path) { $0[place] ^= bit }
+        }
+    }
+
+    @Test("Damage is found in either half of a content that two threads read, and nothing of it is handed out")
+    func halves() throws {
+        let fixture = try AttachmentFixture(in: .inMemory)
+        let bytes = content(20 * 16384 + 500)
+        let saved = try fixture.save(bytes)
+        let path = try fixture.path(of: saved)
+        for chunks in [[0], [9], [10], [11], [19], [20], [3, 15], [0, 20]] {
+            for chunk in chunks { try change(path) { $0[56 + chunk * 16400 + 100] ^= 1 } }
+            var output = [UInt8](repeating: 0xAA, count: bytes.count)
+            var span = output.mutableSpan
+            let error = #expect(throws: CofferError(.damaged), "chunks \(chunks)") {
+                try span.withUnsafeMutableBytes { (bytes) throws(CofferError) in
+                    let reader = try fixture.attachments.open(
+                        saved.digest, header: saved.header, subject: subject, onlyForReadingWhole: true)
+                    try reader.readHalves(into: bytes)
+                }
+            }
+            #expect(error?.subject == subject)
+            #expect(error?.detail?.contains("its bytes from \(chunks[0] * 16384) to") == true, "chunks \(chunks)")
+            #expect(!output.contains { $0 != 0 }, "chunks \(chunks)")
+            for chunk in chunks { try change(path) { $0[56 + chunk * 16400 + 100] ^= 1 } }
         }
     }
 

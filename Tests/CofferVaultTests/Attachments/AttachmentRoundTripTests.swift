@@ -1,8 +1,9 @@
 import CofferSealing
-import CofferVault
 import Foundation
 import Synchronization
 import Testing
+
+@testable import CofferVault
 
 /// Around each boundary of the format: chunks of 16384 bytes, of which 16 are written and read at a time.
 private let sizes = [
@@ -37,6 +38,31 @@ struct AttachmentRoundTripTests {
             let end = min(size, bound + 1)
             #expect(try reader.bytes(in: bound..<end) == Array(bytes[bound..<end]))
         }
+    }
+
+    @Test("An attachment's content is the same where two threads read it, on many at a time and of any length")
+    func halves() throws {
+        let fixture = try AttachmentFixture()
+        let attachments = fixture.attachments
+        let failures = Atomic(0)
+        let sizes = [1, 16383, 16384, 16385, 32768, 40_000, 262_144, 1_000_000, 2_000_000]
+        let contents = try sizes.map { (content($0), try fixture.save(content($0))) }
+        DispatchQueue.concurrentPerform(iterations: 4 * sizes.count) { number in
+            let (bytes, saved) = contents[number % sizes.count]
+            var output = [UInt8](repeating: 0xAA, count: bytes.count)
+            var span = output.mutableSpan
+            do throws(CofferError) {
+                let reader = try attachments.open(saved.digest, header: saved.header, subject: subject)
+                try span.withUnsafeMutableBytes { (output) throws(CofferError) in try reader.readHalves(into: output) }
+            } catch {
+                failures.add(1, ordering: .relaxed)
+            }
+            if output != bytes { failures.add(1, ordering: .relaxed) }
+        }
+        #expect(failures.load(ordering: .relaxed) == 0)
+
+        let long = content(AttachmentReader.bytesReadByTwo + 5)
+        #expect(try fixture.open(fixture.save(long)).wholeContent(checking: .tags) == long)
     }
 
     @Test("An attachment's content may come in pieces of any size, and be read in such", arguments: [true, false])
