@@ -91,7 +91,7 @@ struct IndexUpdateStep<Form: IndexedForm> {
     private mutating func remakeNext(
         _ writer: borrowing Writer, _ work: inout DocumentBatch
     ) throws(CofferError) -> (SequenceNumber, isComplete: Bool, documentCount: Int) {
-        work.removeAll()
+        defer { work.removeAll() }
         var elsewhere: [(number: DocumentNumber, id: DocumentID, winner: SequenceNumber)] = []
         var (position, visitCount, isComplete) = (row.sequence, 0, true)
         // Not the writer's own count, which goes on after what was rolled back.

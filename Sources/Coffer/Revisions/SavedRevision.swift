@@ -205,8 +205,8 @@ private final class DecodedBody: Sendable {
     }
 }
 
-/// A place for what one of several threads has decoded first. It counts the content once, from ``keep(_:)`` to its end, and in
-/// between never lets go of it: so whoever finds it may use it.
+/// A place for what one of several threads has decoded first. It holds one reference to that, from ``keep(_:)`` to its own end,
+/// and never gives it up before: so whoever finds it may use it.
 ///
 /// `AtomicLazyReference` does the same, but looks its type up at run time, with 600 instructions a call: an index reads
 /// thousands of revisions.

@@ -49,10 +49,10 @@ package struct DocumentBatch: Sendable {
         return true
     }
 
-    /// Forgets the documents, and keeps the memory for others.
+    /// Forgets the documents, and keeps the memory for others: 2 MiB of their bytes at most.
     package mutating func removeAll() {
         elements.removeAll(keepingCapacity: true)
-        bytes.removeAll(keepingCapacity: true)
+        bytes.removeAll(keepingCapacity: bytes.capacity <= 1 << 21)
     }
 
     /// What a listing of revisions asks of the one that was added last. Nothing in it is counted.

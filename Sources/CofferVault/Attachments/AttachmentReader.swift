@@ -18,15 +18,18 @@ package final class AttachmentReader: Sendable {
     let layout: ContentLayout
     private let file: File
     private let fileSystem: any FileSystem
-    private let header: [UInt8]
-    private let encryption: AttachmentEncryption?
-    /// Nil where files aren't encrypted.
-    private let decryptor: Lock<CobblestoneDecryptor?>
+    private let first: ChunkOpener
+    /// Another one of the same file, where two threads may decrypt at a time.
+    private let second: ChunkOpener
+    let canBeReadByTwo: Bool
+
+    /// Which of the two a thread has. Threads that have the same take turns.
+    enum Opener { case first, second }
 
     /// Checks the size of `file`, its header and, if `opensLastChunk` says so, its last chunk.
     init(
         _ file: File, _ content: ContentDigest, header: [UInt8], _ encryption: AttachmentEncryption?, subject: String,
-        fileSystem: any FileSystem, opensLastChunk: Bool = true
+        fileSystem: any FileSystem, opensLastChunk: Bool = true, canBeReadByTwo: Bool = false
     ) throws(CofferError) {
         let layout = ContentLayout(byteCount: content.byteCount, isEncrypted: encryption != nil)
         guard content.byteCount < ContentLayout.maximumByteCount, header.count == layout.headerByteCount else {
@@ -39,6 +42,7 @@ package final class AttachmentReader: Sendable {
                 .damaged, of: subject, "its file has \(status.byteCount) bytes and not \(layout.fileByteCount)")
         }
         var decryptor: CobblestoneDecryptor?
+        var second: CobblestoneDecryptor?
         if let encryption {
             let start = try reading(subject) { () throws(CofferError) in
                 try fileSystem.read(header.count, from: file, at: 0)
@@ -50,31 +54,32 @@ package final class AttachmentReader: Sendable {
             guard decryptor != nil else {
                 throw CofferError(.damaged, of: subject, "its file was not encrypted for this store")
             }
+            if canBeReadByTwo {
+                second = try CobblestoneDecryptor(key: encryption.key, context: encryption.context, header: header)
+            }
         }
         self.content = content
         self.subject = subject
         self.layout = layout
         self.file = file
         self.fileSystem = fileSystem
-        self.header = header
-        self.encryption = encryption
-        self.decryptor = Lock(decryptor)
+        self.canBeReadByTwo = canBeReadByTwo && encryption != nil
+        first = ChunkOpener(decryptor)
+        self.second = ChunkOpener(second)
         // Only the last chunk says that the content ends where it does.
         // A last chunk that holds nothing but its tag no reading opens.
         let holdsNothing = layout.content(of: layout.lastChunk).isEmpty
         if encryption != nil && (opensLastChunk || holdsNothing) { try verify(chunk: layout.lastChunk) }
     }
 
-    /// Another reader of the same file, so that two threads can decrypt at a time.
-    func another() throws(CofferError) -> AttachmentReader {
-        try AttachmentReader(
-            file, content, header: header, encryption, subject: subject, fileSystem: fileSystem, opensLastChunk: false)
-    }
-
     /// Fills `output` with the content from `start` on, as much as it holds. After an error its bytes mean nothing.
     ///
     /// Reads and verifies the chunks that the bytes are in, and no others.
     package func read(from start: Int, into output: UnsafeMutableRawBufferPointer) throws(CofferError) {
+        try unsafe read(from: start, into: output, .first)
+    }
+
+    func read(from start: Int, into output: UnsafeMutableRawBufferPointer, _ opener: Opener) throws(CofferError) {
         let range = start..<start + output.count
         precondition(start >= 0 && range.upperBound <= byteCount, "outside of the content")
         guard !range.isEmpty else { return }
@@ -87,9 +92,9 @@ package final class AttachmentReader: Sendable {
             let place = unsafe UnsafeMutableRawBufferPointer(
                 rebasing: output[part.lowerBound - start..<part.upperBound - start])
             if part == content {
-                try unsafe open(chunk, in: window, into: place)
+                try unsafe open(chunk, in: window, into: place, opener)
             } else {
-                let opened = try unsafe open(chunk, in: window)
+                let opened = try unsafe open(chunk, in: window, opener)
                 let offset = part.lowerBound - content.lowerBound
                 unsafe place.copyMemory(from: UnsafeRawBufferPointer(rebasing: opened[offset..<offset + part.count]))
             }
@@ -121,14 +126,16 @@ package final class AttachmentReader: Sendable {
 
     /// Opens a chunk that `window` holds into `output`, which has exactly its room.
     func open(
-        _ chunk: Int, in window: borrowing ChunkWindow, into output: UnsafeMutableRawBufferPointer
+        _ chunk: Int, in window: borrowing ChunkWindow, into output: UnsafeMutableRawBufferPointer,
+        _ opener: Opener = .first
     ) throws(CofferError) {
         guard layout.isEncrypted else {
             return unsafe output.copyMemory(from: UnsafeRawBufferPointer(window[chunk]))
         }
-        let isIntact = try decryptor.withLock { (decryptor) throws(CofferError) in
-            try unsafe decryptor?.open(UnsafeRawBufferPointer(window[chunk]), index: chunk, into: output) == true
-        }
+        let sealed = unsafe UnsafeRawBufferPointer(window[chunk])
+        let isIntact =
+            try unsafe opener == .first
+            ? first.open(sealed, index: chunk, into: output) : second.open(sealed, index: chunk, into: output)
         guard isIntact else {
             let content = layout.content(of: chunk)
             throw CofferError(
@@ -137,10 +144,12 @@ package final class AttachmentReader: Sendable {
     }
 
     /// Opens a chunk that `window` holds where it is, once.
-    func open(_ chunk: Int, in window: borrowing ChunkWindow) throws(CofferError) -> UnsafeRawBufferPointer {
+    func open(
+        _ chunk: Int, in window: borrowing ChunkWindow, _ opener: Opener = .first
+    ) throws(CofferError) -> UnsafeRawBufferPointer {
         let place = unsafe UnsafeMutableRawBufferPointer(
             rebasing: window[chunk].prefix(layout.content(of: chunk).count))
-        if layout.isEncrypted { try unsafe open(chunk, in: window, into: place) }
+        if layout.isEncrypted { try unsafe open(chunk, in: window, into: place, opener) }
         return UnsafeRawBufferPointer(place)
     }
 
@@ -171,6 +180,22 @@ package final class AttachmentReader: Sendable {
         var window = ChunkWindow(layout, chunkCount: 1)
         try load(&window, from: chunk, upTo: chunk + 1)
         _ = try unsafe open(chunk, in: window)
+    }
+}
+
+/// A decryptor that threads take turns with. Opens nothing where there isn't one.
+private struct ChunkOpener: ~Copyable, Sendable {
+    private let decryptor: Lock<CobblestoneDecryptor?>
+
+    init(_ decryptor: consuming sending CobblestoneDecryptor?) { self.decryptor = Lock(decryptor) }
+
+    /// Whether the chunk was what was sealed there.
+    func open(
+        _ sealed: UnsafeRawBufferPointer, index: Int, into output: UnsafeMutableRawBufferPointer
+    ) throws(CofferError) -> Bool {
+        try decryptor.withLock { (decryptor) throws(CofferError) in
+            try unsafe decryptor?.open(sealed, index: index, into: output) == true
+        }
     }
 }
 

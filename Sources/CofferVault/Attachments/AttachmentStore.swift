@@ -120,11 +120,12 @@ package final class AttachmentStore: Sendable {
     /// that the file has the right size and that header, and opens its last chunk, so that a file which was cut, replaced
     /// or put there from elsewhere is noticed before any of it is read. `subject` names the attachment in errors. Where
     /// it is opened only for ``AttachmentReader/readWhole(into:checking:)``, which hands out nothing before it has opened
-    /// all chunks, the last one needs no look of its own.
+    /// all chunks, the last one needs no look of its own, and two threads read what has `bytesReadByTwo` bytes or more.
     ///
     /// Throws `damaged` (500) when the file is missing or not the one that the row means.
     package func open(
-        _ content: ContentDigest, header: [UInt8], subject: String, onlyForReadingWhole: Bool = false
+        _ content: ContentDigest, header: [UInt8], subject: String, onlyForReadingWhole: Bool = false,
+        bytesReadByTwo: Int = AttachmentReader.bytesReadByTwo
     ) throws(CofferError) -> AttachmentReader {
         try store.checkOpen()
         let name = try naming.name(of: content.sha1)
@@ -132,7 +133,8 @@ package final class AttachmentStore: Sendable {
         let file = try openFile(name, in: attachments, subject: subject)
         return try AttachmentReader(
             file, content, header: header, encryption, subject: subject, fileSystem: fileSystem,
-            opensLastChunk: !onlyForReadingWhole)
+            opensLastChunk: !onlyForReadingWhole,
+            canBeReadByTwo: onlyForReadingWhole && content.byteCount >= bytesReadByTwo)
     }
 
     /// What the file of this name holds, whose row is lost: one of those that ``allNames()`` says, or ``AttachmentNaming``.

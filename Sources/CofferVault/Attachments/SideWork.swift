@@ -1,14 +1,14 @@
+internal import CofferSealing
 internal import Dispatch
-internal import Synchronization
 
 /// Work for another thread, as far as there is one: what nobody has begun when its result is needed, the thread that needs it
 /// does itself. So it never waits for a thread to become free, of which there may be none.
 final class SideWork: Sendable {
-    private let work: @Sendable () -> Void
-    private let isBegun = Atomic(false)
+    /// Nil from its beginning on: a queue that has not come to it yet keeps nothing of it alive.
+    private let work: Lock<(@Sendable () -> Void)?>
     private let ended = DispatchSemaphore(value: 0)
 
-    private init(_ work: @escaping @Sendable () -> Void) { self.work = work }
+    private init(_ work: @escaping @Sendable () -> Void) { self.work = Lock(work) }
 
     /// Runs `work` on whichever thread, once, and `body` on this one. When this returns, both are over.
     static func run<Result, Failure: Error>(
@@ -22,7 +22,7 @@ final class SideWork: Sendable {
 
     /// Does the work, unless another thread has begun it: then it returns false.
     private func begin() -> Bool {
-        guard !isBegun.exchange(true, ordering: .acquiringAndReleasing) else { return false }
+        guard let work = work.withLock({ $0.take() }) else { return false }
         work()
         return true
     }

@@ -30,9 +30,7 @@ extension AttachmentReader {
         into output: UnsafeMutableRawBufferPointer, checking check: ContentCheck = .digest
     ) throws(CofferError) {
         precondition(output.count == byteCount, "the content doesn't fit")
-        if check == .tags, layout.isEncrypted, byteCount >= Self.bytesReadByTwo {
-            return try unsafe readHalves(into: output)
-        }
+        if check == .tags, canBeReadByTwo { return try unsafe readHalves(into: output) }
         let reading = wholeRead(checking: check)
         var count = 0
         // Also for no bytes at all, of which the digest is checked too.
@@ -41,22 +39,22 @@ extension AttachmentReader {
         } while count < byteCount
     }
 
-    /// Contents that are as long, in bytes, are read by two threads, where only tags are checked. For shorter ones waking the
-    /// other thread takes as long as it saves.
-    static let bytesReadByTwo = 1 << 24
+    /// Contents that are as long, in bytes, are read by two threads, where only tags are checked. For one of 1 MiB waking the
+    /// other thread takes longer than it saves, and for one of 16 MiB it doesn't.
+    package static let bytesReadByTwo = 1 << 24
 
     /// Fills `output` with the whole content, the second half on another thread, if there is one. Each chunk vouches for
     /// itself, and the file's length was checked: so it doesn't matter which is opened first.
-    func readHalves(into output: UnsafeMutableRawBufferPointer) throws(CofferError) {
+    private func readHalves(into output: UnsafeMutableRawBufferPointer) throws(CofferError) {
         let middle = layout.content(of: layout.lastChunk / 2).lowerBound
         let first = unsafe UnsafeMutableRawBufferPointer(rebasing: output[..<middle])
         // It stays for as long as this call does, and this thread has the other half
         // (test: "Side work that another thread has begun is over when the call returns, also when the other work throws").
         nonisolated(unsafe) let second = unsafe UnsafeMutableRawBufferPointer(rebasing: output[middle...])
-        let secondHalf = SecondHalf(try another())
+        let secondHalf = SecondHalf(self)
         do throws(CofferError) {
             try SideWork.run({ unsafe secondHalf.read(from: middle, into: second) }) { () throws(CofferError) in
-                try unsafe read(from: 0, into: first)
+                try unsafe read(from: 0, into: first, .first)
             }
             try secondHalf.checkSucceeded()
         } catch {
@@ -75,7 +73,7 @@ private final class SecondHalf: Sendable {
 
     func read(from start: Int, into output: UnsafeMutableRawBufferPointer) {
         do throws(CofferError) {
-            try unsafe reader.read(from: start, into: output)
+            try unsafe reader.read(from: start, into: output, .second)
         } catch {
             failure.withLock { $0 = error }
         }

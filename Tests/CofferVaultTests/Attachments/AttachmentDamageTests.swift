@@ -1,9 +1,8 @@
 import CofferFaults
 import CofferSealing
+import CofferVault
 import Foundation
 import Testing
-
-@testable import CofferVault
 
 /// COFFER_EXHAUSTIVE=1 tries every place where otherwise a sample is tried.
 private let isExhaustive = ProcessInfo.processInfo.environment["COFFER_EXHAUSTIVE"] == "1"
@@ -98,9 +97,7 @@ struct AttachmentDamageTests {
             var span = output.mutableSpan
             let error = #expect(throws: CofferError(.damaged), "chunks \(chunks)") {
                 try span.withUnsafeMutableBytes { (bytes) throws(CofferError) in
-                    let reader = try fixture.attachments.open(
-                        saved.digest, header: saved.header, subject: subject, onlyForReadingWhole: true)
-                    try reader.readHalves(into: bytes)
+                    try fixture.openForTwo(saved).readWhole(into: bytes, checking: .tags)
                 }
             }
             #expect(error?.subject == subject)
@@ -108,6 +105,22 @@ struct AttachmentDamageTests {
             #expect(!output.contains { $0 != 0 }, "chunks \(chunks)")
             for chunk in chunks { try change(path) { $0[56 + chunk * 16400 + 100] ^= 1 } }
         }
+    }
+
+    @Test("A content that two threads could read has its digest checked where that is asked for, or there are no tags")
+    func digestsOfLongOnes() throws {
+        let bytes = content(20 * 16384 + 500)
+        let plain = try AttachmentFixture(isEncrypted: false, in: .inMemory)
+        let saved = try plain.save(bytes)
+        try change(plain.path(of: saved)) { $0[300_000] ^= 1 }
+        expectDamage("not encrypted") { _ = try plain.openForTwo(saved).wholeContent(checking: .tags) }
+
+        let other = try AttachmentFixture(in: .inMemory) { digest in
+            ContentDigest(sha1: digest.sha1, sha256: digest.sha256.reversed(), byteCount: digest.byteCount)
+        }
+        let wrong = try other.save(bytes)
+        #expect(try other.openForTwo(wrong).wholeContent(checking: .tags) == bytes)
+        expectDamage("of another digest") { _ = try other.openForTwo(wrong).wholeContent(checking: .digest) }
     }
 
     @Test(

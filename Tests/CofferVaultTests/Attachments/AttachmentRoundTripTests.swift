@@ -45,15 +45,18 @@ struct AttachmentRoundTripTests {
         let fixture = try AttachmentFixture()
         let attachments = fixture.attachments
         let failures = Atomic(0)
-        let sizes = [1, 16383, 16384, 16385, 32768, 40_000, 262_144, 1_000_000, 2_000_000]
+        let sizes = [0, 1, 16383, 16384, 16385, 32768, 40_000, 262_144, 1_000_000, 2_000_000]
         let contents = try sizes.map { (content($0), try fixture.save(content($0))) }
         DispatchQueue.concurrentPerform(iterations: 4 * sizes.count) { number in
             let (bytes, saved) = contents[number % sizes.count]
             var output = [UInt8](repeating: 0xAA, count: bytes.count)
             var span = output.mutableSpan
             do throws(CofferError) {
-                let reader = try attachments.open(saved.digest, header: saved.header, subject: subject)
-                try span.withUnsafeMutableBytes { (output) throws(CofferError) in try reader.readHalves(into: output) }
+                let reader = try attachments.open(
+                    saved.digest, header: saved.header, subject: subject, onlyForReadingWhole: true, bytesReadByTwo: 0)
+                try span.withUnsafeMutableBytes { (output) throws(CofferError) in
+                    try reader.readWhole(into: output, checking: .tags)
+                }
             } catch {
                 failures.add(1, ordering: .relaxed)
             }
@@ -61,8 +64,14 @@ struct AttachmentRoundTripTests {
         }
         #expect(failures.load(ordering: .relaxed) == 0)
 
-        let long = content(AttachmentReader.bytesReadByTwo + 5)
-        #expect(try fixture.open(fixture.save(long)).wholeContent(checking: .tags) == long)
+        for count in [AttachmentReader.bytesReadByTwo - 1, AttachmentReader.bytesReadByTwo] {
+            let bytes = content(count)
+            let saved = try fixture.save(bytes)
+            let reader = try attachments.open(
+                saved.digest, header: saved.header, subject: subject, onlyForReadingWhole: true)
+            #expect(reader.canBeReadByTwo == (count >= AttachmentReader.bytesReadByTwo))
+            #expect(try reader.wholeContent(checking: .tags) == bytes)
+        }
     }
 
     @Test("An attachment's content may come in pieces of any size, and be read in such", arguments: [true, false])

@@ -50,6 +50,12 @@ final class AttachmentFixture {
     func open(_ staged: StagedAttachment) throws(CofferError) -> AttachmentReader {
         try attachments.open(staged.digest, header: staged.header, subject: subject)
     }
+
+    /// As a long content is opened of which all is asked for.
+    func openForTwo(_ staged: StagedAttachment) throws(CofferError) -> AttachmentReader {
+        try attachments.open(
+            staged.digest, header: staged.header, subject: subject, onlyForReadingWhole: true, bytesReadByTwo: 0)
+    }
 }
 
 /// What errors of a fixture's attachments are about.
