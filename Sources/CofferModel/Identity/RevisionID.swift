@@ -220,7 +220,11 @@ package struct RevisionDigest: Sendable, Hashable, Comparable {
 
     /// The 16 bytes.
     package var bytes: [UInt8] {
-        (0..<16).map { UInt8(truncatingIfNeeded: ($0 < 8 ? high : low) >> UInt64(56 - 8 * ($0 % 8))) }
+        // In one expression, its types would take the compiler seconds.
+        (0..<16).map { place in
+            let word = place < 8 ? high : low
+            return UInt8(truncatingIfNeeded: word >> UInt64(56 - 8 * (place % 8)))
+        }
     }
 
     /// By their bytes, which is the order of their hex digits, too.

@@ -53,6 +53,8 @@ import Testing
     ) throws -> Replication {
         var options = ReplicationOptions()
         options.proxy = .init(host: "127.0.0.1", port: port, user: user, password: password)
+        // Beside all other tests an answer can take longer than usual, and what times out is tried again.
+        options.connectTimeout = .seconds(300)
         return try Replication(push: database, to: #require(URL(string: url)), options: options)
     }
 
