@@ -1,5 +1,6 @@
 import CofferSealing
 import Foundation
+import TestSupport
 import Testing
 
 @testable import CofferModel
@@ -32,10 +33,7 @@ enum Vectors {
 
         var bytes: [UInt8] {
             if let input { return Array(input.utf8) }
-            let digits = Array((inputHex ?? "").utf8)
-            return stride(from: 0, to: digits.count, by: 2).map {
-                UInt8(String(decoding: digits[$0...$0 + 1], as: UTF8.self), radix: 16) ?? 0
-            }
+            return inputHex.flatMap { [UInt8](hex: $0) } ?? []
         }
     }
 

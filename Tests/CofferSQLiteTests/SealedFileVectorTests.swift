@@ -1,5 +1,6 @@
 import CofferSealing
 import Foundation
+import TestSupport
 import Testing
 
 @testable import CofferSQLite
@@ -45,15 +46,9 @@ struct SealedFileVector {
 
     private static func apply(_ change: Change, to data: inout Data) {
         if let length = change.length { data = data.prefix(length) }
-        guard let offset = change.offset, let hex = change.hex else { return }
-        let bytes = bytes(ofHex: hex)
+        guard let offset = change.offset, let bytes = change.hex.flatMap({ [UInt8](hex: $0) }) else { return }
         if data.count < offset + bytes.count { data.append(Data(count: offset + bytes.count - data.count)) }
         data.replaceSubrange(offset..<offset + bytes.count, with: bytes)
-    }
-
-    static func bytes(ofHex text: String) -> [UInt8] {
-        let digits = text.compactMap(\.hexDigitValue)
-        return stride(from: 0, to: digits.count, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }
     }
 
     /// The rows that the vector says are there; nil where it says that file and log are damaged.
@@ -70,9 +65,9 @@ struct SealedFileVector {
 
     func pages(at path: String) throws -> SealedPages {
         try SealedPages(
-            path: path, subject: "test", key: SymmetricKey(data: Self.bytes(ofHex: states.key)),
+            path: path, subject: "test", key: SymmetricKey(data: #require([UInt8](hex: states.key))),
             binding: SealedPageBinding(
-                storeUUID: Self.bytes(ofHex: states.storeUUID), generation: states.generation,
+                storeUUID: #require([UInt8](hex: states.storeUUID)), generation: states.generation,
                 generationTag: UInt64(states.generationTag, radix: 16) ?? 0),
             cacheByteCount: 1 << 20)
     }

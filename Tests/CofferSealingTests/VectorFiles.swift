@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 
 /// Where test vectors are, and how they are read.
 enum VectorFiles {
@@ -57,18 +58,4 @@ struct Hex: Decodable, Equatable, CustomStringConvertible {
     }
 
     var description: String { bytes.hex }
-}
-
-extension [UInt8] {
-    init?(hex: String) {
-        let digits = Array<Character>(hex)
-        guard digits.count.isMultiple(of: 2) else { return nil }
-        self = []
-        for index in stride(from: 0, to: digits.count, by: 2) {
-            guard let byte = UInt8(String(digits[index...index + 1]), radix: 16) else { return nil }
-            append(byte)
-        }
-    }
-
-    var hex: String { map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined() }
 }

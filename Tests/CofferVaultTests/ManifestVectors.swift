@@ -1,6 +1,7 @@
 import CofferSealing
 import CofferVault
 import Foundation
+import TestSupport
 import Testing
 
 /// One file of Vectors/manifest, which an independent implementation made.
@@ -22,13 +23,13 @@ struct ManifestVector: Decodable {
     let status: Int?
     let opened: Opened?
 
-    var bytes: [UInt8] { manifest.flatMap(bytesOfHex) }
+    var bytes: [UInt8] { manifest.flatMap { [UInt8](hex: $0) ?? [] } }
 
     var symmetricKey: SymmetricKey? {
         get throws {
             guard let key else { return nil }
             if let password = key.password { return SymmetricKey(password: password) }
-            return try SymmetricKey(data: bytesOfHex(key.bytes ?? ""))
+            return try SymmetricKey(data: try #require([UInt8](hex: key.bytes ?? "")))
         }
     }
 
@@ -50,13 +51,6 @@ struct ManifestVector: Decodable {
         self = try JSONDecoder().decode(Self.self, from: data)
     }
 }
-
-func bytesOfHex(_ hex: String) -> [UInt8] {
-    let digits = hex.utf8.map { UInt8(Character(UnicodeScalar($0)).hexDigitValue ?? 0) }
-    return stride(from: 0, to: digits.count, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }
-}
-
-func hex(_ bytes: some Sequence<UInt8>) -> String { bytes.map { String(format: "%02x", $0) }.joined() }
 
 @Suite("Manifests made by another implementation")
 struct ManifestVectorTests {
@@ -84,7 +78,7 @@ struct ManifestVectorTests {
         let manifest = unlocked.manifest
         #expect(vector.result == "opens")
         #expect(try manifest.bytes == vector.bytes)
-        #expect(hex(manifest.storeUUID.bytes) == opened.storeUUID)
+        #expect(Array(manifest.storeUUID.bytes).hex == opened.storeUUID)
         #expect(manifest.generation == opened.generation)
         #expect(manifest.sequence == opened.sequence)
         #expect(manifest.generationName == opened.generationName)
@@ -99,9 +93,9 @@ struct ManifestVectorTests {
         #expect(opened.subkeys?.count == (vector.key == nil ? nil : 4))
         for (purpose, subkey) in opened.subkeys ?? [:] {
             let purpose = try #require(UnlockedManifest.KeyPurpose(rawValue: purpose))
-            #expect(try unlocked.key(for: purpose)?.withBytes { hex($0) } == subkey)
+            #expect(try unlocked.key(for: purpose)?.withBytes { Array($0).hex } == subkey)
         }
-        let databaseKey = try unlocked.databaseKey()?.withBytes { hex($0) }
+        let databaseKey = try unlocked.databaseKey()?.withBytes { Array($0).hex }
         #expect(databaseKey == opened.subkeys?[isSealed ? "pages" : "database"])
     }
 

@@ -239,5 +239,5 @@ struct SQLiteChecksum {
 
     private func word(_ bytes: ArraySlice<UInt8>) -> UInt32 { isBigEndian ? number(bytes) : number(bytes).byteSwapped }
 
-    var bytes: [UInt8] { [sums.0, sums.1].flatMap { sum in (0..<4).map { UInt8(sum >> (24 - 8 * $0) & 0xff) } } }
+    var bytes: [UInt8] { [sums.0, sums.1].flatMap { sum in withUnsafeBytes(of: sum.bigEndian, Array.init) } }
 }

@@ -1,5 +1,6 @@
 import CSQLCipher
 import Foundation
+import TestSupport
 
 @testable import Coffer
 @testable import CofferRecords
@@ -66,7 +67,7 @@ struct StoreContents: Equatable {
             rows[table]?.removeAll(where: isLabel)
         }
         for digest in try connection.texts("SELECT hex(digest) FROM attachments WHERE sha256 IS NOT NULL") {
-            let reader = try database.storage.openAttachment(.sha1(bytes(ofHex: digest)), subject: digest)
+            let reader = try database.storage.openAttachment(.sha1([UInt8](hex: digest) ?? []), subject: digest)
             contents[digest.lowercased()] = try reader.map { Data(try $0.wholeContent()) }
         }
     }
@@ -82,11 +83,6 @@ struct StoreContents: Equatable {
         if labelCount != other.labelCount { return "\(labelCount) labels and not \(other.labelCount)" }
         return "documents \(documents.keys.sorted()) and not \(other.documents.keys.sorted()), or others"
     }
-}
-
-private func bytes(ofHex text: String) -> [UInt8] {
-    let digits = text.compactMap(\.hexDigitValue)
-    return stride(from: 0, to: digits.count, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }
 }
 
 extension Connection {

@@ -97,16 +97,16 @@ struct DocumentQueryTests {
             guard let value = path.value(in: documents[id] ?? [:], id: id) else { return [] }
             return try CollationKey(value).bytes
         }
-        let found = try documents.keys.filter { id in
+        let matching = try documents.keys.filter { id in
             query.predicate?.matches(documents[id] ?? [:], id: id) ?? true
-        }.sorted { left, right in
-            for order in query.order {
-                let (first, second) = (try key(order.path, left), try key(order.path, right))
-                if first != second { return first.lexicographicallyPrecedes(second) != order.isDescending }
+        }.map { id in (id: id, keys: try query.order.map { try key($0.path, id) }) }
+        let found = matching.sorted { left, right in
+            for (place, order) in query.order.enumerated() where left.keys[place] != right.keys[place] {
+                return left.keys[place].lexicographicallyPrecedes(right.keys[place]) != order.isDescending
             }
-            return (left < right) != (query.order.last?.isDescending ?? false)
+            return (left.id < right.id) != (query.order.last?.isDescending ?? false)
         }
-        return Array(found.dropFirst(query.skip).prefix(query.limit ?? .max))
+        return found.dropFirst(query.skip).prefix(query.limit ?? .max).map(\.id)
     }
 
     /// Each query with every set of indexes, while documents come and go: the same as by hand, whatever way they are found.

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Coffer
@@ -132,7 +133,8 @@ struct ReaderTests {
         let file = largest.0
         try file.patch { $0[$0.count - 1] ^= 1 }
         let digest =
-            "sha1-" + Data(try #require(file.deletingPathExtension().lastPathComponent.hexBytes)).base64EncodedString()
+            "sha1-"
+            + Data(try #require([UInt8](hex: file.deletingPathExtension().lastPathComponent))).base64EncodedString()
         try expect(.damaged, ["blob", store, digest], key: key)
         try expect(.damaged, ["describe", store], key: key)
         #expect(try read(["list", store], key: key).error == "")
@@ -149,13 +151,5 @@ extension Database {
         var options = AllDocumentsOptions()
         options.includesDeleted = withDeleted
         return try allDocuments(options).all
-    }
-}
-
-extension String {
-    fileprivate var hexBytes: [UInt8]? {
-        let digits = compactMap(\.hexDigitValue)
-        return digits.count == count
-            ? stride(from: 0, to: count, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) } : nil
     }
 }

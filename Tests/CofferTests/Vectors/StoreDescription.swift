@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 
 @testable import Coffer
 @testable import CofferRecords
@@ -27,7 +28,7 @@ enum StoreDescription {
             "documents": .object(documents), "generation": .number(JSONNumber(manifest.generation)),
             "isEncrypted": .bool(manifest.isEncrypted), "keyLabels": .array(try labels(of: database)),
             "keyedNames": .bool(manifest.attachmentNames == .keyed), "localDocuments": .object(local),
-            "storeUUID": .string(hex(manifest.storeUUID.bytes)),
+            "storeUUID": .string(Array(manifest.storeUUID.bytes).hex),
         ]
     }
 
@@ -98,9 +99,7 @@ enum StoreDescription {
         return ids
     }
 
-    static func sha256(_ data: Data) throws -> String { hex(try Digest.sha256(of: Array(data))) }
-
-    static func hex(_ bytes: some Sequence<UInt8>) -> String { bytes.map { String(format: "%02x", $0) }.joined() }
+    static func sha256(_ data: Data) throws -> String { try Digest.sha256(of: Array(data)).hex }
 
     /// Where two descriptions differ first, as a path and the two values.
     static func difference(_ left: JSONValue, _ right: JSONValue, at path: String = "") -> String? {

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 
 @testable import Coffer
 @testable import CofferVault
@@ -25,7 +26,7 @@ struct StoreRecipe: Sendable {
         var json: JSONObject {
             switch self {
             case .password(let password): ["password": .string(password)]
-            case .bytes: ["bytes": .string(StoreDescription.hex(keyBytes ?? []))]
+            case .bytes: ["bytes": .string((keyBytes ?? []).hex)]
             }
         }
     }

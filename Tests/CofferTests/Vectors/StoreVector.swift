@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Coffer
@@ -41,7 +42,7 @@ struct StoreVector {
     static func key(_ json: JSONValue) throws -> SymmetricKey? {
         guard let key = json.objectValue else { return nil }
         if let password = key["password"]?.stringValue { return SymmetricKey(password: password) }
-        return try SymmetricKey(data: bytes(ofHex: try #require(key["bytes"]?.stringValue)))
+        return try SymmetricKey(data: try bytes(key["bytes"]))
     }
 
     // MARK: Files
@@ -78,6 +79,11 @@ struct StoreVector {
         }
     }
 
+    private static func bytes(_ hex: JSONValue?) throws -> [UInt8] {
+        let digits = try #require(hex?.stringValue)
+        return try #require([UInt8](hex: digits))
+    }
+
     /// One of the changes that Vectors/stores/README.md lists.
     private static func apply(_ change: JSONObject, to store: URL) throws {
         func path(_ key: String) throws -> URL {
@@ -86,7 +92,7 @@ struct StoreVector {
         let manager = FileManager.default
         switch try #require(change["do"]?.stringValue) {
         case "patch":
-            let bytes = bytes(ofHex: try #require(change["hex"]?.stringValue))
+            let bytes = try bytes(change["hex"])
             let offset = try #require(change["offset"]?.integer)
             try path("file").patch { data in
                 if data.count < offset + bytes.count { data.append(Data(count: offset + bytes.count - data.count)) }
@@ -95,7 +101,7 @@ struct StoreVector {
         case "cut":
             let count = try #require(change["length"]?.integer)
             try path("file").patch { $0 = $0.prefix(count) }
-        case "write": try Data(bytes(ofHex: try #require(change["hex"]?.stringValue))).write(to: path("file"))
+        case "write": try Data(bytes(change["hex"])).write(to: path("file"))
         case "remove": try manager.removeItem(at: path("file"))
         case "rename":
             try? manager.removeItem(at: path("to"))
@@ -111,11 +117,6 @@ struct StoreVector {
         case let other: Issue.record("no such change: \(other)")
         }
     }
-}
-
-private func bytes(ofHex text: String) -> [UInt8] {
-    let digits = text.compactMap(\.hexDigitValue)
-    return stride(from: 0, to: digits.count, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }
 }
 
 extension JSONValue {

@@ -16,6 +16,8 @@ private struct WeakDisk {
     private var durable: Names = [:]
     private var wholeFiles: Set<Int> = []
     private var contents: [Int: [UInt8]] = [:]
+    /// What files that are lists announce: asked for in each of thousands of outcomes, and read once.
+    private var lists: [Int: [String]] = [:]
     /// Where a name leads as the running process sees it.
     private var names: Names = [:]
 
@@ -26,6 +28,7 @@ private struct WeakDisk {
             contents[made] = []
         case .write(let bytes, let file):
             wholeFiles.remove(file)
+            lists[file] = nil
             contents[file, default: []] += bytes
         case .synchronizeFile(let file): wholeFiles.insert(file)
         case .synchronizeDirectory(let directory): settle { $0 == directory }
@@ -69,12 +72,16 @@ private struct WeakDisk {
     func isWhole(_ file: Int) -> Bool { wholeFiles.contains(file) }
 
     /// What the file called `name` announces.
-    func announced(by name: String, _ file: Int) throws -> [String] {
+    mutating func announced(by name: String, _ file: Int) throws -> [String] {
         if name.contains(".blob.") { return [String(name.dropLast(17))] }
         guard name.hasSuffix(".list"), isWhole(file) else { return [] }
+        if let read = lists[file] { return read }
         let bytes = contents[file] ?? []
-        return try InstallIntentList.attachments(in: bytes, .sha1) ?? InstallIntentList.attachments(in: bytes, .keyed)
+        let announced =
+            try InstallIntentList.attachments(in: bytes, .sha1) ?? InstallIntentList.attachments(in: bytes, .keyed)
             ?? []
+        lists[file] = announced
+        return announced
     }
 }
 

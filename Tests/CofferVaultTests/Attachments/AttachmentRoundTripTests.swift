@@ -1,6 +1,7 @@
 import CofferSealing
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import CofferVault
@@ -188,7 +189,7 @@ struct AttachmentRoundTripTests {
         let keyed = try AttachmentFixture(names: .keyed)
         let saved = try keyed.save(bytes)
         let key = try #require(try keyed.manifest.key(for: .names))
-        let name = hex(try key.authenticationCode(for: saved.digest.sha1)) + ".blob"
+        let name = try key.authenticationCode(for: saved.digest.sha1).hex + ".blob"
         #expect(keyed.files == [name])
         #expect(try keyed.attachments.allNames() == [name])
         #expect(keyed.attachments.naming.sha1(of: name) == nil)

@@ -1,6 +1,7 @@
 import CofferSealing
 import CofferVault
 import Foundation
+import TestSupport
 import Testing
 
 /// Files of Vectors/attachment-files, which an independent implementation made.
@@ -20,7 +21,7 @@ struct AttachmentVector: Decodable, Sendable, CustomTestStringConvertible {
     }()
 
     var digest: ContentDigest {
-        ContentDigest(sha1: bytesOfHex(sha1), sha256: bytesOfHex(sha256), byteCount: byteCount)
+        ContentDigest(sha1: [UInt8](hex: sha1) ?? [], sha256: [UInt8](hex: sha256) ?? [], byteCount: byteCount)
     }
 
     /// Makes a store at `path` of the vector's manifest, with the vector's file in it.
@@ -33,7 +34,7 @@ struct AttachmentVector: Decodable, Sendable, CustomTestStringConvertible {
         }
         try Data(vector.bytes).write(to: URL(fileURLWithPath: path + "/MANIFEST"))
         writeBinding(vector.opened?.sequence ?? 0, at: generation + "/db.sqlite3")
-        try Data(bytesOfHex(file)).write(to: URL(fileURLWithPath: "\(generation)/attachments/\(name)"))
+        try Data(#require([UInt8](hex: file))).write(to: URL(fileURLWithPath: "\(generation)/attachments/\(name)"))
         return try vector.symmetricKey
     }
 }
@@ -57,7 +58,7 @@ struct AttachmentVectorTests {
         #expect(attachments.isPresent(vector.digest.sha1))
         #expect(try attachments.naming.name(of: vector.digest.sha1) == vector.name)
         #expect(try attachments.allNames() == [vector.name])
-        let header = bytesOfHex(vector.header)
+        let header = try #require([UInt8](hex: vector.header))
         guard vector.result == "opens" else {
             let error = #expect(throws: CofferError(.damaged)) {
                 try attachments.open(vector.digest, header: header, subject: subject)
