@@ -20,6 +20,9 @@ package struct Change: ~Copyable {
     package let numbers: RowNumbers
     package let compaction: CompactionChanges
 
+    /// As ``Snapshot`` has one.
+    deinit {}
+
     package init(_ snapshot: consuming Snapshot) {
         beginning = Statement(snapshot.connection, "BEGIN IMMEDIATE")
         committing = Statement(snapshot.connection, "COMMIT")

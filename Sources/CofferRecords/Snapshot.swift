@@ -114,6 +114,10 @@ package struct Snapshot: ~Copyable {
     /// Atomic, since whoever is lent the tables can change nothing else of them.
     private let listedRowCount = Atomic(0)
 
+    /// Without this, the compiler would write out the end of each of some sixty statements wherever a snapshot may end, and take
+    /// seconds for one function.
+    deinit {}
+
     init(_ connection: consuming Connection) {
         beginning = Statement(connection, "BEGIN")
         ending = Statement(connection, "COMMIT")
