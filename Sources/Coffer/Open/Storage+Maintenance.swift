@@ -27,7 +27,7 @@ extension Storage {
     private func holdingMaintenance<Value>(_ body: () throws(CofferError) -> Value) throws(CofferError) -> Value {
         try maintenanceLock.lock(until: .now + settings.busyTimeout, subject: subject)
         defer { maintenanceLock.unlock() }
-        if let check = OtherUser.check { try check() }
+        try OtherUser.current?.check()
         return try body()
     }
 
@@ -35,10 +35,10 @@ extension Storage {
     func maintainInBackground<Value: Sendable>(
         _ body: @escaping @Sendable () throws(CofferError) -> Value
     ) async throws -> Value {
-        let check = OtherUser.check
+        let user = OtherUser.current
         return try await maintenanceLine.run { [self] () throws(CofferError) in
             try maintain { () throws(CofferError) in
-                if let check { try check() }
+                try user?.check()
                 return try body()
             }
         }

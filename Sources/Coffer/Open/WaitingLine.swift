@@ -4,9 +4,16 @@ internal import Dispatch
 internal import Synchronization
 
 /// Somebody who works on a database with a key that may end while they wait for their turn.
-package enum OtherUser {
-    /// What is asked when it is their turn to change or copy the store as a whole. Throws where they may not any more.
-    @TaskLocal package static var check: (@Sendable () throws(CofferError) -> Void)?
+///
+/// A type, and not the function that it has: optimized code that binds a function with typed throws to a task crashes (Swift 6.3).
+package struct OtherUser: Sendable {
+    /// Whose work the current task does, if it isn't the app's own.
+    @TaskLocal package static var current: OtherUser?
+
+    /// Asked when it is their turn to change or copy the store as a whole. Throws where they may not any more.
+    package let check: @Sendable () throws(CofferError) -> Void
+
+    package init(check: @escaping @Sendable () throws(CofferError) -> Void) { self.check = check }
 }
 
 /// Where the `async` forms of calls wait to write, one behind the other, so that no thread of the cooperative pool does.

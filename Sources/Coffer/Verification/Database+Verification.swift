@@ -42,10 +42,10 @@ extension Database {
         _ level: VerificationLevel = .everything,
         progress: (@isolated(any) @Sendable (VerificationProgress) -> Void)? = nil
     ) async throws -> Verification {
-        let check = OtherUser.check
+        let user = OtherUser.current
         return try await VerificationMonitor.run(from: .start, telling: progress) { [self] monitor in
             try await storage.maintenanceLine.run { [self] () throws(CofferError) in
-                if let check { try check() }
+                try user?.check()
                 return try verify(level, monitor)
             }
         }

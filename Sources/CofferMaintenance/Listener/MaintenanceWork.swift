@@ -68,8 +68,8 @@ final class MaintenanceWork: Sendable {
         opening.withLock { $0 = now }
     }
 
-    private func check(of database: Database) -> @Sendable () throws(CofferError) -> Void {
-        { [self] () throws(CofferError) in try checkKey(database) }
+    private func user(of database: Database) -> OtherUser {
+        OtherUser { [self] () throws(CofferError) in try checkKey(database) }
     }
 
     private var keyID: DatabaseKey.ID? { opening.withLock { $0.keyID } }
@@ -91,7 +91,7 @@ final class MaintenanceWork: Sendable {
         progress: @escaping @Sendable (any Encodable) -> Void
     ) async throws -> any Encodable & Sendable {
         // When its turn comes, the key may have ended.
-        return try await OtherUser.$check.withValue(check(of: database)) {
+        return try await OtherUser.$current.withValue(user(of: database)) {
             switch request {
             case .verify(let level):
                 return try await database.verify(level) { progress($0) }
@@ -173,7 +173,7 @@ final class MaintenanceWork: Sendable {
         _ database: Database, _ body: () throws(CofferError) -> Value
     ) throws(CofferError) -> Value {
         do {
-            return try OtherUser.$check.withValue(check(of: database)) {
+            return try OtherUser.$current.withValue(user(of: database)) {
                 try body()
             }
         } catch {
