@@ -169,7 +169,7 @@ let package = Package(
             name: "CofferCouchbaseLiteTests",
             dependencies: [
                 "Coffer", "CofferCouchbaseLite", "CofferFaults", "CofferModel", "CofferSQLite", "CofferSealing",
-                "CofferTesting", "CofferVault",
+                "CofferTesting", "CofferVault", "TestSupport",
             ],
             swiftSettings: testing),
         .testTarget(
@@ -198,4 +198,14 @@ if let files = Context.environment["COFFER_TEST_FILES"]?.split(separator: "\n") 
         target.sources = files.filter { $0.hasPrefix(folder) }.map { String($0.dropFirst(folder.count)) }
     }
     package.targets.removeAll { $0.sources == [] }
+}
+
+// Most of what tests take goes into the library: scripts/test has that optimized, as it is released, and the tests themselves not.
+// Where nothing says so there is no such flag, which would keep other packages from depending on this one.
+if Context.environment["COFFER_OPTIMIZED"] == "1" {
+    let (swift, c) = (["-O"], ["-O2"])
+    for target in package.targets where target.type == .regular {
+        target.swiftSettings = (target.swiftSettings ?? []) + [.unsafeFlags(swift)]
+        target.cSettings = (target.cSettings ?? []) + [.unsafeFlags(c)]
+    }
 }
