@@ -2,6 +2,7 @@ import Coffer
 import CofferCouchbaseLite
 import CofferSealing
 import Foundation
+import TestSupport
 import Testing
 
 /// Imports of attachments, in each form that stores have them in.
@@ -48,7 +49,7 @@ import Testing
         let content = Data("from the table".utf8)
         try source.write(content, isUpperCase: false)
         try source.add(documents: [1: "a"], [.init(sequence: 1, document: 1, id: Self.first, json: "{}")])
-        let hex = try SourceStore.sha1(content).map { String(Int($0) + 0x100, radix: 16).suffix(2) }.joined()
+        let hex = try SourceStore.sha1(content).hex
         try source.run("INSERT INTO attachments VALUES (1, 'f', x'\(hex)', 'text/plain', \(content.count), 1, 0, NULL)")
         let target = try Target()
         let (database, report) = try target.take(source)

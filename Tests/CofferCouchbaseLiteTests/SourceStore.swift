@@ -3,6 +3,7 @@ import Coffer
 @testable import CofferSQLite
 import CofferSealing
 import Foundation
+import TestSupport
 import Testing
 
 /// A store of Couchbase Lite 1.x that a test makes, in that library's format, with the SQLCipher that is loaded.
@@ -162,7 +163,7 @@ final class SourceStore {
     static func digest(_ data: Data) throws -> String { "sha1-" + Data(try sha1(data)).base64EncodedString() }
 
     func name(of data: Data, isUpperCase: Bool = true) throws -> String {
-        let digits = try Self.sha1(data).map { String(Int($0) + 0x100, radix: 16).suffix(2) }.joined()
+        let digits = try Self.sha1(data).hex
         return (isUpperCase ? digits.uppercased() : digits) + ".blob"
     }
 

@@ -33,7 +33,10 @@ enum Vectors {
 
         var bytes: [UInt8] {
             if let input { return Array(input.utf8) }
-            return inputHex.flatMap { [UInt8](hex: $0) } ?? []
+            guard let bytes = inputHex.flatMap({ [UInt8](hex: $0) }) else {
+                fatalError("\(name) has neither a text nor bytes in hex")
+            }
+            return bytes
         }
     }
 

@@ -40,13 +40,14 @@ struct SealedFileVector {
         file = try read("bases/\(description.base).db")
         log = (try? read("bases/\(description.base).log")) ?? Data()
         for change in description.changes {
-            if change.file == "db" { Self.apply(change, to: &file) } else { Self.apply(change, to: &log) }
+            if change.file == "db" { try Self.apply(change, to: &file) } else { try Self.apply(change, to: &log) }
         }
     }
 
-    private static func apply(_ change: Change, to data: inout Data) {
+    private static func apply(_ change: Change, to data: inout Data) throws {
         if let length = change.length { data = data.prefix(length) }
-        guard let offset = change.offset, let bytes = change.hex.flatMap({ [UInt8](hex: $0) }) else { return }
+        guard let offset = change.offset, let hex = change.hex else { return }
+        let bytes = try #require([UInt8](hex: hex))
         if data.count < offset + bytes.count { data.append(Data(count: offset + bytes.count - data.count)) }
         data.replaceSubrange(offset..<offset + bytes.count, with: bytes)
     }
@@ -68,7 +69,7 @@ struct SealedFileVector {
             path: path, subject: "test", key: SymmetricKey(data: #require([UInt8](hex: states.key))),
             binding: SealedPageBinding(
                 storeUUID: #require([UInt8](hex: states.storeUUID)), generation: states.generation,
-                generationTag: UInt64(states.generationTag, radix: 16) ?? 0),
+                generationTag: #require(UInt64(states.generationTag, radix: 16))),
             cacheByteCount: 1 << 20)
     }
 }

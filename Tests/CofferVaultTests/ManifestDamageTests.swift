@@ -145,7 +145,7 @@ struct ManifestDamageTests {
         }
         for name in ["damaged-scrypt-255-8-1", "damaged-pbkdf2-4294967295", "damaged-code-zero", "damaged-suite-2"] {
             let vector = try ManifestVector(named: name)
-            let (bytes, key) = (vector.bytes, try vector.symmetricKey)
+            let (bytes, key) = try (vector.bytes, vector.symmetricKey)
             #expect(outcome(bytes, key) == .damaged)
             #expect(shortestTime { _ = outcome(bytes, key) } < derivation / 10, "\(name)")
         }

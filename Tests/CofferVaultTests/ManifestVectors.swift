@@ -23,7 +23,9 @@ struct ManifestVector: Decodable {
     let status: Int?
     let opened: Opened?
 
-    var bytes: [UInt8] { manifest.flatMap { [UInt8](hex: $0) ?? [] } }
+    var bytes: [UInt8] {
+        get throws { try manifest.flatMap { try #require([UInt8](hex: $0)) } }
+    }
 
     var symmetricKey: SymmetricKey? {
         get throws {

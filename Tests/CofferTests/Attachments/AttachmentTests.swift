@@ -330,7 +330,7 @@ struct AttachmentTests {
     }
 
     private func file(of attachment: Coffer.Attachment) throws -> URL {
-        let sha1 = try #require(SHA1Digest.bytes(of: attachment.digest)).map { String(format: "%02x", $0) }.joined()
+        let sha1 = try #require(SHA1Digest.bytes(of: attachment.digest)).hex
         return try stores.generation().appending(path: "attachments/\(sha1).blob")
     }
 

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Coffer
@@ -24,7 +25,7 @@ struct DamagedFileTests {
     }
 
     private func file(of attachment: Coffer.Attachment, in store: String = "db") throws -> URL {
-        let sha1 = try #require(SHA1Digest.bytes(of: attachment.digest)).map { String(format: "%02x", $0) }.joined()
+        let sha1 = try #require(SHA1Digest.bytes(of: attachment.digest)).hex
         return try stores.generation(store).appending(path: "attachments/\(sha1).blob")
     }
 

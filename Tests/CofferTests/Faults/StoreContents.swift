@@ -1,6 +1,7 @@
 import CSQLCipher
 import Foundation
 import TestSupport
+import Testing
 
 @testable import Coffer
 @testable import CofferRecords
@@ -67,7 +68,8 @@ struct StoreContents: Equatable {
             rows[table]?.removeAll(where: isLabel)
         }
         for digest in try connection.texts("SELECT hex(digest) FROM attachments WHERE sha256 IS NOT NULL") {
-            let reader = try database.storage.openAttachment(.sha1([UInt8](hex: digest) ?? []), subject: digest)
+            let reader = try database.storage.openAttachment(
+                .sha1(#require([UInt8](hex: digest))), subject: digest)
             contents[digest.lowercased()] = try reader.map { Data(try $0.wholeContent()) }
         }
     }

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Coffer
@@ -23,7 +24,7 @@ struct DescriptionTests {
         let data = Data(bytes)
         let forms = [
             String(decoding: bytes, as: UTF8.self), data.base64EncodedString(),
-            bytes.map { String(format: "%02x", $0) }.joined(),
+            bytes.hex,
         ]
         if forms.contains(where: { text.lowercased().contains($0.lowercased()) }) { return true }
         let numbers = text.split { !$0.isNumber }.compactMap { UInt8($0) }
