@@ -30,7 +30,7 @@ enum Tidiness {
         let complaint: String
         var inLibraryOnly = false
         var asEndOfName = false
-        /// What holds one of the words and is none of them.
+        /// Longer texts that contain one of the words and are allowed.
         var exceptions: [String] = []
 
         func applies(_ isLibrary: Bool) -> Bool { isLibrary || !inLibraryOnly }
