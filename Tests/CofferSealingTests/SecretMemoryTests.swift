@@ -1,4 +1,5 @@
 #if os(Linux)
+import Foundation
 import Glibc
 import MemorySearch
 import Testing
@@ -61,6 +62,43 @@ struct SecretMemoryTests {
                 throw Miscount(refused?.occurrences() ?? -1, "after it was refused")
             }
         }
+    }
+
+    @Test(
+        "Of the pages of secrets whose lives have ended sixteen stay locked, with zeros, for the next secrets",
+        .enabled(if: SecretMemoryTests.mayLock(byteCount: 1 << 20), "the system lets nobody lock so much"))
+    func keptPages() async {
+        await #expect(processExitsWith: .success) {
+            let locked = try SecretMemoryTests.lockedKilobytes()
+            func expectLocked(_ kilobytes: Int, _ when: String) throws {
+                let count = try SecretMemoryTests.lockedKilobytes() - locked
+                guard count == kilobytes else { throw Miscount(count / 4, when) }
+            }
+            func use(_ count: Int) throws {
+                var secrets: [SymmetricKey] = []
+                for _ in 0..<count { secrets.append(try SymmetricKey()) }
+                try expectLocked(4 * max(count, 16), "while \(count) secrets live")
+            }
+            try use(40)
+            try expectLocked(64, "after forty secrets")
+            for _ in 0..<16 {
+                guard SecretBytes(byteCount: 4096).withBytes({ $0.allSatisfy { $0 == 0 } }) else { exit(1) }
+            }
+            try use(3)
+            _ = SecretBytes(byteCount: 4097)
+            try expectLocked(64, "after three more, and a long one")
+        }
+    }
+
+    private static func mayLock(byteCount: UInt) -> Bool {
+        var limit = rlimit()
+        return getrlimit(__rlimit_resource_t(__RLIMIT_MEMLOCK.rawValue), &limit) == 0 && limit.rlim_cur >= byteCount
+    }
+
+    fileprivate static func lockedKilobytes() throws -> Int {
+        let status = try String(contentsOfFile: "/proc/self/status", encoding: .utf8)
+        let line = try #require(status.split(separator: "\n").first { $0.hasPrefix("VmLck:") })
+        return try #require(line.split(separator: " ").compactMap { Int($0) }.first)
     }
 
     @Test("A derived and an unwrapped key are in memory once, and nowhere once their lives end")

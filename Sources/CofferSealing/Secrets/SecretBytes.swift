@@ -33,11 +33,10 @@ internal import Glibc
             unsafe start.initializeMemory(as: UInt8.self, repeating: 0, count: byteCount)
             return
         }
-        let pages = max(1, (byteCount + Self.pageByteCount - 1) / Self.pageByteCount)
+        let pages = max(1, (byteCount + LockedPages.byteCount - 1) / LockedPages.byteCount)
         self.byteCount = byteCount
-        lockedByteCount = pages * Self.pageByteCount
-        unsafe start = .allocate(byteCount: lockedByteCount, alignment: Self.pageByteCount)
-        _ = unsafe mlock(start, lockedByteCount)
+        lockedByteCount = pages * LockedPages.byteCount
+        unsafe start = LockedPages.take(lockedByteCount)
         unsafe start.initializeMemory(as: UInt8.self, repeating: 0, count: lockedByteCount)
     }
 
@@ -52,8 +51,11 @@ internal import Glibc
 
     deinit {
         unsafe wipe(UnsafeMutableRawBufferPointer(start: start, count: byteCount))
-        if lockedByteCount > 0 { _ = unsafe munlock(start, lockedByteCount) }
-        unsafe start.deallocate()
+        if lockedByteCount > 0 {
+            unsafe LockedPages.giveBack(start, lockedByteCount)
+        } else {
+            unsafe start.deallocate()
+        }
     }
 
     /// Lends the bytes to `body`.
@@ -69,6 +71,44 @@ internal import Glibc
     ) throws(E) -> R {
         try unsafe body(UnsafeMutableRawBufferPointer(start: start, count: byteCount))
     }
+}
 
-    private static let pageByteCount = Int(sysconf(Int32(_SC_PAGESIZE)))
+/// Memory of whole pages that is locked as far as the system allows.
+///
+/// A few single pages stay locked between one secret and the next: locking one and unlocking it again is two changes of the
+/// kernel's map of the process, which took a seventh of all that opening a store takes.
+private enum LockedPages {
+    static let byteCount = Int(sysconf(Int32(_SC_PAGESIZE)))
+
+    /// How many pages are kept for the next secrets: 64 KiB, which is often all that the system lets a process lock. Secrets
+    /// take these before any others.
+    private static let idleLimit = 16
+
+    /// Where the pages begin that nobody has. What was in them has been overwritten.
+    private static let idle = Lock<[UInt]>([])
+
+    /// So many bytes of whole pages, with anything in them.
+    static func take(_ byteCount: Int) -> UnsafeMutableRawPointer {
+        let kept = byteCount == Self.byteCount ? idle.withLock { $0.popLast() } : nil
+        let start =
+            unsafe kept.flatMap { unsafe UnsafeMutableRawPointer(bitPattern: $0) }
+            ?? .allocate(byteCount: byteCount, alignment: Self.byteCount)
+        // A kept page, too, which may have come when the limit was reached: where it is locked, this changes nothing.
+        _ = unsafe mlock(start, byteCount)
+        return unsafe start
+    }
+
+    /// Takes back what ``take(_:)`` gave, overwritten.
+    static func giveBack(_ start: UnsafeMutableRawPointer, _ byteCount: Int) {
+        let isKept =
+            byteCount == Self.byteCount
+            && idle.withLock { idle in
+                guard idle.count < idleLimit else { return false }
+                idle.append(UInt(bitPattern: start))
+                return true
+            }
+        guard !isKept else { return }
+        _ = unsafe munlock(start, byteCount)
+        unsafe start.deallocate()
+    }
 }
