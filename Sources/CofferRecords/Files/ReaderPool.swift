@@ -16,7 +16,7 @@ private final class Reader: @unchecked Sendable {
 
     private var isSnapshotOpen = false
     private var snapshot: UInt64?
-    private var cacheByteCount: Int
+    private(set) var cacheByteCount: Int
 
     init(_ snapshot: consuming Snapshot, cacheByteCount: Int) {
         self.cacheByteCount = cacheByteCount
@@ -101,7 +101,8 @@ package final class ReaderPool: Sendable {
 
         /// Takes out idle readers that are too many, now that one comes back: those that were used longest ago.
         mutating func takeSpare() -> [Reader] {
-            let spare = min(idle.count, max(0, idle.count + 1 - width))
+            let spare = min(idle.count, idle.count + 1 - width)
+            guard spare > 0 else { return [] }
             defer { idle.removeFirst(spare) }
             return Array(idle.prefix(spare))
         }
@@ -209,28 +210,34 @@ package final class ReaderPool: Sendable {
 
     /// Takes back a reader in which the calling thread is.
     private func giveBack(_ reader: Reader) {
-        // Others may have come since it was lent: it keeps no more than its part now, so that all keep to the budget.
         let rowCount = reader.tables.takeListedRowCount()
-        let spare = state.withLock { state in
+        var spare: [Reader] = []
+        var isKept = state.withLock { state in
             state.noteListed(rowCount)
-            return state.takeSpare()
+            spare = state.takeSpare()
+            // Whoever waits for the last reader waits for the end of these, too.
+            return spare.isEmpty ? keep(reader, in: &state) : nil
         }
         for reader in spare { reader.close() }
-        var isKept: Bool?
         while isKept == nil {
             let share = state.withLock { self.share(among: $0.width) }
             guard (try? reader.shrinkCache(to: share)) != nil else { return discard(reader) }
-            isKept = state.withLock { state in
-                // Nobody looks at idle readers when there are more to share, or the writer takes its part back, after this.
-                guard share <= self.share(among: state.width) else { return nil }
-                guard !state.isClosed, state.idle.count < idleLimit else { return false }
-                state.lentCount -= 1
-                reader.vacate()
-                state.idle.append(reader)
-                return true
-            }
+            isKept = state.withLock { keep(reader, in: &$0) }
         }
         if isKept == false { discard(reader) }
+    }
+
+    /// Has a reader in which the calling thread is wait for the next read.
+    ///
+    /// - Returns: false if there are enough already; nil if it holds more than its part, since others have come or the writer
+    ///   has taken its own part back: nobody looks at it once it is idle.
+    private func keep(_ reader: Reader, in state: inout State) -> Bool? {
+        guard reader.cacheByteCount <= share(among: state.width) else { return nil }
+        guard !state.isClosed, state.idle.count < idleLimit else { return false }
+        state.lentCount -= 1
+        reader.vacate()
+        state.idle.append(reader)
+        return true
     }
 
     /// Has idle readers keep no more than their part of a cache that has become less. Others wait for it, for about a
