@@ -10,7 +10,7 @@ import Testing
 struct FullDiskAttachmentTests {
     let disk: SmallDisk
     let database: Database
-    private let large = AttachmentTests.bytes(3_000_000)
+    private let large = AttachmentTests.bytes(1_200_000)
 
     init() throws {
         disk = try SmallDisk(megabytes: 12)
@@ -18,7 +18,7 @@ struct FullDiskAttachmentTests {
         let draft = try database.document(withID: "before").newRevision()
         draft.setAttachment(named: "a", contentType: nil, content: AttachmentTests.bytes(50_000, seed: 2))
         try draft.save()
-        try disk.fill(leaving: 1_000_000)
+        try disk.fill(leaving: 500_000)
     }
 
     /// Every way in which content comes.

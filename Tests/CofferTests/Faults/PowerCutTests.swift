@@ -75,11 +75,11 @@ struct PowerCutTests {
     @Test("A power cut would lose something, were any one of the syncs left out", arguments: NamedChange.all)
     func omitted(named: NamedChange) throws {
         let rehearsed = try RehearsedChange(named)
-        let synchronizations = PowerCutReplay(rehearsed).synchronizations
+        var replay = PowerCutReplay(rehearsed)
+        let synchronizations = replay.synchronizations
         let exceptions = Self.withoutConsequence[named.name] ?? [:]
         for (number, (index, step)) in zip(1..., synchronizations) {
-            var replay = PowerCutReplay(rehearsed)
-            replay.omitted = index
+            replay = replay.omitting(index)
             try replay.run(stopsAtFinding: true)
             let exception = exceptions[number]
             #expect(exception.map { step.hasPrefix($0.step) } != false, "\(named): sync \(number) is \(step)")
