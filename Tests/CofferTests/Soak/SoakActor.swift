@@ -129,7 +129,7 @@ final class SoakActor: @unchecked Sendable {
         model.acknowledged = []
         let place = SoakPlace(store, database)
         let told = random.isOne(in: 3) ? Task { [changes = database.changes] in await collect(changes) } : nil
-        let live = random.isOne(in: 3) ? Task { [name] in try await watch(place, owner: name) } : nil
+        let live = random.isOne(in: 3) ? Task { [name] in try await place.watch(owner: name) } : nil
         for _ in 0..<1 + random.below(16) {
             var choice = nextAction(store)
             let action = choice.pick(SoakAction.ofTasks) ?? .save

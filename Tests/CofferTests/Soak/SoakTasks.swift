@@ -152,12 +152,14 @@ extension SoakActor {
     }
 }
 
-/// Reads every result of a live query until the database is closed or the task cancelled.
-func watch(_ place: SoakPlace, owner: String) async throws {
-    let view = try SoakIndexes.view(in: place.database)
-    for try await result in view.liveRows(SoakIndexes.options(owner)) {
-        for try await row in result.rows {
-            try soakExpect(row.key == .string(owner), "a live row of \(row.key) among those of \(owner)")
+extension SoakPlace {
+    /// Reads every result of a live query until the database is closed or the task cancelled.
+    func watch(owner: String) async throws {
+        let view = try SoakIndexes.view(in: database)
+        for try await result in view.liveRows(SoakIndexes.options(owner)) {
+            for try await row in result.rows {
+                try soakExpect(row.key == .string(owner), "a live row of \(row.key) among those of \(owner)")
+            }
         }
     }
 }
