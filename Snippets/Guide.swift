@@ -141,9 +141,11 @@ let kim = try database.document(withID: "person-1").decode(Person.self)
 print(kim.age)                                                     // 42
 // snippet.end
 
-// snippet.json-bytes
+// snippet.json
 let saved = try database.save(json: Data(#"{"_id": "n-1", "big": 9007199254740993, "half": 0.50}"#.utf8))
 print(String(decoding: try saved.json, as: UTF8.self))             // {"big":9007199254740993,"half":0.5}
+let cups = 2
+try database.save(["tea": "green", "cups": JSONValue(cups), "hot": true], withID: "n-2")     // a JSONObject
 // snippet.end
 
 // snippet.attachments
@@ -235,6 +237,7 @@ print(try database.documents(DocumentQuery(where: "any items (it.price > 100 and
 // snippet.end
 
 // snippet.queries-2
+for row in try database.rows(["age", "address.city"], of: berliners).all { print(row["age"] ?? "", row["address.city"] ?? "") }
 for row in try database.distinctRows(["type", "address.city"]).all { print(row["type"] ?? "", row["address.city"] ?? "") }
 let report = database.groups(by: ["address.city"], of: berliners, .count, .min("age"), .average("age"))
 for row in try report.all { print(row["address.city"] ?? "", row.aggregates) }
@@ -316,11 +319,10 @@ print(salvage.isComplete, salvage.documentCount, salvage.attachmentCount)
 for loss in salvage.losses { print(loss.kind, loss.subject, loss.detail) }
 // snippet.end
 
-let file = FileHandle.standardError
-
 // snippet.logging
 CofferLog.setHandler(level: .info) { message in
-    file.write(Data("\(message.level) \(message)\n".utf8))    // database people: compacted (bytes 1048576, …)
+    FileHandle.standardError.write(Data("\(message.level) \(message)\n".utf8))
+    // database people: compacted (bytes 1048576, …)
 }
 // snippet.end
 

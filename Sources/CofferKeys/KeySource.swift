@@ -276,3 +276,8 @@ public struct KeySourceError: Error, Hashable, Sendable, CustomStringConvertible
         KeySourceError(.unusable, message, hint: hint)
     }
 }
+
+extension KeySourceError: LocalizedError {
+    /// The description, so that `localizedDescription`, which alerts show, says what happened too. It is in English.
+    public var errorDescription: String? { description }
+}

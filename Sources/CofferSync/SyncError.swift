@@ -1,5 +1,5 @@
-internal import Foundation
 internal import Coffer
+public import Foundation
 
 /// What went wrong between a database and another one over HTTP.
 ///
@@ -78,6 +78,11 @@ public struct SyncError: Error, Sendable, Equatable {
 extension SyncError: CustomStringConvertible {
     /// One line that ends in the status, such as `document invoice-17: forbidden (403)`.
     public var description: String { (subject.map { "\($0): " } ?? "") + "\(detail) (\(status))" }
+}
+
+extension SyncError: LocalizedError {
+    /// The description, so that `localizedDescription`, which alerts show, says what happened too. It is in English.
+    public var errorDescription: String? { description }
 }
 
 extension String {

@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 
 @_spi(Tool) @testable import CofferKeys
@@ -38,6 +39,7 @@ struct KeySourceTests {
         ])
     func refusals(text: String) {
         let error = #expect(throws: KeySourceError.self) { try KeySource(parsing: text) }
+        #expect(error?.localizedDescription == error?.description)
         #expect(error?.code == .invalidSource && error?.status == 400)
         #expect(error.map { "\($0)".contains("hunter2") } == false)
     }

@@ -155,6 +155,13 @@ enum CommandNames {
                 line += " \(argument)"
                 continue
             }
+            #if !Sync
+            if group == root, ["pull", "push", "download", "serve"].contains(argument) {
+                return Failure.usage(
+                    "this coffer was built without replication, and has no \(argument)",
+                    hint: "one that is built with the trait Sync, the default, has it")
+            }
+            #endif
             let names = commands.filter { $0.configuration.shouldDisplay }.compactMap { $0.configuration.commandName }
             let meant = nearest(to: argument, among: names).map { "did you mean \(line) \($0)? " } ?? ""
             return Failure.usage(

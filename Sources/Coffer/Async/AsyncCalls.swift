@@ -136,6 +136,15 @@ extension Database {
         return try await storage.inBackground { try draft.save() }
     }
 
+    /// Saves properties as a document's next revision: see the form without `async`.
+    @discardableResult
+    public func save(
+        _ properties: JSONObject, withID id: String? = nil, replacing revisionID: RevisionID? = nil
+    ) async throws -> SavedRevision {
+        let draft = try draft(of: properties, id, revisionID)
+        return try await storage.inBackground { try draft.save() }
+    }
+
     /// Saves a value as a document's next revision: see the form without `async`. The value is encoded here, and crosses
     /// to no other thread.
     @discardableResult

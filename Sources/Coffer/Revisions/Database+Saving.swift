@@ -58,6 +58,23 @@ extension Database {
         try draft(ofJSON: json, id, revisionID).save()
     }
 
+    /// Saves properties as a document's next revision, so that a dictionary literal with values of several kinds can be given.
+    ///
+    /// - Parameters:
+    ///   - properties: a top-level `_id`, `_rev` and `_attachments` mean what they do in ``save(json:withID:replacing:)``. The
+    ///     contents of its blobs are saved with it.
+    ///   - id: the document's id. Default: the properties' `_id`, or one that nobody else has.
+    ///   - revisionID: the revision that this one replaces, which must be the current one. Default: the properties' `_rev`; with
+    ///     neither, there must be no such document.
+    /// - Returns: the revision that it became.
+    /// - Throws: `invalidJSON` (400) for a number that is not finite, and as ``save(json:withID:replacing:)``.
+    @discardableResult
+    public func save(
+        _ properties: JSONObject, withID id: String? = nil, replacing revisionID: RevisionID? = nil
+    ) throws(CofferError) -> SavedRevision {
+        try draft(of: properties, id, revisionID).save()
+    }
+
     // MARK: Your own types
 
     /// Saves a value as a document's next revision.
@@ -158,6 +175,19 @@ extension Database {
         return try draft(of: parsed, id, revisionID)
     }
 
+    func draft(
+        of properties: JSONObject, _ id: String?, _ revisionID: RevisionID?
+    ) throws(CofferError) -> PreparedRevision {
+        let staged = try StagedContent.stage(properties.blobs, in: storage)
+        let parsed: DocumentBody
+        do throws(CofferError) {
+            parsed = try DocumentBody(properties)
+        } catch {
+            throw id.map { error.about("document \($0)") } ?? error
+        }
+        return try draft(of: parsed, id, revisionID, staged: staged)
+    }
+
     func draft(of value: some Encodable, _ id: String?, _ revisionID: RevisionID?) throws -> PreparedRevision {
         let contents = Lock<[StagedContent]>([])
         let storage = storage
@@ -236,7 +266,7 @@ extension Document {
     /// - Throws: `invalidJSON` (400) where a body says that it is another document's.
     func checkID(_ parsed: DocumentBody) throws(CofferError) {
         if let stated = parsed.id, !stated.utf8.elementsEqual(documentID.utf8) {
-            throw CofferError(.invalidJSON, of: subject, "_id belongs to another document")
+            throw CofferError(.invalidJSON, of: subject, "_id is not the id of this document")
         }
     }
 

@@ -153,7 +153,7 @@ extension CofferError {
     static var unsavedBlob: CofferError {
         CofferError(.invalidAttachment, "a blob's content has to be saved before its JSON can be written")
     }
-    static var notAnObject: CofferError { CofferError(.invalidJSON, "anything other than an object") }
+    static var notAnObject: CofferError { CofferError(.invalidJSON, "it is not an object") }
     static var reservedKey: CofferError {
         CofferError(.invalidJSON, "a key that starts with _ and isn't one of Coffer's")
     }

@@ -11,7 +11,7 @@ extension Canonicalizer {
         }
         var at = skipWhitespace(input, 0)
         if mode != .value, at >= input.count || input[at] != UInt8(ascii: "{") {
-            throw .invalidJSON("anything other than an object", at: at)
+            throw .invalidJSON("no object", at: at)
         }
         var current: Container?
         while true {
@@ -41,7 +41,7 @@ extension Canonicalizer {
             case UInt8(ascii: "t"): at = try scan("true", input, at)
             case UInt8(ascii: "f"): at = try scan("false", input, at)
             case UInt8(ascii: "n"): at = try scan("null", input, at)
-            default: throw .invalidJSON("anything other than a value", at: at)
+            default: throw .invalidJSON("no value", at: at)
             }
             // It ends, and with it perhaps the containers around it.
             let isOver = try leaveContainers(input, &at, &current)
@@ -112,7 +112,7 @@ extension Canonicalizer {
 
     private func scan(_ literal: StaticString, _ input: Span<UInt8>, _ start: Int) throws(CofferError) -> Int {
         guard input.hasBytes(of: literal, at: start) else {
-            throw .invalidJSON("anything other than a value", at: start)
+            throw .invalidJSON("no value", at: start)
         }
         return start + literal.utf8CodeUnitCount
     }
@@ -120,7 +120,7 @@ extension Canonicalizer {
     mutating func scanNumber(_ input: Span<UInt8>, _ start: Int) throws(CofferError) -> Int {
         var failure = start
         guard let literal = NumberLiteral(in: input, at: start, failure: &failure) else {
-            throw .invalidJSON("anything other than a number", at: failure)
+            throw .invalidJSON("no number", at: failure)
         }
         if literal.isPlain(in: input) { return literal.end }
         guard let value = literal.value(in: input) else {

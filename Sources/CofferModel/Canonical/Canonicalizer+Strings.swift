@@ -101,7 +101,7 @@ extension Canonicalizer {
             case UInt8(ascii: "0")...UInt8(ascii: "9"): unit = unit << 4 | UInt16(byte - UInt8(ascii: "0"))
             case UInt8(ascii: "a")...UInt8(ascii: "f"): unit = unit << 4 | UInt16(byte - UInt8(ascii: "a") + 10)
             case UInt8(ascii: "A")...UInt8(ascii: "F"): unit = unit << 4 | UInt16(byte - UInt8(ascii: "A") + 10)
-            default: throw .invalidJSON("anything other than a hex digit", at: at)
+            default: throw .invalidJSON("no hex digit", at: at)
             }
         }
         return unit

@@ -104,7 +104,7 @@ extension Canonicalizer {
         _ input: Span<UInt8>, _ start: Int, _ current: inout Container?
     ) throws(CofferError) -> Int {
         guard start < input.count, input[start] == UInt8(ascii: "\"") else {
-            throw .invalidJSON("anything other than a key", at: start)
+            throw .invalidJSON("no key", at: start)
         }
         let memberStart = written(start)
         let end = try scanString(input, start)
@@ -121,7 +121,7 @@ extension Canonicalizer {
 
         var at = skipWhitespace(input, end)
         guard at < input.count, input[at] == UInt8(ascii: ":") else {
-            throw .invalidJSON("anything other than a colon", at: at)
+            throw .invalidJSON("no colon", at: at)
         }
         at = skipWhitespace(input, at + 1)
         if mode != .value, outer.isEmpty { try noteReserved(member, input, keyAt: start, valueAt: at) }

@@ -33,6 +33,14 @@ struct ConvenienceTests {
         #expect(Manager.shared.directory.path == Manager.defaultDirectory.path)
     }
 
+    @Test("What an alert shows of an error is its description, with the status")
+    func localizedErrors() throws {
+        try stores.open().close()
+        let error = try #require(thrown { try stores.manager.openDatabase(named: "db") })
+        #expect(error.localizedDescription == error.description)
+        #expect(error.localizedDescription.hasSuffix("(401)"))
+    }
+
     @Test("A dictionary makes a document")
     func dictionary() throws {
         let properties: [String: JSONValue] = ["name": "Ada", "age": 36]

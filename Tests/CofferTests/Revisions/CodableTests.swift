@@ -45,6 +45,29 @@ struct CodableTests {
         #expect(try value.json == json.json)
     }
 
+    @Test("Members of several kinds in a literal are saved as the JSON that says the same, by either form")
+    func literal() async throws {
+        let count = 2
+        let saved = try await database.save(["t": "x", "n": JSONValue(count), "a": [1, nil]])
+        try compareLiterals(with: saved)
+    }
+
+    private func compareLiterals(with other: SavedRevision) throws {
+        let json = try database.save(json: Data(#"{"a":[1,null],"n":2,"t":"x"}"#.utf8), withID: "json")
+        #expect(other.revisionID == json.revisionID)
+        let blob = Blob(data: Data("b".utf8))
+        let next = try database.save(
+            ["_id": "json", "_rev": .string("\(json.revisionID)"), "n": 3, "blob": .blob(blob)])
+        #expect(next.document.documentID == "json")
+        #expect(try next.blob(forKey: "blob")?.content == Data("b".utf8))
+        #expect(thrown { try database.save(["n": 1, "t": "x"], withID: "json") }?.status == 409)
+        #expect(thrown { try database.save(["n": 1, "_own": "x"], withID: "own") }?.code == .invalidJSON)
+        let infinite: JSONObject = ["n": .number(JSONNumber(Double.infinity))]
+        let refusal = thrown { try database.save(infinite, withID: "own") }
+        #expect(refusal?.code == .invalidJSON && refusal?.subject == "document own")
+        #expect(try database["own"] == nil)
+    }
+
     @Test("Codable values replace the revision that is named, and no other")
     func replacing() throws {
         let first = try database.save(Person(name: "a", age: 1), withID: "p")

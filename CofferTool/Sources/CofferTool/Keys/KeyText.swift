@@ -76,7 +76,7 @@ extension KeyWeakness {
         case .shortPassword: "the new key is a password of fewer than \(Self.shortestPassword) characters"
         case .zeroBytes: "all 32 bytes of the new key are zero, which anybody can guess"
         case .sharedFile(let path, let mode):
-            "others than its owner can read or change the file of the new key, \(Console.printable(path)) "
+            "others than its owner can read or change the file of the key, \(Console.printable(path)) "
                 + "(mode \(String(mode & 0o777, radix: 8)))"
         }
     }

@@ -68,8 +68,10 @@ struct KeyChangeArguments: ParsableArguments {
     }
 
     /// Prints what was done, and throws when something is left of an old generation.
-    func print(_ result: KeyChangeResult, of store: String, _ console: Console) throws {
-        try console.printResult(console.isJSON ? result.json(store) : result.text)
+    func print(
+        _ result: KeyChangeResult, of store: String, wasEncrypted: Bool = true, _ console: Console
+    ) throws {
+        try console.printResult(console.isJSON ? result.json(store) : result.text(wasEncrypted: wasEncrypted))
         guard let failure = result.oldGenerationLeft(of: store) else { return }
         try console.flush()
         throw failure
@@ -77,7 +79,7 @@ struct KeyChangeArguments: ParsableArguments {
 }
 
 extension KeyChangeResult {
-    fileprivate var text: String {
+    fileprivate func text(wasEncrypted: Bool) -> String {
         var lines = [
             "generation   \(oldGeneration) to \(newGeneration)",
             "documents    \(documentCount), in \(databaseByteCount) bytes",
@@ -85,9 +87,10 @@ extension KeyChangeResult {
         ]
         lines += keys.map { "key          \($0.text)" }
         lines += endedKeys.map { "ended        \($0.text)" }
+        let formerKeyName = wasEncrypted ? "old key" : "no key "
         switch formerKey {
-        case .refused: lines.append("old key      tried, and refused (401)")
-        case .stillOpens: lines.append("old key      still opens the store: you gave it as one to keep")
+        case .refused: lines.append("\(formerKeyName)      tried, and refused (401)")
+        case .stillOpens: lines.append("\(formerKeyName)      still opens the store: it is one of its keys")
         }
         lines.append("took         \(Int(duration / .milliseconds(1))) ms")
         return lines.joined(separator: "\n")

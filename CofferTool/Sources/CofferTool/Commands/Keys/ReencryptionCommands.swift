@@ -42,7 +42,7 @@ struct EncryptCommand: StoreCommand {
                 try await database.changeEncryptionKey(to: key, keyedNames: keyedNames, progress: progress)
             }
         }
-        try change.print(result, of: arguments.store, console)
+        try change.print(result, of: arguments.store, wasEncrypted: false, console)
     }
 }
 
