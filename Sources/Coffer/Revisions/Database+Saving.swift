@@ -61,13 +61,13 @@ extension Database {
     /// Saves properties as a document's next revision, so that a dictionary literal with values of several kinds can be given.
     ///
     /// - Parameters:
-    ///   - properties: a top-level `_id`, `_rev` and `_attachments` mean what they do in ``save(json:withID:replacing:)``. The
+    ///   - properties: a top-level `_id`, `_rev` and `_attachments` mean what they do in `save(json:withID:replacing:)`. The
     ///     contents of its blobs are saved with it.
     ///   - id: the document's id. Default: the properties' `_id`, or one that nobody else has.
     ///   - revisionID: the revision that this one replaces, which must be the current one. Default: the properties' `_rev`; with
     ///     neither, there must be no such document.
     /// - Returns: the revision that it became.
-    /// - Throws: `invalidJSON` (400) for a number that is not finite, and as ``save(json:withID:replacing:)``.
+    /// - Throws: `invalidJSON` (400) for a number that is not finite, and as `save(json:withID:replacing:)`.
     @discardableResult
     public func save(
         _ properties: JSONObject, withID id: String? = nil, replacing revisionID: RevisionID? = nil
