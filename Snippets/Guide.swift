@@ -145,7 +145,7 @@ print(kim.age)                                                     // 42
 let saved = try database.save(json: Data(#"{"_id": "n-1", "big": 9007199254740993, "half": 0.50}"#.utf8))
 print(String(decoding: try saved.json, as: UTF8.self))             // {"big":9007199254740993,"half":0.5}
 let cups = 2
-try database.save(["tea": "green", "cups": JSONValue(cups), "hot": true], withID: "n-2")     // a JSONObject
+try database.save(["tea": "green", "cups": JSONValue(cups), "hot": true], withID: "n-2")     // values of any kind
 // snippet.end
 
 // snippet.attachments

@@ -166,11 +166,8 @@ extension Database {
     }
 
     func draft(ofJSON json: Data, _ id: String?, _ revisionID: RevisionID?) throws(CofferError) -> PreparedRevision {
-        let parsed: DocumentBody
-        do throws(CofferError) {
-            parsed = try DocumentBody(json: unsafe json.withUnsafeBytes { unsafe Array($0) })
-        } catch {
-            throw id.map { error.about("document \($0)") } ?? error
+        let parsed = try parse(for: id) { () throws(CofferError) in
+            try DocumentBody(json: unsafe json.withUnsafeBytes { unsafe Array($0) })
         }
         return try draft(of: parsed, id, revisionID)
     }
@@ -179,13 +176,19 @@ extension Database {
         of properties: JSONObject, _ id: String?, _ revisionID: RevisionID?
     ) throws(CofferError) -> PreparedRevision {
         let staged = try StagedContent.stage(properties.blobs, in: storage)
-        let parsed: DocumentBody
+        let parsed = try parse(for: id) { () throws(CofferError) in try DocumentBody(properties) }
+        return try draft(of: parsed, id, revisionID, staged: staged)
+    }
+
+    /// What `body` parses; what is wrong there is said of the document, where its id is known beforehand.
+    private func parse(
+        for id: String?, _ body: () throws(CofferError) -> DocumentBody
+    ) throws(CofferError) -> DocumentBody {
         do throws(CofferError) {
-            parsed = try DocumentBody(properties)
+            return try body()
         } catch {
             throw id.map { error.about("document \($0)") } ?? error
         }
-        return try draft(of: parsed, id, revisionID, staged: staged)
     }
 
     func draft(of value: some Encodable, _ id: String?, _ revisionID: RevisionID?) throws -> PreparedRevision {

@@ -20,7 +20,7 @@ struct PowerCutReplay {
     private(set) var coverage = Coverage()
     private(set) var findings: [String] = []
     /// What left nothing to find, and needn't be checked a second time.
-    private(set) var sound: Set<Outcome> = []
+    private var sound: Set<Outcome> = []
 
     struct Coverage: CustomStringConvertible {
         var cuts = 0, disks = 0, recoveries = 0, secondDisks = 0
@@ -43,9 +43,9 @@ struct PowerCutReplay {
     }
 
     /// What may be there, and what must be.
-    struct Outcome: Hashable {
-        fileprivate let paths: [String: Data?]
-        fileprivate let acknowledged: Int
+    private struct Outcome: Hashable {
+        let paths: [String: Data?]
+        let acknowledged: Int
     }
 
     /// - Parameter stopsAtFinding: whether one finding is enough.
