@@ -27,9 +27,9 @@ struct Settings {
         usage: scripts/bench [--quick] [--engines] [--others] [--json FILE] [--markdown FILE] [--chart FILE] [--check FILE]
                              [--rounds N] [--only PART]... [--directory PATH]
 
-        Prints a table, and says on standard error how far it is. A whole run takes about ten minutes.
+        Prints a table, and says on standard error how far it is. A whole run takes about a quarter of an hour.
 
-          --quick           smaller sizes: a minute instead of ten, and rougher figures
+          --quick           smaller sizes: a minute, and rougher figures
           --engines         instead of all this: the storage engines, sealed pages beside SQLCipher
           --others          also GRDB on SQLite, SQLCipher from Python and files encrypted by `cryptography`, where they
                             can be had
