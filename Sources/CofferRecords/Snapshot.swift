@@ -96,7 +96,7 @@ package struct Snapshot: ~Copyable {
     let connection: Connection
     private let beginning, ending: Statement
     private let findDocument: Statement
-    private let findWinner: Statement
+    let findWinner: Statement
     private let findRevision: Statement
     private let findRevisionID: Statement
     private let listDocuments: Statement

@@ -89,20 +89,28 @@ extension Database {
 
 // What a replicator asks of a database beside what everybody may.
 extension Database {
-    /// Those of the revisions that are not here, in their order.
+    /// Those of documents' revisions that are not here, all looked up at one moment.
     ///
-    /// - Throws: `invalidDocumentID` (400), `damaged` and `closed` (500).
+    /// - Parameter findsLeaves: whether the documents' leaves are read, too, where any is missing.
+    /// - Returns: for each of the documents in turn, what is missing, or why no document can have the id: `invalidDocumentID` (400).
+    /// - Throws: `damaged` and `closed` (500).
     package func missingRevisions(
-        of revisions: [RevisionID], ofDocumentWithID id: String
-    ) throws(CofferError) -> [RevisionID] {
-        let document = try document(withID: id).checkedID
-        return try storage.read { (tables) throws(CofferError) in
-            guard let row = try tables.document(document) else { return revisions }
-            var missing: [RevisionID] = []
-            for revision in revisions where try tables.trees.sequence(of: revision, inDocument: row.number) == nil {
-                missing.append(revision)
+        of documents: some Collection<(id: String, revisions: [RevisionID])>, findsLeaves: Bool = false
+    ) throws(CofferError) -> [Result<MissingRevisions, CofferError>] {
+        try storage.read { (tables) throws(CofferError) in
+            var all: [Result<MissingRevisions, CofferError>] = []
+            all.reserveCapacity(documents.count)
+            for (id, revisions) in documents {
+                let document: DocumentID
+                do throws(CofferError) {
+                    document = try self.document(withID: id).checkedID
+                } catch {
+                    all.append(.failure(error))
+                    continue
+                }
+                all.append(.success(try tables.missing(revisions, of: document, findsLeaves: findsLeaves)))
             }
-            return missing
+            return all
         }
     }
 
@@ -168,6 +176,31 @@ extension Database {
         try storage.write { (writer) throws(CofferError) in
             try PeerKnowledge.note(name, has: SequenceNumber(sequence), in: writer)
         }
+    }
+}
+
+/// Those of a document's revisions that are not here.
+package struct MissingRevisions: Sendable {
+    /// In the order in which they were asked for.
+    package var revisions: [RevisionID]
+
+    /// The ends of the document's branches here, deletions included, if they were asked for and anything is missing.
+    package var leaves: [RevisionID] = []
+
+    package init(revisions: [RevisionID]) { self.revisions = revisions }
+}
+
+extension Snapshot {
+    fileprivate func missing(
+        _ revisions: [RevisionID], of document: DocumentID, findsLeaves: Bool
+    ) throws(CofferError) -> MissingRevisions {
+        guard let row = try self.document(document) else { return MissingRevisions(revisions: revisions) }
+        var missing = MissingRevisions(revisions: [])
+        for revision in revisions where try trees.sequence(of: revision, inDocument: row.number) == nil {
+            missing.revisions.append(revision)
+        }
+        if findsLeaves, !missing.revisions.isEmpty { missing.leaves = try leafRevisions(of: row).map(\.id) }
+        return missing
     }
 }
 

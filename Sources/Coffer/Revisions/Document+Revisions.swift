@@ -137,7 +137,7 @@ extension Document {
 
 extension Snapshot {
     /// The document's leaves without their bodies, the winner first.
-    fileprivate func leafRevisions(
+    func leafRevisions(
         of row: DocumentRow, includingDeleted: Bool = true
     ) throws(CofferError) -> [RevisionRow] {
         guard row.flags.contains(.isBranched) else {

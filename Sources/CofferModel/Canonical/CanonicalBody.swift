@@ -164,8 +164,23 @@ extension CanonicalBody {
     ///
     /// In canonical JSON the two members' text stands exactly so, since `@` sorts before letters and quotes within strings
     /// are escaped. Searching costs a small part of what reading does.
-    package static func mayHoldBlobs(_ body: [UInt8]) -> Bool { containsBytes(of: "@type\":\"blob\"", in: body) }
+    package static func mayHoldBlobs(_ body: [UInt8]) -> Bool { mayHoldBlobs(body.span) }
+
+    /// The same of bytes that are lent.
+    package static func mayHoldBlobs(_ body: Span<UInt8>) -> Bool { containsBytes(of: "@type\":\"blob\"", in: body) }
 
     /// Whether a canonical body may have `_attachments`: true wherever it does, and seldom elsewhere.
-    package static func mayHoldAttachments(_ body: [UInt8]) -> Bool { containsBytes(of: "_attachments\":{", in: body) }
+    package static func mayHoldAttachments(_ body: [UInt8]) -> Bool { mayHoldAttachments(body.span) }
+
+    /// The same of bytes that are lent.
+    package static func mayHoldAttachments(_ body: Span<UInt8>) -> Bool {
+        containsBytes(of: "_attachments\":{", in: body)
+    }
+
+    /// Whether these bytes are an object in JSON, of however many values.
+    package static func isObject(_ body: Span<UInt8>) -> Bool {
+        guard !body.isEmpty, body[0] == UInt8(ascii: "{") else { return false }
+        var canonicalizer = Canonicalizer(.value, valueLimit: .max)
+        return (try? canonicalizer.scan(body)) != nil
+    }
 }

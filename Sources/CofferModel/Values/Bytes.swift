@@ -126,14 +126,14 @@ extension OutputSpan<UInt8> {
 }
 
 /// Whether the ASCII of `literal` stands anywhere in `text`.
-func containsBytes(of literal: StaticString, in text: [UInt8]) -> Bool {
-    let (first, span) = unsafe (Int32(literal.utf8Start.pointee), text.span)
+func containsBytes(of literal: StaticString, in text: Span<UInt8>) -> Bool {
+    let first = unsafe Int32(literal.utf8Start.pointee)
     return unsafe text.withUnsafeBytes { bytes in
         guard let start = bytes.baseAddress else { return false }
         var at = 0
         while at < bytes.count, let found = unsafe memchr(start + at, first, bytes.count - at) {
             at = unsafe start.distance(to: found)
-            if span.hasBytes(of: literal, at: at) { return true }
+            if text.hasBytes(of: literal, at: at) { return true }
             at += 1
         }
         return false

@@ -22,6 +22,12 @@ package struct DocumentBatch: Sendable {
         package var winner: SequenceNumber
 
         package var isWinner: Bool { winner == sequence }
+
+        /// The revision without its body.
+        package var revision: RevisionRow {
+            RevisionRow(
+                sequence: sequence, document: document, parent: parent, isDeletion: isDeletion, id: revisionID)
+        }
     }
 
     package private(set) var elements: [Element] = []
@@ -98,9 +104,9 @@ package struct DocumentBatch: Sendable {
 
     /// The revision, with a copy of its body.
     package func revision(_ element: borrowing Element) -> RevisionRow {
-        RevisionRow(
-            sequence: element.sequence, document: element.document, parent: element.parent,
-            isDeletion: element.isDeletion, id: element.revisionID, body: element.body.map { Array(bytes[$0]) })
+        var revision = element.revision
+        revision.body = element.body.map { Array(bytes[$0]) }
+        return revision
     }
 
     /// Gives each document's id and revision to `body`.
@@ -138,8 +144,22 @@ package struct DocumentBatch: Sendable {
     ) throws(CofferError) {
         let start = bytes.count
         statement.append(9, to: &bytes)
+        try checkID(start..<bytes.count, subject)
+        try append(statement, idStart: start, winner: statement.number(listsRevisions ? 10 : 0), subject)
+    }
+
+    /// Adds the document of this id, whose winning revision and flags are in the statement's row: as when it is listed.
+    fileprivate mutating func append(_ statement: Statement, id: DocumentID, subject: String) throws(CofferError) {
+        let start = bytes.count
+        bytes.append(contentsOf: id.text.utf8)
+        try append(statement, idStart: start, winner: statement.number(0), subject)
+    }
+
+    /// Adds what is in the statement's row to the id, whose bytes were added last.
+    private mutating func append(
+        _ statement: Statement, idStart start: Int, winner: SequenceNumber, _ subject: String
+    ) throws(CofferError) {
         let end = bytes.count
-        try checkID(start..<end, subject)
         let hasBody = statement.append(7, to: &bytes)
         let sequence: SequenceNumber = statement.number(0)
         if hasBody {
@@ -156,8 +176,7 @@ package struct DocumentBatch: Sendable {
                 isDeletion: RevisionFlags(rawValue: statement.integer(3)).contains(.isDeletion),
                 flags: DocumentFlags(rawValue: statement.integer(8)),
                 revisionID: try statement.revisionID(4, sequence: sequence, subject: subject), id: start..<end,
-                body: hasBody ? end..<bytes.count : nil,
-                winner: listsRevisions ? statement.number(10) : sequence))
+                body: hasBody ? end..<bytes.count : nil, winner: winner))
     }
 
     /// Most ids begin with a letter or digit and are valid for that; others are looked at more closely.
@@ -199,6 +218,30 @@ extension Snapshot {
         let statement = try lists.bindRevisions(from: first, to: last, descending: descending, loadsBodies: loadsBodies)
         defer { statement.reset() }
         try append(statement, listsRevisions: true, to: &batch, select)
+    }
+
+    /// Adds the document's revision of that id, be it the winner or another one.
+    ///
+    /// - Returns: whether there is such a revision.
+    package func appendRevision(
+        _ id: RevisionID, of document: DocumentID, to batch: inout DocumentBatch
+    ) throws(CofferError) -> Bool {
+        var isThere = false
+        try findWinner.bind(1, document.text)
+        let row: DocumentRow? = try findWinner.first { (statement) throws(CofferError) in
+            guard !statement.isNull(0) else { throw missing("the current revision of document \(document.text)") }
+            let winner: SequenceNumber = statement.number(0)
+            if try statement.revisionID(4, sequence: winner, subject: subject) == id {
+                try batch.append(statement, id: document, subject: subject)
+                isThere = true
+            }
+            return DocumentRow(
+                number: statement.number(1), winner: winner, flags: DocumentFlags(rawValue: statement.integer(8)))
+        }
+        guard let row, !isThere else { return isThere }
+        guard let sequence = try trees.sequence(of: id, inDocument: row.number) else { return false }
+        batch.append(document, row, try revision(sequence: sequence, of: document))
+        return true
     }
 
     private func append(

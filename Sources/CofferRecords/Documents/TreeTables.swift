@@ -170,6 +170,15 @@ package struct TreeTables: ~Copyable {
         return history
     }
 
+    /// The ids of the revision's ancestors, the newest first, as far back as they are there.
+    package func appendAncestors(of revision: RevisionRow, to ids: inout [RevisionID]) throws(CofferError) {
+        var next = try parent(of: revision)
+        while let ancestor = next {
+            ids.append(ancestor.id)
+            next = try parent(of: ancestor)
+        }
+    }
+
     /// The revision that this one follows, without its body; nil if there isn't one, or it was pruned.
     package func parent(of child: RevisionRow) throws(CofferError) -> RevisionRow? {
         guard let sequence = child.parent, let parent = try revision(sequence: sequence, inDocument: child.document)

@@ -8,52 +8,50 @@ extension DatabaseService {
         try request.expect("POST")
         let question = try RevisionsQuestion(
             members: try await request.members(upTo: service.options.documentByteLimit))
-        let foreign = question.foreign
         try RequestLimits.check(
             question.documents.reduce(0) { $0 + max(1, $1.revisions.count) }
-                + foreign.values.reduce(0) { $0 + $1.count }, "revisions")
+                + question.foreign.values.reduce(0) { $0 + $1.count }, "revisions")
         var rest = question.documents[...]
+        var ahead: ArraySlice<[UInt8]> = []
         let rows = RowWriter(head: [UInt8(ascii: "{")], tail: Array("}\n".utf8))
         return .json(
             200,
             stream: rows.streamTexts { [database] () throws -> [UInt8]? in
-                while let (id, revisions) = rest.popFirst() {
-                    let others = foreign[ByteKey(id)] ?? []
-                    guard let difference = try Self.difference(revisions, others, of: id, in: database) else {
-                        continue
-                    }
-                    return try JSONValue.string(id).canonicalJSON() + [UInt8(ascii: ":")] + difference.canonicalJSON()
+                while ahead.isEmpty {
+                    guard !rest.isEmpty else { return nil }
+                    ahead = try Self.differences(
+                        rest.prefix(Self.countLookedUpTogether), question.foreign, in: database)[...]
+                    rest = rest.dropFirst(Self.countLookedUpTogether)
                 }
-                return nil
+                return ahead.removeFirst()
             })
     }
 
-    /// Nil where none of the revisions is missing.
+    /// So many documents' revisions are looked up at one moment.
+    private static let countLookedUpTogether = 256
+
+    /// The members of the answer, for each document that misses any of the revisions.
     ///
     /// What can't be here is missing: it is refused alone when it is sent, where a refusal now would keep all else away.
-    private static func difference(
-        _ revisions: [RevisionID], _ foreign: [String], of id: String, in database: Database
-    ) throws -> JSONValue? {
-        guard (try? DocumentID(id)) != nil else {
-            let missing = revisions.map(\.description) + foreign
-            return missing.isEmpty ? nil : ["missing": .array(missing.map { .string($0) })]
+    ///
+    /// - Parameter foreign: revisions that can't be here, by the ids of documents.
+    private static func differences(
+        _ documents: ArraySlice<(id: String, revisions: [RevisionID])>, _ foreign: [ByteKey: [String]],
+        in database: Database
+    ) throws -> [[UInt8]] {
+        var members: [[UInt8]] = []
+        for (question, found) in zip(documents, try database.missingRevisions(of: documents, findsLeaves: true)) {
+            let missing = (try? found.get()) ?? MissingRevisions(revisions: question.revisions)
+            var difference = RevisionsDifference(missing: missing.revisions)
+            if let newest = missing.revisions.map(\.generation).max() {
+                difference.possibleAncestors = missing.leaves.filter { $0.generation < newest }
+            }
+            difference.foreign = foreign[ByteKey(question.id)] ?? []
+            guard !difference.missing.isEmpty || !difference.foreign.isEmpty else { continue }
+            let id = try JSONValue.string(question.id).canonicalJSON()
+            members.append(id + [UInt8(ascii: ":")] + (try difference.json.canonicalJSON()))
         }
-        guard let known = try difference(revisions, of: id, in: database)?.json else {
-            return foreign.isEmpty ? nil : ["missing": .array(foreign.map { .string($0) })]
-        }
-        guard !foreign.isEmpty, var object = known.objectValue else { return known }
-        object["missing"] = .array((object["missing"]?.arrayValue ?? []) + foreign.map { .string($0) })
-        return .object(object)
-    }
-
-    private static func difference(
-        _ revisions: [RevisionID], of id: String, in database: Database
-    ) throws -> RevisionsDifference? {
-        let missing = try database.missingRevisions(of: revisions, ofDocumentWithID: id)
-        guard let newest = missing.map(\.generation).max() else { return nil }
-        let ancestors = try database.document(withID: id).leafRevisions.map(\.revisionID)
-            .filter { $0.generation < newest }
-        return RevisionsDifference(missing: missing, possibleAncestors: ancestors)
+        return members
     }
 
     /// Answers `_bulk_docs`. Each document is saved separately: one that is refused keeps no other from being saved.
@@ -129,33 +127,9 @@ extension DatabaseService {
                 return try part(answer, query, errorsInDetail: request.id)
             }
         }
-        let rows = RowWriter(head: Array("{\"results\":[\n".utf8), tail: Array("\n]}\n".utf8))
-        var rest = requests[...]
-        var answered: (request: RevisionRequest, answers: ArraySlice<RevisionOrMissing>)?
-        var (isFirstRow, isFirstDocument) = (true, true)
-        // One revision at a time, though a row may have many.
-        return .json(
-            200,
-            stream: rows.streamPieces { [self] () throws -> [UInt8]? in
-                guard let (request, answers) = answered else {
-                    guard let next = rest.popFirst() else { return nil }
-                    answered = (next, try self.answers(to: next, query)[...])
-                    isFirstDocument = true
-                    defer { isFirstRow = false }
-                    return Array((isFirstRow ? "{\"docs\":[" : ",\n{\"docs\":[").utf8)
-                }
-                guard let answer = answers.first else {
-                    answered = nil
-                    return Array("],\"id\":".utf8) + (try JSONValue.string(request.id).canonicalJSON())
-                        + [UInt8(ascii: "}")]
-                }
-                answered = (request, answers.dropFirst())
-                var query = query
-                if !request.attachmentsSince.isEmpty { query.attachmentsSince = request.attachmentsSince }
-                let text = try text(answer, query) ?? json(answer, query, errorsInDetail: request.id).canonicalJSON()
-                defer { isFirstDocument = false }
-                return isFirstDocument ? text : [UInt8(ascii: ",")] + text
-            })
+        let writer = RowWriter(head: Array("{\"results\":[\n".utf8), tail: Array("\n]}\n".utf8))
+        var rows = BulkRevisionRows(of: self, requests, query)
+        return .json(200, stream: writer.streamPieces { try rows.next() })
     }
 
     /// Answers `_purge`: removes revisions that nothing follows, as if they had never been there.
@@ -189,7 +163,7 @@ extension DatabaseService {
         return try .json(201, ["purge_seq": nil, "purged": .object(purged)])
     }
 
-    private func answers(to request: RevisionRequest, _ query: RevisionQuery) throws -> [RevisionOrMissing] {
+    func answers(to request: RevisionRequest, _ query: RevisionQuery) throws -> [RevisionOrMissing] {
         let document = database.document(withID: request.id)
         guard let revision = request.revision else {
             let leaves = try document.leafRevisions

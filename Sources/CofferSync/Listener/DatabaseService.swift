@@ -135,10 +135,10 @@ extension DatabaseService {
             members: try await request.members(upTo: service.options.documentByteLimit))
         try RequestLimits.check(question.documents.reduce(0) { $0 + max(1, $1.revisions.count) }, "revisions")
         var missing: JSONObject = [:]
-        for (id, revisions) in question.documents {
-            let isPossible = (try? DocumentID(id)) != nil
-            let absent = isPossible ? try database.missingRevisions(of: revisions, ofDocumentWithID: id) : revisions
-            if !absent.isEmpty { missing[id] = .array(absent.map { .string($0.description) }) }
+        for (document, found) in zip(question.documents, try database.missingRevisions(of: question.documents)) {
+            // What can't be here is missing.
+            let absent = (try? found.get().revisions) ?? document.revisions
+            if !absent.isEmpty { missing[document.id] = .array(absent.map { .string($0.description) }) }
         }
         return try .json(200, ["missing_revs": .object(missing)])
     }

@@ -21,6 +21,9 @@ struct RevisionQuery: Sendable {
         (wantsHistory, wantsLatest, wantsHistoryInfo, attachmentsSince) = (false, false, false, [])
     }
 
+    /// Whether the text that a revision is kept as says all that is asked of it, where it has no contents.
+    var isAnsweredByText: Bool { !wantsHistoryInfo && !wantsSequence && !wantsConflicts }
+
     init(_ target: RequestTarget) {
         wantsHistory = target.isTrue("revs")
         wantsContents = target.isTrue("attachments")
@@ -130,16 +133,6 @@ extension DatabaseService {
             return [
                 "error": ["id": .string(id), "rev": .string(revision), "error": "not_found", "reason": "missing"]
             ]
-        }
-    }
-
-    /// The same as text, for a revision that has no contents, where nothing more is asked for than replication asks; else nil.
-    func text(_ answer: RevisionOrMissing, _ query: RevisionQuery) throws -> [UInt8]? {
-        guard case .found(let revision) = answer, !query.wantsHistoryInfo, !query.wantsSequence, !query.wantsConflicts
-        else { return nil }
-        let history = query.wantsHistory ? try revision.history.reversed().map(\.revisionID) : nil
-        return try OutgoingRevision.text(of: revision, history: history).map { text in
-            Array("{\"ok\":".utf8) + text + [UInt8(ascii: "}")]
         }
     }
 

@@ -63,6 +63,8 @@ extension RevisionID {
 /// What `_revs_diff` says of one document.
 package struct RevisionsDifference: Sendable, Equatable {
     package var missing: [RevisionID]
+    /// Others that are missing, since none of ours has such an id: see ``RevisionsQuestion/foreign``.
+    package var foreign: [String] = []
     /// Revisions that are there and that a missing one may follow.
     package var possibleAncestors: [RevisionID]
 
@@ -82,7 +84,7 @@ package struct RevisionsDifference: Sendable, Equatable {
     }
 
     package var json: JSONValue {
-        var object: JSONObject = ["missing": .array(missing.map { .string($0.description) })]
+        var object: JSONObject = ["missing": .array((missing.map(\.description) + foreign).map { .string($0) })]
         if !possibleAncestors.isEmpty {
             object["possible_ancestors"] = .array(possibleAncestors.map { .string($0.description) })
         }

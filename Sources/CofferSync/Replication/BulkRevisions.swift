@@ -198,16 +198,19 @@ actor WantedPages {
 
     private static func wanted(of page: ChangesPage, in database: Database) throws -> WantedPage {
         var next = WantedPage(ids: page.rows.map(\.id), last: page.last)
+        let asked = page.rows.filter { !$0.revisions.isEmpty }.map { (id: $0.id, revisions: $0.revisions) }
+        var found = try database.missingRevisions(of: asked)[...]
         for row in page.rows {
             if row.hasForeignRevisions {
                 next.failures.append(
                     DocumentFailure(fetching: row.id, nil, SyncError.foreignRevision("document \(row.id)")))
             }
-            do throws(CofferError) {
-                next.wanted += try database.revisionsToAskFor(row.revisions, of: row.id)
-            } catch {
+            guard !row.revisions.isEmpty else { continue }
+            switch found.removeFirst() {
+            case .success(let missing):
+                next.wanted += missing.requests(ofDocumentWithID: row.id)
+            case .failure(let error):
                 // An id that no document has here.
-                guard error.status == 400 else { throw error }
                 next.failures.append(DocumentFailure(fetching: row.id, row.revisions.first, error))
             }
         }
@@ -223,10 +226,9 @@ extension DocumentFailure {
     }
 }
 
-extension Database {
-    /// Those of a document's revisions that are not here.
-    func revisionsToAskFor(_ revisions: [RevisionID], of id: String) throws(CofferError) -> [RevisionRequest] {
-        guard !revisions.isEmpty else { return [] }
-        return try missingRevisions(of: revisions, ofDocumentWithID: id).map { RevisionRequest(id: id, revision: $0) }
+extension MissingRevisions {
+    /// What they are asked for with.
+    func requests(ofDocumentWithID id: String) -> [RevisionRequest] {
+        revisions.map { RevisionRequest(id: id, revision: $0) }
     }
 }

@@ -36,6 +36,8 @@ actor OutgoingBatches {
 
     /// What the server misses of a page, as far as it was not read yet.
     private var missing: ArraySlice<Missing> = []
+    /// What of that was read and is not in a batch yet. A revision whose text alone doesn't say all of it has none.
+    private var read: ArraySlice<(Missing, text: [UInt8]?)> = []
     private var reached: OutgoingBatch?
     private var gathered: [OutgoingDocument] = []
     private var gatheredByteCount = 0
@@ -77,15 +79,11 @@ actor OutgoingBatches {
     func next() async throws -> OutgoingBatch? {
         while ready.isEmpty {
             try Task.checkCancellation()
-            if let next = missing.popFirst() {
-                do {
-                    try read(next)
-                } catch let error as CofferError where Self.isAboutDocument(error) {
-                    ready.append(
-                        .failure(
-                            DocumentFailure(
-                                documentID: next.id, revisionID: next.revision, error: error, isTriedAgain: false)))
-                }
+            if let (next, text) = read.popFirst() {
+                if let text { gather(text, next) } else { try noting(next) { try readWithContents(next) } }
+            } else if let first = missing.first {
+                // An error is about the first one.
+                if try !noting(first, readTogether) { missing.removeFirst() }
             } else if !gathered.isEmpty {
                 handOut()
             } else if let reached = reached.take() {
@@ -108,19 +106,43 @@ actor OutgoingBatches {
         }
     }
 
-    private func read(_ next: Missing) throws {
+    /// Reads the first of those that are missing, as many as one batch of the database has.
+    private func readTogether() throws {
+        let wanted = missing.lazy.map { (id: $0.id, revision: $0.revision) }
+        let found = try database.lendRevisions(wanted) { OutgoingRevision.text(of: $0, withHistory: true) }
         // What was purged or compacted away meanwhile is nobody's any more.
+        read = zip(missing, found).compactMap { next, found in found.map { (next, $0) } }[...]
+        missing = missing.dropFirst(found.count)
+    }
+
+    private func readWithContents(_ next: Missing) throws {
         guard let revision = try database.document(withID: next.id).revision(withID: next.revision),
             try revision.propertiesAvailable
         else { return }
         let history = try revision.history.reversed().map(\.revisionID)
-        if let json = try OutgoingRevision.text(of: revision, history: history) { return gather(json, next) }
         let outgoing = try OutgoingRevision(revision)
         guard let json = try Self.json(outgoing, history, known: next.known) else {
             ready.append(.alone(outgoing, history: history, known: next.known))
             return
         }
         gather(json, next)
+    }
+
+    /// Notes it where a revision can't be read.
+    ///
+    /// - Returns: whether `body` could be done.
+    @discardableResult
+    private func noting(_ next: Missing, _ body: () throws -> Void) throws -> Bool {
+        do {
+            try body()
+            return true
+        } catch let error as CofferError where Self.isAboutDocument(error) {
+            ready.append(
+                .failure(
+                    DocumentFailure(
+                        documentID: next.id, revisionID: next.revision, error: error, isTriedAgain: false)))
+            return false
+        }
     }
 
     private func gather(_ json: [UInt8], _ next: Missing) {

@@ -241,8 +241,10 @@ extension RefusedDocuments.Entry {
     /// Whether nothing is left to be refused: the revision is here by now, or, on a push, is not here any more.
     func isSettled(in database: Database, isPull: Bool) throws(CofferError) -> Bool {
         // What can't be here never came.
-        guard let revision, (try? DocumentID(id)) != nil else { return false }
-        return try database.missingRevisions(of: [revision], ofDocumentWithID: id).isEmpty == isPull
+        guard let revision, let found = try database.missingRevisions(of: [(id: id, revisions: [revision])]).first,
+            let missing = try? found.get()
+        else { return false }
+        return missing.revisions.isEmpty == isPull
     }
 }
 

@@ -43,7 +43,8 @@ struct PullRun {
         let due = checkpoints.takePostponed(all: all)
         guard !due.isEmpty else { return }
         var wanted: [RevisionRequest] = []
-        for entry in due { wanted += try database.revisionsToAskFor(entry.revisions, of: entry.id) }
+        let found = try database.missingRevisions(of: due.map { (id: $0.id, revisions: $0.revisions) })
+        for (entry, missing) in zip(due, found) { wanted += try missing.get().requests(ofDocumentWithID: entry.id) }
         monitor.change { $0.totalCount += due.count }
         let pages = Lock<WantedPage?>(WantedPage(wanted: wanted, ids: due.map(\.id), last: position))
         _ = try await take(from: position) {
