@@ -25,11 +25,12 @@ struct RotationKeyTests {
             at: work.folder.appending(path: "stores"), withIntermediateDirectories: true)
         for name in names {
             let store = "stores/\(name).coffer"
-            try work.write("for the first key", to: "first")
-            #expect(try work.coffer("create", store, "--key", "file:first").status == 0)
+            try work.write(Workspace.key, to: "first")
+            #expect(try work.coffer("create", store, "--key", "raw+file:first").status == 0)
             try work.write("old key of \(try uuid(name))", to: "old")
             #expect(
-                try work.coffer("key", "replace", store, "--key", "file:first", "--new-key", "file:old").status == 0)
+                try work.coffer("key", "replace", store, "--key", "raw+file:first", "--new-key", "file:old").status == 0
+            )
         }
     }
 

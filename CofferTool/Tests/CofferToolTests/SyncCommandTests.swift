@@ -43,12 +43,10 @@ struct SyncCommandTests {
         try FileManager.default.createDirectory(
             at: work.folder.appending(path: "served"), withIntermediateDirectories: false)
         try work.write(Data("\(Self.canary)-attached ".utf8) + Data(repeating: 7, count: 3 << 20), to: "large")
-        for number in 0..<30 {
-            let put = try work.coffer(
-                "put", "people.coffer", "p\(number)", "--key", "raw+file:key",
-                input: #"{"n":\#(number),"text":"\#(Self.canary)"}"#)
-            try #require(put.status == 0, "\(put.errors)")
-        }
+        let records = (0..<30).map { #"{"_id":"p\#($0)","n":\#($0),"text":"\#(Self.canary)"}"# }
+        try work.write(records.joined(separator: "\n"), to: "records.ndjson")
+        let brought = try work.coffer("import", "people.coffer", "records.ndjson", "--key", "raw+file:key")
+        try #require(brought.status == 0, "\(brought.errors)")
         try #require(
             work.coffer(
                 "attach", "people.coffer", "p1", "large", "large", "--type", "a/b", "--key", "raw+file:key"

@@ -142,8 +142,10 @@ extension Database {
     /// try database.forEachDocument { document in byteCount += document.json.byteCount }
     /// ```
     ///
-    /// Each batch of some dozen documents is what was committed when it is read, and has been checked before its first
-    /// document is lent. Nothing is kept open or locked meanwhile: `body` may save, delete and read.
+    /// Each batch of up to 256 documents is what was committed when it is read, and has been checked before its first document is
+    /// lent. Nothing is kept open or locked meanwhile: `body` may save, delete and read. What it saves further on in the order is
+    /// listed too: in that of sequences it is all that `body` saves, without end unless ``AllDocumentsOptions/endSequence`` or
+    /// ``AllDocumentsOptions/limit`` says where.
     ///
     /// - Parameters:
     ///   - options: which documents, and in which order. Default: all that are not deleted, by their ids. With

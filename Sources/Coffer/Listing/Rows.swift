@@ -12,7 +12,7 @@ public import CofferSealing
 ///
 /// Reading may throw, so a plain `for row in rows` doesn't compile: write `for row in try rows.all`, or one of these.
 ///
-/// Each batch of some dozen rows is what was committed when it is read, and has been checked before its first row is
+/// Each batch of up to 256 rows is what was committed when it is read, and has been checked before its first row is
 /// handed out; while the rows are looked at nothing is kept open or locked, so that they may be changed meanwhile. Whoever
 /// needs all rows of one moment asks inside a transaction. Every iteration reads again.
 public struct Rows<Element: Sendable>: AsyncSequence, Sendable {

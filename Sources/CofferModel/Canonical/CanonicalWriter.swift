@@ -35,11 +35,15 @@ enum CanonicalWriter {
 
     /// The canonical JSON of `value`.
     ///
-    /// - Parameter valueLimit: more values are refused. Default: as many as there are, for what is given out.
-    static func text(of value: JSONValue, valueLimit: Int = .max) throws(CofferError) -> [UInt8] {
+    /// - Parameters:
+    ///   - valueLimit: more values are refused. Default: as many as there are, for what is given out.
+    ///   - frameDepth: how many containers may be around what is as deep as a document. Default: 0.
+    static func text(
+        of value: JSONValue, valueLimit: Int = .max, frameDepth: Int = 0
+    ) throws(CofferError) -> [UInt8] {
         var text: [UInt8] = []
         text.reserveCapacity(512)
-        try append(value, to: &text, depth: 1, valueLimit: valueLimit)
+        try append(value, to: &text, depth: 1 - frameDepth, valueLimit: valueLimit)
         return text
     }
 

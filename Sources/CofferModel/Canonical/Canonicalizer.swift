@@ -178,6 +178,9 @@ package enum JSONLimits {
 
     /// How deep arrays and objects nest, as in other JSON libraries: readers in languages that recurse keep up.
     package static let depth = 512
+
+    /// How many containers of a message may be around a document.
+    static let frameDepth = 8
 }
 
 extension CofferError {

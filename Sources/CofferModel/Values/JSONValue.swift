@@ -252,6 +252,11 @@ extension JSONValue {
     /// - Throws: `invalidJSON` (400) for a number that is not finite, and for more depth than JSON may have;
     ///   `invalidAttachment` (400) for a blob that was not saved.
     package func canonicalJSON() throws(CofferError) -> [UInt8] { try CanonicalWriter.text(of: self) }
+
+    /// The same of a message with documents in it, each of which may be as deep as any.
+    package func messageJSON() throws(CofferError) -> [UInt8] {
+        try CanonicalWriter.text(of: self, frameDepth: JSONLimits.frameDepth)
+    }
 }
 
 /// Text that is JSON, and how many values it holds: what it costs to read them is known before any memory is taken for them.

@@ -31,7 +31,7 @@ struct BulkRevisionRows {
         row = (request, answers.dropFirst())
         var query = query
         if !request.attachmentsSince.isEmpty { query.attachmentsSince = request.attachmentsSince }
-        let text = try service.json(answer, query, errorsInDetail: request.id).canonicalJSON()
+        let text = try service.json(answer, query, errorsInDetail: request.id).messageJSON()
         defer { isFirstDocument = false }
         return isFirstDocument ? text : [UInt8(ascii: ",")] + text
     }

@@ -8,9 +8,7 @@ extension DatabaseService {
         try request.expect("POST")
         let question = try RevisionsQuestion(
             members: try await request.members(upTo: service.options.documentByteLimit))
-        try RequestLimits.check(
-            question.documents.reduce(0) { $0 + max(1, $1.revisions.count) }
-                + question.foreign.values.reduce(0) { $0 + $1.count }, "revisions")
+        try RequestLimits.check(question.revisionCount, "revisions")
         var rest = question.documents[...]
         var ahead: ArraySlice<[UInt8]> = []
         let rows = RowWriter(head: [UInt8(ascii: "{")], tail: Array("}\n".utf8))
@@ -165,11 +163,15 @@ extension DatabaseService {
 
     func answers(to request: RevisionRequest, _ query: RevisionQuery) throws -> [RevisionOrMissing] {
         let document = database.document(withID: request.id)
-        guard let revision = request.revision else {
-            let leaves = try document.leafRevisions
-            return leaves.isEmpty ? [.missing("undefined")] : leaves.map { .found($0) }
+        do {
+            guard let revision = request.revision else {
+                let leaves = try document.leafRevisions
+                return leaves.isEmpty ? [.missing("undefined")] : leaves.map { .found($0) }
+            }
+            return try found([revision], of: document, latest: query.wantsLatest)
+        } catch let error as CofferError where error.isAboutOneDocument {
+            return [.failed(request.revision, error)]
         }
-        return try found([revision], of: document, latest: query.wantsLatest)
     }
 }
 

@@ -258,7 +258,7 @@ actor ChangesFeed {
         if includesDocuments {
             json["doc"] = .object(try OutgoingRevision(document.revision).json(history: nil) { _ in .stub })
         }
-        let text = try json.canonicalJSON()
+        let text = try json.messageJSON()
         if upperBound != nil { position = document.sequence }
         if mode == .events {
             return Array("data: ".utf8) + text + Array("\nid: \(document.sequence)\n\n".utf8)

@@ -95,7 +95,7 @@ extension DatabaseService {
         for (place, answer) in answers.enumerated() {
             try Task.checkCancellation()
             if place > 0 { text.append(UInt8(ascii: ",")) }
-            text += try json(answer, query, errorsInDetail: nil).canonicalJSON()
+            text += try json(answer, query, errorsInDetail: nil).messageJSON()
             guard text.count <= service.options.documentByteLimit || answers.count == 1 else {
                 throw SyncError(413, "the revisions are too large to stand in JSON: they are to be had as multipart")
             }

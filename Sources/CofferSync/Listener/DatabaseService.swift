@@ -133,12 +133,13 @@ extension DatabaseService {
         try request.expect("POST")
         let question = try RevisionsQuestion(
             members: try await request.members(upTo: service.options.documentByteLimit))
-        try RequestLimits.check(question.documents.reduce(0) { $0 + max(1, $1.revisions.count) }, "revisions")
+        try RequestLimits.check(question.revisionCount, "revisions")
         var missing: JSONObject = [:]
         for (document, found) in zip(question.documents, try database.missingRevisions(of: question.documents)) {
             // What can't be here is missing.
-            let absent = (try? found.get().revisions) ?? document.revisions
-            if !absent.isEmpty { missing[document.id] = .array(absent.map { .string($0.description) }) }
+            let absent = ((try? found.get().revisions) ?? document.revisions).map(\.description)
+            let all = absent + (question.foreign[ByteKey(document.id)] ?? [])
+            if !all.isEmpty { missing[document.id] = .array(all.map { .string($0) }) }
         }
         return try .json(200, ["missing_revs": .object(missing)])
     }

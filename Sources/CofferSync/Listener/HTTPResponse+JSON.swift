@@ -3,7 +3,7 @@ internal import CofferModel
 
 extension HTTPResponse {
     static func json(_ status: Int, _ value: JSONValue, fields: HTTPFields = [:]) throws -> HTTPResponse {
-        .json(status, try value.canonicalJSON() + [UInt8(ascii: "\n")], fields: fields)
+        .json(status, try value.messageJSON() + [UInt8(ascii: "\n")], fields: fields)
     }
 
     static func json(_ status: Int, _ text: [UInt8], fields: HTTPFields = [:]) -> HTTPResponse {
@@ -90,6 +90,7 @@ enum ServerFailure {
         switch error.code {
         case .databaseExists: NamedRefusal.databaseExists.name
         case .databaseOpen: "database_open"
+        case .invalidDocumentID: "illegal_docid"
         default: name(of: status(of: error))
         }
     }
@@ -122,7 +123,7 @@ struct RowWriter {
 
     /// - Parameter next: the next row; nil after the last one.
     func stream(_ next: sending @escaping () throws -> JSONValue?) -> ByteStream {
-        streamTexts { try next()?.canonicalJSON() }
+        streamTexts { try next()?.messageJSON() }
     }
 
     /// - Parameter next: the next row as text; nil after the last one.

@@ -43,6 +43,8 @@ enum RevisionOrMissing: Sendable {
     case found(SavedRevision)
     /// By its id, as it was asked for.
     case missing(String)
+    /// It can't be read; nil for all of a document.
+    case failed(RevisionID?, CofferError)
 }
 
 extension DatabaseService {
@@ -127,13 +129,29 @@ extension DatabaseService {
                         "error": "attachment_too_large", "reason": .string(error.detail),
                     ]
                 ]
+            } catch let error as CofferError where id != nil && error.isAboutOneDocument {
+                return Self.failure(error, of: revision.revisionID, id)
             }
+        case .failed(let revision, let error):
+            guard id != nil else { throw error }
+            return Self.failure(error, of: revision, id)
         case .missing(let revision):
             guard let id else { return ["missing": .string(revision)] }
             return [
                 "error": ["id": .string(id), "rev": .string(revision), "error": "not_found", "reason": "missing"]
             ]
         }
+    }
+
+    /// What is said of a revision that can't be read.
+    private static func failure(_ error: CofferError, of revision: RevisionID?, _ id: String?) -> JSONValue {
+        let (_, name, reason) = ServerFailure.parts(of: error)
+        return [
+            "error": [
+                "id": .string(id ?? ""), "rev": revision.map { .string($0.description) } ?? .null,
+                "error": .string(name), "reason": .string(reason),
+            ]
+        ]
     }
 
     /// Whether a content of the revision that is to come with it isn't here.
@@ -174,14 +192,15 @@ extension DatabaseService {
     {
         func failure(_ json: JSONValue) throws -> MultipartBody.Part {
             MultipartBody.Part(
-                ["Content-Type": "application/json; error=\"true\""], try (json["error"] ?? json).canonicalJSON())
+                ["Content-Type": "application/json; error=\"true\""], try (json["error"] ?? json).messageJSON())
         }
-        switch answer {
-        case .missing: return try failure(try json(answer, query, errorsInDetail: id))
-        case .found(let revision):
-            // As CouchDB has it: in parts contents follow, whether they were asked for or not.
-            var query = query
-            query.wantsContents = true
+        guard case .found(let revision) = answer else {
+            return try failure(try json(answer, query, errorsInDetail: id))
+        }
+        // As CouchDB has it: in parts contents follow, whether they were asked for or not.
+        var query = query
+        query.wantsContents = true
+        do {
             if try isWithoutContents(revision, query) {
                 return try id.map { try failure(contentsMissing(revision, errorsInDetail: $0)) }
             }
@@ -193,6 +212,8 @@ extension DatabaseService {
             return MultipartBody.Part(
                 ["Content-Type": "multipart/related; boundary=\"\(message.boundary)\""], length: message.length
             ) { message.stream }
+        } catch let error as CofferError where id != nil && error.isAboutOneDocument {
+            return try failure(Self.failure(error, of: revision.revisionID, id))
         }
     }
 

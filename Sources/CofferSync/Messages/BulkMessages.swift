@@ -125,11 +125,15 @@ package enum RevisionAnswer: Sendable {
             for document in documents {
                 do {
                     let limit = JSONLimits.valueCount - valueCount
-                    guard let checked = try CheckedJSON(received: document.bytes, valueLimit: limit) else {
+                    // A revision may be as deep as any, and is one less deep than what is around it.
+                    let revision = document["ok"]
+                    let bytes = (revision ?? document).bytes
+                    guard let checked = try CheckedJSON(received: bytes, valueLimit: limit) else {
                         throw SyncError(413, "an answer with more than \(JSONLimits.valueCount) values")
                     }
                     valueCount += checked.valueCount
-                    answers.append(try RevisionAnswer(try checked.value(), id: id))
+                    let value = try checked.value()
+                    answers.append(try RevisionAnswer(revision == nil ? value : ["ok": value], id: id))
                 } catch let error as UnholdableJSON {
                     answers.append(.failure(error, id: id))
                 }

@@ -9,6 +9,11 @@ package struct RevisionsQuestion: Sendable {
 
     package init() {}
 
+    /// How many revisions it asks about, at least one of each document.
+    var revisionCount: Int {
+        documents.reduce(0) { $0 + max(1, $1.revisions.count) } + foreign.values.reduce(0) { $0 + $1.count }
+    }
+
     /// - Throws: ``SyncError`` 400.
     package init(_ json: JSONValue) throws(SyncError) {
         guard let object = json.objectValue else { throw SyncError(400, "_revs_diff asks for no object") }
@@ -51,6 +56,9 @@ package struct RevisionsQuestion: Sendable {
 }
 
 extension RevisionID {
+    /// The id as text, in lower case.
+    fileprivate var suffixedInLowerCase: String { description.lowercased() }
+
     /// Whether `text` has the form of a revision's id, a number, a hyphen and something behind it, and is too long or too late
     /// for any that can be here.
     static func isForeign(_ text: String) -> Bool {
@@ -104,8 +112,9 @@ package struct RevisionsDifference: Sendable, Equatable {
         var all: [(String, RevisionsDifference)] = []
         for (id, value) in object {
             var difference = try RevisionsDifference(value)
-            let missing = Set(difference.missing)
-            difference.missing = (asked[ByteKey(id)] ?? []).filter(missing.contains)
+            // CouchDB has 32 hex digits in lower case, however they came.
+            let missing = Set(difference.missing.map(\.suffixedInLowerCase))
+            difference.missing = (asked[ByteKey(id)] ?? []).filter { missing.contains($0.suffixedInLowerCase) }
             if !difference.missing.isEmpty { all.append((id, difference)) }
         }
         return all

@@ -136,7 +136,7 @@ actor OutgoingBatches {
         do {
             try body()
             return true
-        } catch let error as CofferError where Self.isAboutDocument(error) {
+        } catch let error as CofferError where error.isAboutOneDocument {
             ready.append(
                 .failure(
                     DocumentFailure(
@@ -181,10 +181,12 @@ actor OutgoingBatches {
         }
         return try JSONValue.object(json).canonicalJSON()
     }
+}
 
+extension CofferError {
     /// Whether an error of the database is about one document: the others can be sent.
-    static func isAboutDocument(_ error: CofferError) -> Bool {
-        [.damaged, .revisionNotFound, .attachmentNotFound].contains(error.code)
+    var isAboutOneDocument: Bool {
+        [.damaged, .revisionNotFound, .attachmentNotFound, .documentNotFound, .invalidDocumentID].contains(code)
     }
 }
 

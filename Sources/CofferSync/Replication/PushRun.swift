@@ -138,7 +138,8 @@ struct PushRun {
             let failures = try await answer()
             monitor.change { $0.writtenCount += max(0, entries.count - failures.count) }
             for failure in failures {
-                let revision = failure.revision ?? entries.first { $0.id == failure.id }?.revision
+                let id = ByteKey(failure.id)
+                let revision = failure.revision ?? entries.first { ByteKey($0.id) == id }?.revision
                 try note(failure.error, failure.id, revision, mayPass: failure.error.mayPass)
             }
             refusals.end()
@@ -168,7 +169,7 @@ struct PushRun {
         } catch let error as SyncError {
             let mayPass = error.mayPass || error.status == 401 || upload.isForWantOfContents(error)
             try note(error, id, revisionID, mayPass: mayPass)
-        } catch let error as CofferError where OutgoingBatches.isAboutDocument(error) {
+        } catch let error as CofferError where error.isAboutOneDocument {
             refuse(DocumentFailure(documentID: id, revisionID: revisionID, error: error, isTriedAgain: false))
         }
     }

@@ -54,7 +54,10 @@ package struct OutgoingRevision: Sendable {
         bodyByteCount = text.count
         var body: JSONObject
         do throws(CofferError) {
-            body = try JSONValue(json: Array(text)).objectValue ?? [:]
+            guard let object = try JSONValue(json: Array(text)).objectValue else {
+                throw CofferError(.invalidJSON, "it is not an object")
+            }
+            body = object
         } catch {
             throw CofferError(
                 .damaged, of: "document \(revision.documentID)", "its body is not what was written",

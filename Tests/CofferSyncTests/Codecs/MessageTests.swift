@@ -90,6 +90,13 @@ import Testing
         #expect(answer[1].1.missing.map(\.description) == ["3-eeee"])
         #expect(answer[1].1.possibleAncestors.map(\.description) == ["2-cccc"])
         #expect(try RevisionsDifference(answer[1].1.json) == answer[1].1)
+        // CouchDB says 32 hex digits in lower case.
+        let digits = String(repeating: "AB", count: 16)
+        var upper = RevisionsQuestion()
+        upper.documents = [("a", [try #require(RevisionID("1-\(digits)")), try #require(RevisionID("1-x"))])]
+        let lower = try RevisionsDifference.answer(
+            ["a": ["missing": [.string("1-\(digits.lowercased())")]]], to: upper)
+        #expect(lower.first?.1.missing.map(\.description) == ["1-\(digits)"])
         for text in ["[]", "{\"a\":{}}", "{\"a\":5}"] {
             #expect(throws: SyncError.self) { try RevisionsDifference.answer(value(text), to: question) }
         }

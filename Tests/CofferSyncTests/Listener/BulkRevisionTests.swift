@@ -1,5 +1,6 @@
 import Coffer
 import CofferModel
+import CofferTesting
 import Foundation
 import Testing
 
@@ -59,6 +60,116 @@ struct BulkRevisionTests {
         }
     }
 
+    /// One row ended the answer, and with it a pull of everything: "the server can't be reached".
+    @Test(
+        "A document that can't be had is a row that says why, and keeps no other from being answered",
+        arguments: ["application/json", "multipart/mixed"])
+    func failingRows(_ type: String) async throws {
+        let database = try server.database()
+        let revision = try database.write("a", ["n": 1]).revisionID.description
+        try database.write("z", ["n": 2])
+        let ids = ["a", "_foo", "", String(repeating: "x", count: 1_000), "_local/x", "z"]
+        let requests = ids.flatMap { id -> [JSONValue] in
+            [["id": .string(id), "rev": .string(revision)], ["id": .string(id)]]
+        }
+        for query in ["", "?revs=true&latest=true"] {
+            let answer = try await server.call(
+                "POST", "/db/_bulk_get\(query)", ["docs": .array(requests)], fields: ["Accept": type])
+            #expect(answer.status == 200)
+            if type == "application/json" {
+                let rows = try #require(answer.json["results"]?.arrayValue)
+                #expect(rows.compactMap { $0["id"]?.stringValue } == ids.flatMap { [$0, $0] })
+                let found = rows.map { $0["docs"]?[0]?["ok"]?["n"]?.intValue }
+                #expect(found.prefix(2) == [1, 1] && found.dropFirst(2).prefix(9).allSatisfy { $0 == nil })
+                #expect(found.last == 2)
+                for row in rows.dropFirst(2).prefix(8) {
+                    #expect(row["docs"]?[0]?["error"]?["error"] == "illegal_docid", "\(row)")
+                }
+            } else {
+                #expect(answer.text.components(separatedBy: "illegal_docid").count == 9, "\(answer.text)")
+                #expect(answer.text.contains(#""n":1"#) && answer.text.contains(#""n":2"#))
+            }
+        }
+    }
+
+    @Test("A pull and a push bring all but what is damaged, and say which that is", arguments: [true, false])
+    func damaged(isPull: Bool) async throws {
+        let server = TestServer { $0.encryptionKey = { _ in nil } }
+        var options = DatabaseOptions()
+        options.create = true
+        let database = try await server.stores.manager.openDatabase(named: "db", options: options)
+        for number in 0..<300 { try database.write("d\(number)", ["n": .string("<\(number)>")]) }
+        try await database.close()
+        let store = server.stores.url(ofDatabaseNamed: "db")
+        for name in try FileManager.default.subpathsOfDirectory(atPath: store.path) where name.hasSuffix("sqlite3") {
+            let file = store.appending(path: name)
+            var bytes = try Data(contentsOf: file)
+            for number in [0, 77, 299] {
+                let place = try #require(bytes.range(of: Data("{\"n\":\"<\(number)>\"}".utf8)))
+                // Two are no JSON, and the last one is no object.
+                bytes.replaceSubrange(
+                    place.lowerBound..<place.lowerBound + 5, with: Data((number < 299 ? "{{{{{" : "     ").utf8))
+                if number == 299 { bytes[place.upperBound - 1] = UInt8(ascii: " ") }
+            }
+            try bytes.write(to: file)
+        }
+        let peers = try Peers()
+        let failed: [DocumentFailure]
+        let copy: Database
+        if isPull {
+            copy = try peers.database()
+            let pull = try peers.replication(.pull, copy, through: server)
+            try await pull.run()
+            failed = pull.failures
+        } else {
+            let push = try await peers.push(try await server.stores.manager.openDatabase(named: "db", options: options))
+            failed = push.failures
+            copy = try peers.remote
+        }
+        #expect(try copy.documentCount == 297)
+        #expect(Set(failed.map(\.documentID)) == ["d0", "d77", "d299"], "\(failed)")
+    }
+
+    /// The containers around it made it too deep to be sent, which ended the answer.
+    @Test("A document as deep as any can be comes with all that is around it, and crosses")
+    func deep() async throws {
+        let peers = try Peers()
+        let database = try peers.remote
+        func nested(_ depth: Int) -> JSONValue { (0..<depth).reduce(1) { value, _ in [value] } }
+        try database.write("attached", ["a": nested(511)], attachment: ("a", Data("content".utf8)))
+        try database.write("plain", ["a": nested(511)])
+        let first = try database.write("branched", ["a": nested(511)])
+        for branch in [true, false] {
+            let draft = try first.createRevision()
+            draft["branch"] = .bool(branch)
+            try await draft.saveAllowingConflict()
+        }
+        #expect(throws: CofferError.self) { try database.write("deeper", ["a": nested(512)]) }
+        let ids = ["attached", "plain", "branched"]
+        let question: JSONValue = ["docs": .array(ids.map { ["id": .string($0)] })]
+        for (method, target, body) in [
+            ("POST", "_bulk_get?revs=true&latest=true", question), ("GET", "_all_docs?include_docs=true", nil),
+            ("GET", "_changes?include_docs=true", nil), ("GET", "branched?open_revs=all", nil),
+            ("POST", "_find", ["selector": ["_id": ["$gt": nil]]] as JSONValue),
+        ] as [(String, String, JSONValue?)] {
+            let answer = try await peers.server.call(
+                method, "/db/\(target)", body, fields: ["Accept": "application/json"])
+            #expect(answer.status == 200, "\(target)")
+            #expect(answer.text.contains(String(repeating: "[", count: 511) + "1"), "\(target)")
+            // To its end.
+            #expect(answer.text.count { $0 == "[" } == answer.text.count { $0 == "]" }, "\(target)")
+            #expect(answer.text.count { $0 == "{" } == answer.text.count { $0 == "}" }, "\(target)")
+        }
+        let copy = try peers.database()
+        let pull = try await peers.pull(copy)
+        #expect(pull.failures.isEmpty, "\(pull.failures)")
+        #expect(try Contents(copy) == Contents(database))
+        let again = try Peers()
+        let push = try await again.push(copy)
+        #expect(push.failures.isEmpty, "\(push.failures)")
+        #expect(try Contents(again.remote) == Contents(database))
+    }
+
     private func ask(_ requests: [JSONValue], _ query: String) async throws -> [JSONValue] {
         let answer = try await server.call(
             "POST", "/db/_bulk_get\(query)", ["docs": .array(requests)], fields: ["Accept": "application/json"])
@@ -89,6 +200,7 @@ struct BulkRevisionTests {
             question[id] = .array((known + ["1-x", "2-y", "9-z"]).map { .string($0) })
         }
         question["_impossible"] = ["1-a"]
+        question["foreign"] = [.string("1-" + String(repeating: "z", count: 250))]
         question["all here"] = [.string(try database.write("all here", [:]).revisionID.description)]
         for number in 0..<600 { question["new \(number)"] = ["1-a"] }
         let together = try await server.call("POST", "/db/_revs_diff", .object(question)).json

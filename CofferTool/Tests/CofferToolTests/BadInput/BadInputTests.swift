@@ -31,14 +31,17 @@ struct BadInputTests {
 
     // MARK: What is expected of a failure
 
-    /// Runs a command line that must fail with this status, in both ways of writing, and sees that nothing is changed or made,
-    /// and nothing said that must not be.
+    /// Runs a command line that must fail with this status, and sees that nothing is changed or made, and nothing said that must
+    /// not be.
+    ///
+    /// - Parameter forms: whether its result is JSON: in both ways of writing.
     private func expectFailure(
         _ folder: MatrixFolder, _ command: MatrixCommand, _ line: [String], _ status: Int32, code: String? = nil,
-        environment: [String: String] = [:], secrets: [String] = [], sourceLocation: SourceLocation = #_sourceLocation
+        environment: [String: String] = [:], secrets: [String] = [], forms: [Bool] = [false, true],
+        sourceLocation: SourceLocation = #_sourceLocation
     ) throws {
         let before = try folder.work.contents(of: ".")
-        for isJSON in [false, true] {
+        for isJSON in forms {
             let outcome = try folder.run(command, isJSON ? line + ["--json"] : line, environment: environment)
             let shown = "\(line): \(outcome.status) \(outcome.errors.prefix(300))"
             #expect(outcome.status == status, "\(shown)", sourceLocation: sourceLocation)
@@ -127,9 +130,10 @@ struct BadInputTests {
         guard command.key != nil else { return }
         try expectFailure(
             folder, command, command.line(key: "raw+file:wrong-key", slot: folder.slot), 12, code: "wrongKey")
+        // A password is half a second of work.
         try expectFailure(
             folder, command, command.line(key: "file:secret", slot: folder.slot), 12, code: "wrongKey",
-            secrets: [MatrixFolder.secret])
+            secrets: [MatrixFolder.secret], forms: [true])
     }
 
     @Test("A key that can't be had, or is none, is exit status 13 and never 12", arguments: MatrixCommand.all)
@@ -139,12 +143,12 @@ struct BadInputTests {
             "env:NOT_SET", "file:missing", "cmd:false", "cmd:exit 12", "raw+file:short-key", "hex+file:secret", "fd:97",
             "hex+env:SECRET",
         ]
-        for source in sources {
+        for (number, source) in sources.enumerated() {
             let environment = ["SECRET": MatrixFolder.secret]
             if command.key != nil {
                 try expectFailure(
                     folder, command, command.line(key: source, slot: folder.slot), 13, environment: environment,
-                    secrets: [MatrixFolder.secret])
+                    secrets: [MatrixFolder.secret], forms: [number % 2 == 0])
             }
             if command.newKey != nil && ["env:NOT_SET", "cmd:exit 12", "raw+file:short-key"].contains(source) {
                 try expectFailure(

@@ -92,7 +92,7 @@ extension DatabaseService {
                 return Array("\n]}\n".utf8)
             }
             defer { isFirst = false }
-            return try (isFirst ? [] : Array(",\n".utf8)) + row.canonicalJSON()
+            return try (isFirst ? [] : Array(",\n".utf8)) + row.messageJSON()
         }
     }
 
