@@ -201,9 +201,9 @@ struct OtherOwnerTests {
         }
     }
 
-    /// Makes twelve more of the first store, all of the same user.
+    /// Makes six more of the first store, all of the same user.
     private func copyFirstStore() throws {
-        for number in 0..<12 {
+        for number in 0..<6 {
             let copy = "stores/a\(number).coffer"
             try FileManager.default.copyItem(atPath: path("stores/a.coffer"), toPath: path(copy))
             try give(copy)

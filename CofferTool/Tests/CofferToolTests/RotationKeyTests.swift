@@ -6,8 +6,8 @@ struct RotationKeyTests {
     private let work: Workspace
     private let names = ["s0", "s1", "s2"]
 
-    /// A key service: a password of what the key is for, and of the store's UUID.
-    private let service = "cmd:./service"
+    /// A key service: a digest of what the key is for, and of the store's UUID.
+    private let service = "hex+cmd:./service"
     private var line: [String] { ["rotate", "stores", "--key", service, "--new-key", service, "--key-for-each-store"] }
 
     init() throws {
@@ -17,7 +17,7 @@ struct RotationKeyTests {
             #!/bin/sh
             echo "$COFFER_KEY_PURPOSE $COFFER_STORE_PATH" >> calls
             test -e "fails/${COFFER_STORE_PATH##*/}" && exit 3
-            echo "$COFFER_KEY_PURPOSE key of $COFFER_STORE_UUID"
+            printf '%s' "$COFFER_KEY_PURPOSE key of $COFFER_STORE_UUID" | sha256sum | cut -c 1-64
 
             """, to: "service")
         #expect(chmod(work.folder.path + "/service", 0o700) == 0)
@@ -27,10 +27,10 @@ struct RotationKeyTests {
             let store = "stores/\(name).coffer"
             try work.write(Workspace.key, to: "first")
             #expect(try work.coffer("create", store, "--key", "raw+file:first").status == 0)
-            try work.write("old key of \(try uuid(name))", to: "old")
-            #expect(
-                try work.coffer("key", "replace", store, "--key", "raw+file:first", "--new-key", "file:old").status == 0
-            )
+            try writeKey(name, "old", to: "old")
+            let replaced = try work.coffer(
+                "key", "replace", store, "--key", "raw+file:first", "--new-key", "hex+file:old")
+            #expect(replaced.status == 0, "\(replaced.errors)")
         }
     }
 
@@ -38,9 +38,15 @@ struct RotationKeyTests {
         try #require(try work.coffer("info", "stores/\(name).coffer", "--json").objects.first?["uuid"] as? String)
     }
 
+    /// Writes the key that the service has for the store.
+    private func writeKey(_ name: String, _ purpose: String, to file: String) throws {
+        try work.write("\(purpose) key of \(try uuid(name))", to: "said")
+        #expect(try work.shell("sha256sum <said | cut -c 1-64 >\(file) && chmod 600 \(file)").status == 0)
+    }
+
     private func opens(_ name: String, _ purpose: String) throws -> Int32 {
-        try work.write("\(purpose) key of \(try uuid(name))", to: "tried")
-        return try work.coffer("ls", "stores/\(name).coffer", "--key", "file:tried").status
+        try writeKey(name, purpose, to: "tried")
+        return try work.coffer("ls", "stores/\(name).coffer", "--key", "hex+file:tried").status
     }
 
     private var calls: [String] {
@@ -72,7 +78,7 @@ struct RotationKeyTests {
         let store = "stores/s1.coffer"
         #expect(try work.coffer("rekey", store, "--key", service, "--new-key", service).status == 0)
         #expect(try opens("s1", "new") == 0)
-        #expect(try work.coffer("create", "made.coffer", "--key", "cmd:./service").status == 0)
+        #expect(try work.coffer("create", "made.coffer", "--key", service).status == 0)
         #expect(try calls.map { String($0.prefix(4)) } == ["old ", "new ", "new "])
         #expect(try calls.last?.hasSuffix("/made.coffer") == true)
     }
