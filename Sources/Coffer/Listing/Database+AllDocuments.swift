@@ -106,6 +106,25 @@ public struct ListedDocument: ~Escapable {
 
     /// Whether the current revision deletes the document: only where ``AllDocumentsOptions/includesDeleted`` is true.
     public var isDeletion: Bool { element.isDeletion }
+
+    /// Whether the document may have attachments or blobs: true wherever it does, and seldom elsewhere. Looks through ``json``, and is
+    /// false where that is empty.
+    public var mayHaveContents: Bool {
+        unsafe json.withUnsafeBytes { bytes in
+            let text = unsafe Span(_unsafeElements: bytes.assumingMemoryBound(to: UInt8.self))
+            return CanonicalBody.mayHoldAttachments(text) || CanonicalBody.mayHoldBlobs(text)
+        }
+    }
+
+    /// Whether more than one of the document's revisions is not a deletion and not replaced.
+    package var isInConflict: Bool { element.flags.contains(.isInConflict) }
+
+    /// The current revision's row, with a copy of its body.
+    fileprivate var row: RevisionRow {
+        var row = element.revision
+        row.body = element.body.map { unsafe bytes.extracting($0).withUnsafeBytes { unsafe Array($0) } }
+        return row
+    }
 }
 
 extension Database {
@@ -169,6 +188,14 @@ extension Database {
             }
             for element in batch.elements { try unsafe body(ListedDocument(element, in: batch.bytes.span.bytes)) }
         }
+    }
+
+    /// A listed document's current revision as an object, with a copy of its bytes: for what the document doesn't say itself, such
+    /// as its attachments.
+    ///
+    /// - Parameter document: one that this database lends.
+    public func revision(of document: borrowing ListedDocument) -> SavedRevision {
+        SavedRevision(of: document.documentID, in: self, document.row)
     }
 
     /// The ids of documents that are not deleted, sorted by their bytes.

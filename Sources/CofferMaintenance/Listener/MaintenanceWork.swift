@@ -207,17 +207,23 @@ final class MaintenanceWork: Sendable {
     private func listDocuments(of database: Database, to channel: FrameChannel) throws {
         var count = 0
         let generation = database.generation
-        var rows = database.allDocuments().makeIterator()
-        while let revision = try rows.next() {
+        try database.forEachDocument { document in
             if database.generation != generation { try checkKey(database) }
-            let json = try revision.json
-            let attachments = try revision.attachments.map {
-                DocumentItem.Content(name: $0.name, digest: $0.digest, byteCount: $0.length)
+            let json = unsafe document.json.withUnsafeBytes { unsafe Data($0) }
+            var contents: [DocumentItem.Content] = []
+            var hasAttachments = false
+            // What has no properties any more is an error, as when it is read.
+            if document.mayHaveContents || json.isEmpty {
+                let revision = database.revision(of: document)
+                contents = try revision.attachments.map {
+                    DocumentItem.Content(name: $0.name, digest: $0.digest, byteCount: $0.length)
+                }
+                hasAttachments = !contents.isEmpty
+                contents += try blobs(in: revision, json)
             }
             let header = DocumentItem.Header(
-                id: revision.document.documentID, hasAttachments: !attachments.isEmpty,
-                contents: attachments + (try blobs(in: revision, json)),
-                isInConflict: try revision.document.conflictingRevisions.count > 1)
+                id: document.documentID, hasAttachments: hasAttachments, contents: contents,
+                isInConflict: document.isInConflict)
             try channel.send(.item, DocumentItem(header: header, json: json).payload)
             count += 1
         }

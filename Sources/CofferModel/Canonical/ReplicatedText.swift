@@ -1,7 +1,7 @@
 /// A revision as databases pass it on to one another, as CouchDB has it: one object with the members of the body, and beside
 /// them `_id`, `_rev`, `_deleted` and `_revisions`.
 ///
-/// It is made of the body's bytes: taking them apart and putting them together again costs ten times as much.
+/// It is made of the body's bytes, which costs a small part of taking them apart and putting them together again.
 package struct ReplicatedText {
     /// The JSON in UTF-8.
     package private(set) var bytes: [UInt8] = []

@@ -263,6 +263,42 @@ struct AllDocumentsTests {
         #expect(count == 1)
     }
 
+    @Test("A lent document becomes an object where it is asked for, and says whether it may have contents or conflicts")
+    func lentRevision() throws {
+        let database = try stores.open()
+        try fill(database, 5)
+        let draft = try database.document(withID: "attached").newRevision()
+        draft.setAttachment(named: "a", contentType: nil, content: Data("content".utf8))
+        try draft.save()
+        try database.save(["blob": .blob(Blob(data: Data("other".utf8)))], withID: "blob")
+        try database.save(["attachments": "_attachments", "@type": "blobs"], withID: "none")
+        let first = try database.save(["n": 1], withID: "branched")
+        for number in 0..<2 {
+            let branch = try first.createRevision()
+            branch["n"] = .number(JSONNumber(number))
+            try branch.saveAllowingConflict()
+        }
+        for loadsProperties in [true, false] {
+            var options = AllDocumentsOptions()
+            options.loadsProperties = loadsProperties
+            var lent: [SavedRevision] = []
+            var (contents, conflicts) = (Set<String>(), Set<String>())
+            try database.forEachDocument(options) { document in
+                lent.append(database.revision(of: document))
+                if document.mayHaveContents { contents.insert(document.documentID) }
+                if document.isInConflict { conflicts.insert(document.documentID) }
+            }
+            let all = try database.allDocuments().all
+            #expect(lent == all && lent.count > 6)
+            for (left, right) in zip(lent, all) {
+                #expect(try left.json == right.json && left.parentRevisionID == right.parentRevisionID)
+                #expect(left.sequence == right.sequence)
+            }
+            #expect(contents == (loadsProperties ? ["attached", "blob"] : []))
+            #expect(conflicts == ["branched"])
+        }
+    }
+
     /// Also of one that is long enough for an overflow page, whose damage SQLCipher doesn't notice.
     @Test("A body that is not what was written is noticed before its batch is lent or listed", arguments: [10, 5_000])
     func damagedBody(byteCount: Int) throws {

@@ -95,9 +95,9 @@ protocol ExportSource {
 struct ExportedRevision {
     let id: String
     let json: Data
-    let hasAttachments: Bool
+    var hasAttachments: Bool
     /// What belongs to it beside: contents of attachments and of blobs in it.
-    let contents: [ExportedContent]
+    var contents: [ExportedContent]
 }
 
 /// The content of an attachment or blob.
@@ -124,16 +124,19 @@ final class OpenStoreExport: ExportSource {
     var documentCount: Int { get throws { try database.documentCount } }
 
     func forEachDocument(_ body: (ExportedRevision) throws -> Void) throws {
-        var rows = database.allDocuments().makeIterator()
-        while let revision = try rows.next() {
-            let json = try revision.json
-            let attachments = try revision.attachments
+        try database.forEachDocument { document in
+            let json = unsafe document.json.withUnsafeBytes { unsafe Data($0) }
+            var exported = ExportedRevision(id: document.documentID, json: json, hasAttachments: false, contents: [])
             chunks = [:]
-            let contents = attachments.map(content(of:)) + (try blobs(in: revision, json).compactMap(content(of:)))
-            try body(
-                ExportedRevision(
-                    id: revision.document.documentID, json: json, hasAttachments: !attachments.isEmpty,
-                    contents: contents))
+            // What has no properties any more is an error, as when it is read.
+            if document.mayHaveContents || json.isEmpty {
+                let revision = database.revision(of: document)
+                let attachments = try revision.attachments
+                exported.hasAttachments = !attachments.isEmpty
+                exported.contents =
+                    attachments.map(content(of:)) + (try blobs(in: revision, json).compactMap(content(of:)))
+            }
+            try body(exported)
         }
     }
 
@@ -161,13 +164,13 @@ final class OpenStoreExport: ExportSource {
     }
 
     func conflictCount() throws -> Int {
-        var options = FeedOptions()
-        options.includesAllLeaves = true
+        var options = AllDocumentsOptions()
+        options.onlyConflicts = true
+        options.loadsProperties = false
         var count = 0
-        try database.changes(since: 0, options: options).forEach { change in
+        try database.forEachDocument(options) { _ in
             try Interruption.check()
-            guard !change.isDeletion, change.leafRevisionIDs.count > 1 else { return }
-            if try change.document.conflictingRevisions.count > 1 { count += 1 }
+            count += 1
         }
         return count
     }
