@@ -108,9 +108,10 @@ public struct ListedDocument: ~Escapable {
     public var isDeletion: Bool { element.isDeletion }
 
     /// Whether the document may have attachments or blobs: true wherever it does, and seldom elsewhere. Looks through ``json``, and is
-    /// false where that is empty.
+    /// true where that is empty, since nothing is known then.
     public var mayHaveContents: Bool {
-        unsafe json.withUnsafeBytes { bytes in
+        guard !json.isEmpty else { return true }
+        return unsafe json.withUnsafeBytes { bytes in
             let text = unsafe Span(_unsafeElements: bytes.assumingMemoryBound(to: UInt8.self))
             return CanonicalBody.mayHoldAttachments(text) || CanonicalBody.mayHoldBlobs(text)
         }

@@ -212,8 +212,7 @@ final class MaintenanceWork: Sendable {
             let json = unsafe document.json.withUnsafeBytes { unsafe Data($0) }
             var contents: [DocumentItem.Content] = []
             var hasAttachments = false
-            // What has no properties any more is an error, as when it is read.
-            if document.mayHaveContents || json.isEmpty {
+            if document.mayHaveContents {
                 let revision = database.revision(of: document)
                 contents = try revision.attachments.map {
                     DocumentItem.Content(name: $0.name, digest: $0.digest, byteCount: $0.length)

@@ -128,8 +128,7 @@ final class OpenStoreExport: ExportSource {
             let json = unsafe document.json.withUnsafeBytes { unsafe Data($0) }
             var exported = ExportedRevision(id: document.documentID, json: json, hasAttachments: false, contents: [])
             chunks = [:]
-            // What has no properties any more is an error, as when it is read.
-            if document.mayHaveContents || json.isEmpty {
+            if document.mayHaveContents {
                 let revision = database.revision(of: document)
                 let attachments = try revision.attachments
                 exported.hasAttachments = !attachments.isEmpty
