@@ -117,41 +117,36 @@ extension DatabaseService {
     func json(_ answer: RevisionOrMissing, _ query: RevisionQuery, errorsInDetail id: String?) throws -> JSONValue {
         switch answer {
         case .found(let revision):
-            if query.wantsContents, try isWithoutContents(revision, query) {
-                return contentsMissing(revision, errorsInDetail: id)
-            }
+            let text = revision.revisionID.description
             do {
+                if query.wantsContents, try isWithoutContents(revision, query) {
+                    return contentsMissing(revision, errorsInDetail: id)
+                }
                 return ["ok": .object(try json(revision, query))]
-            } catch let error as SyncError where id != nil && error.status == 413 {
-                return [
-                    "error": [
-                        "id": .string(id ?? ""), "rev": .string(revision.revisionID.description),
-                        "error": "attachment_too_large", "reason": .string(error.detail),
-                    ]
-                ]
-            } catch let error as CofferError where id != nil && error.isAboutOneDocument {
-                return Self.failure(error, of: revision.revisionID, id)
+            } catch let error as SyncError where error.status == 413 {
+                guard let id else { throw error }
+                return Self.errorRow(id, .string(text), "attachment_too_large", error.detail)
+            } catch let error as CofferError where error.isAboutOneDocument {
+                guard let id else { throw error }
+                return Self.errorRow(id, .string(text), error)
             }
         case .failed(let revision, let error):
-            guard id != nil else { throw error }
-            return Self.failure(error, of: revision, id)
+            guard let id else { throw error }
+            return Self.errorRow(id, revision.map { .string($0.description) } ?? .null, error)
         case .missing(let revision):
             guard let id else { return ["missing": .string(revision)] }
-            return [
-                "error": ["id": .string(id), "rev": .string(revision), "error": "not_found", "reason": "missing"]
-            ]
+            return Self.errorRow(id, .string(revision), "not_found", "missing")
         }
     }
 
-    /// What is said of a revision that can't be read.
-    private static func failure(_ error: CofferError, of revision: RevisionID?, _ id: String?) -> JSONValue {
+    /// What `_bulk_get` says of a revision that it doesn't give.
+    private static func errorRow(_ id: String, _ revision: JSONValue, _ name: String, _ reason: String) -> JSONValue {
+        ["error": ["id": .string(id), "rev": revision, "error": .string(name), "reason": .string(reason)]]
+    }
+
+    private static func errorRow(_ id: String, _ revision: JSONValue, _ error: CofferError) -> JSONValue {
         let (_, name, reason) = ServerFailure.parts(of: error)
-        return [
-            "error": [
-                "id": .string(id ?? ""), "rev": revision.map { .string($0.description) } ?? .null,
-                "error": .string(name), "reason": .string(reason),
-            ]
-        ]
+        return errorRow(id, revision, name, reason)
     }
 
     /// Whether a content of the revision that is to come with it isn't here.
@@ -166,12 +161,7 @@ extension DatabaseService {
     private func contentsMissing(_ revision: SavedRevision, errorsInDetail id: String?) -> JSONValue {
         let revision = JSONValue.string(revision.revisionID.description)
         guard let id else { return ["missing": revision] }
-        return [
-            "error": [
-                "id": .string(id), "rev": revision, "error": "not_found",
-                "reason": "the content of an attachment is not here",
-            ]
-        ]
+        return Self.errorRow(id, revision, "not_found", "the content of an attachment is not here")
     }
 
     /// The latest generation of the history that is among `since`; 0 where none is.
@@ -212,8 +202,9 @@ extension DatabaseService {
             return MultipartBody.Part(
                 ["Content-Type": "multipart/related; boundary=\"\(message.boundary)\""], length: message.length
             ) { message.stream }
-        } catch let error as CofferError where id != nil && error.isAboutOneDocument {
-            return try failure(Self.failure(error, of: revision.revisionID, id))
+        } catch let error as CofferError where error.isAboutOneDocument {
+            guard let id else { throw error }
+            return try failure(Self.errorRow(id, .string(revision.revisionID.description), error))
         }
     }
 

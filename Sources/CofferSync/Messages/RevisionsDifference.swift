@@ -56,8 +56,11 @@ package struct RevisionsQuestion: Sendable {
 }
 
 extension RevisionID {
-    /// The id as text, in lower case.
-    fileprivate var suffixedInLowerCase: String { description.lowercased() }
+    /// The id with its letters in lower case, as those of a digest always are.
+    fileprivate var inLowerCase: RevisionID {
+        guard case .text = suffix else { return self }
+        return RevisionID(description.lowercased()) ?? self
+    }
 
     /// Whether `text` has the form of a revision's id, a number, a hyphen and something behind it, and is too long or too late
     /// for any that can be here.
@@ -113,8 +116,10 @@ package struct RevisionsDifference: Sendable, Equatable {
         for (id, value) in object {
             var difference = try RevisionsDifference(value)
             // CouchDB has 32 hex digits in lower case, however they came.
-            let missing = Set(difference.missing.map(\.suffixedInLowerCase))
-            difference.missing = (asked[ByteKey(id)] ?? []).filter { missing.contains($0.suffixedInLowerCase) }
+            let missing = Set(difference.missing)
+            difference.missing = (asked[ByteKey(id)] ?? []).filter {
+                missing.contains($0) || missing.contains($0.inLowerCase)
+            }
             if !difference.missing.isEmpty { all.append((id, difference)) }
         }
         return all

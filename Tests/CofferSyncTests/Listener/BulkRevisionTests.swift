@@ -113,6 +113,14 @@ struct BulkRevisionTests {
             }
             try bytes.write(to: file)
         }
+        for query in ["", "?attachments=true"] {
+            let answer = try await server.call(
+                "POST", "/db/_bulk_get\(query)", ["docs": [["id": "d0"], ["id": "d1"]]],
+                fields: ["Accept": "application/json"])
+            let rows = answer.json["results"]?.arrayValue
+            #expect(rows?.first?["docs"]?[0]?["error"]?["id"] == "d0", "\(query)")
+            #expect(rows?.last?["docs"]?[0]?["ok"]?["n"] == "<1>", "\(query)")
+        }
         let peers = try Peers()
         let failed: [DocumentFailure]
         let copy: Database
