@@ -253,12 +253,18 @@ struct RefusalStreak {
     /// So many end a run.
     static let limit = 20
 
+    /// A document of so many bytes that is too large (413) is the reason itself, however many there are: a server that takes
+    /// less takes hardly any document.
+    static let largeByteCount = 1 << 16
+
     private var count = 0
 
     /// Notes that one was refused.
     ///
+    /// - Parameter byteCount: how many bytes it had, if it was sent. Default: 0.
     /// - Throws: the error, where it has been too many.
-    mutating func add(_ error: SyncError) throws(SyncError) {
+    mutating func add(_ error: SyncError, byteCount: Int = 0) throws(SyncError) {
+        guard error.status != 413 || byteCount < Self.largeByteCount else { return }
         count += 1
         if count >= Self.limit { throw error }
     }

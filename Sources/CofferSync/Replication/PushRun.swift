@@ -151,7 +151,7 @@ struct PushRun {
                 }
                 return
             }
-            try refusals.add(error)
+            try refusals.add(error, byteCount: entry.json.count)
             // These are about what was sent. Others may be said by what stands between, or by who doesn't know better.
             let isFinal = [400, 409, 412, 413, 415].contains(error.status)
             try note(error, entry.id, entry.revision, mayPass: !isFinal)

@@ -53,7 +53,7 @@ import Testing
         #expect(try push.pendingDocumentIDs() == [])
     }
 
-    @Test("Where a server refuses everything, nothing is taken for exchanged", arguments: [403, 500])
+    @Test("Where a server refuses everything, nothing is taken for exchanged", arguments: [403, 413, 500])
     func refusedAll(status: Int) async throws {
         try fill(database)
         let wall = InterceptingTransport(peers.server) { request, _, inner in

@@ -47,6 +47,30 @@ import Testing
         #expect(try second.refusedDocuments().isEmpty)
     }
 
+    @Test("However many documents in a row are too large for a server, the others come across")
+    func tooLargeInARow() async throws {
+        let count = RefusalStreak.limit + 5
+        let text = JSONValue.string(String(repeating: "x", count: RefusalStreak.largeByteCount))
+        for number in 0..<count { try database.write("large-\(number)", ["text": text]) }
+        try database.write("small", ["n": 1])
+        let wall = InterceptingTransport(peers.server) { request, _, inner in
+            guard request.target.contains("_bulk_docs") else { return try await inner.send(request) }
+            var request = request
+            let body = try await request.body.stream.collect(upTo: 1 << 24)
+            request.body = .bytes(body)
+            return body.count > RefusalStreak.largeByteCount ? HTTPResponse(413) : try await inner.send(request)
+        }
+        let push = try peers.replication(.push, database, through: wall)
+        try await push.run()
+        #expect(push.failures.count == count && push.failures.allSatisfy { !$0.isTriedAgain })
+        #expect(try peers.remote.documentIDs() == ["small"])
+        #expect(try push.refusedDocuments().count == count)
+        // None is sent once more before it changes.
+        try database.write("other", ["n": 1])
+        try await peers.push(database)
+        #expect(try peers.remote.documentIDs() == ["other", "small"])
+    }
+
     @Test("A document that was refused is tried once more where that is asked for, and the counts stay counts")
     func retried()
         async throws
