@@ -146,6 +146,9 @@ final class NetworkServer: Sendable {
 
     // MARK: One connection
 
+    /// So much of a body that nobody wants is read.
+    private static let unwantedByteLimit = 1 << 20
+
     private func serve(_ connection: Connection, _ place: Place) async {
         let key = ObjectIdentifier(connection.channel)
         let address = connection.channel.remoteAddress?.ipAddress
@@ -153,11 +156,6 @@ final class NetworkServer: Sendable {
         try? await connection.executeThenClose { inbound, outbound in
             let requests = InboundParts(inbound)
             if case .dropped = place { return }
-            if case .refused = place {
-                _ = try await write(
-                    HTTPResponse(503, fields: ["Retry-After": "1"]), to: outbound, method: "GET", keepsAlive: false)
-                return
-            }
             defer { state.withLock { $0.idle[key] = nil } }
             while true {
                 let mayGoOn = state.withLock { state in
@@ -168,9 +166,23 @@ final class NetworkServer: Sendable {
                     return
                 }
                 state.withLock { $0.idle[key] = nil }
+                if case .refused = place { return try await refuse(head, requests, connection, outbound) }
                 guard try await answer(head, address, requests, connection, outbound) else { return }
             }
         }
+    }
+
+    /// Says that the connection is one too many. What is said before a request has come would be taken for no answer, and
+    /// who still sends when it is hung up on may not see one.
+    private func refuse(
+        _ head: HTTPRequestHead, _ requests: InboundParts, _ connection: Connection,
+        _ outbound: NIOAsyncChannelOutboundWriter<HTTPServerResponsePart>
+    ) async throws {
+        let limit = head.headers.contains(name: "Expect") ? 0 : Self.unwantedByteLimit
+        _ = try await inTime(connection) { try await requests.skip(upTo: limit) }
+        _ = try await write(
+            HTTPResponse(503, fields: ["Retry-After": "1"]), to: outbound, method: head.method.rawValue,
+            keepsAlive: false)
     }
 
     /// Closes the connection unless `work` is done in the time in which one may be idle, however little comes and goes on it:
@@ -216,7 +228,7 @@ final class NetworkServer: Sendable {
         // Its part of the memory is given back when all of the answer has been written.
         defer { withExtendedLifetime(response) {} }
         // A body that nobody wanted is read to its end if that is near, and else ends the connection.
-        let limit = expectsContinue && !hasAsked.withLock({ $0 }) ? 0 : 1 << 20
+        let limit = expectsContinue && !hasAsked.withLock({ $0 }) ? 0 : Self.unwantedByteLimit
         let wasRead = try await inTime(connection) { try await requests.skip(upTo: limit) }
         let keepsAlive = head.isKeepAlive && wasRead && !state.withLock { $0.isStopping }
         return try await write(response, to: outbound, method: head.method.rawValue, keepsAlive: keepsAlive)

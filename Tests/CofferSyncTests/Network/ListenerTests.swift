@@ -96,6 +96,11 @@ import Testing
         let (one, two) = (transport(listener), transport(listener))
         _ = try await call(one, "PUT", "/db")
         #expect(try await call(two, "GET", "/db").status == 503)
+        // Nor is one answered before it asks, or while it still sends.
+        let put =
+            "PUT /db/d HTTP/1.1\r\nHost: x\r\nContent-Length: 500000\r\n\r\n" + String(repeating: "x", count: 500_000)
+        let said = try await curlLike(put, to: listener.port, afterSeconds: 0.2)
+        #expect(said.hasPrefix("HTTP/1.1 503"), "\(said)")
         #expect(try await call(one, "GET", "/db").status == 200)
         await one.close()
         await two.close()
@@ -204,11 +209,13 @@ import Testing
     }
 
     /// Sends bytes as they are, and says what comes back until the connection is closed.
-    private func curlLike(_ text: String, to port: Int) async throws -> String {
+    ///
+    /// - Parameter seconds: how long it waits before that, once it is connected. Default: 0.
+    private func curlLike(_ text: String, to port: Int, afterSeconds seconds: Double = 0) async throws -> String {
         let file = URL.temporaryDirectory.appending(path: "coffer-request-\(UUID().uuidString)")
         try Data(text.utf8).write(to: file)
         defer { try? FileManager.default.removeItem(at: file) }
-        let script = "exec 3<>/dev/tcp/127.0.0.1/\(port); cat \(file.path) >&3; timeout 1200 cat <&3"
+        let script = "exec 3<>/dev/tcp/127.0.0.1/\(port); sleep \(seconds); cat \(file.path) >&3; timeout 1200 cat <&3"
         return String(decoding: try await output(of: "bash -c '\(script)' 2>/dev/null"), as: UTF8.self)
     }
 }
