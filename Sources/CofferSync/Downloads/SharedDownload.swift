@@ -60,6 +60,9 @@ final class SharedDownload: Sendable {
         var task: Task<Void, Never>?
         var isRunning = false
         var isOver = false
+        /// What the status says of all requests that aren't paused, those too that come later.
+        var activity = DownloadStatus.Activity.waiting
+        var error: (any Error)?
         var part: Part?
         var byteCount = 0
 
@@ -110,12 +113,14 @@ final class SharedDownload: Sendable {
 
     private func join(_ source: DownloadSource) -> AttachmentDownload {
         state.withLock { state in
-            let latest = LatestValue(
-                DownloadStatus(completedByteCount: told(state.byteCount), totalByteCount: length))
-            state.lastNumber += 1
-            state.requests.append(Request(number: state.lastNumber, latest: latest))
             if !state.sources.contains(where: { $0 === source }) { state.sources.append(source) }
             begin(&state)
+            let latest = LatestValue(
+                DownloadStatus(
+                    activity: state.activity, completedByteCount: told(state.byteCount), totalByteCount: length,
+                    error: state.error))
+            state.lastNumber += 1
+            state.requests.append(Request(number: state.lastNumber, latest: latest))
             return AttachmentDownload(state.lastNumber, of: self, latest)
         }
     }
@@ -138,8 +143,11 @@ final class SharedDownload: Sendable {
                 state.requests[index].isPaused
             else { return }
             state.requests[index].isPaused = false
-            state.requests[index].latest.change { $0.activity = .waiting }
             begin(&state)
+            state.requests[index].latest.change { status in
+                status.activity = state.activity
+                status.error = state.error
+            }
         }
     }
 
@@ -179,6 +187,7 @@ final class SharedDownload: Sendable {
     private func begin(_ state: inout State) {
         guard !state.isRunning, !state.isOver else { return }
         state.isRunning = true
+        (state.activity, state.error) = (.waiting, nil)
         // One that was told to stop may still be about to.
         let last = state.task
         state.task = Task {
@@ -250,6 +259,7 @@ final class SharedDownload: Sendable {
 
     func note(_ activity: DownloadStatus.Activity, _ error: (any Error)? = nil) {
         state.withLock { state in
+            (state.activity, state.error) = (activity, error)
             state.tell { status in
                 status.activity = activity
                 status.error = error
