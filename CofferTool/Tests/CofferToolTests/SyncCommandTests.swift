@@ -259,6 +259,39 @@ struct SyncCommandTests {
         #expect(try export("new.coffer", key) == export("people.coffer", key))
     }
 
+    @Test("^C ends one that waits for a server that is not there, which says nothing of its return") func nobodyThere()
+        throws
+    {
+        let outcome = try run(["pull", "people.coffer", "http://127.0.0.1:1/people", "--continuous"] + key) { process in
+            let waits = try? eventually {
+                try work.shell("cat .process-*/errors").output.contains("waiting for the server")
+                    || CofferProcess.hasEnded(process)
+            }
+            #expect(waits == true)
+            kill(process, SIGINT)
+        }
+        #expect(outcome.status == 130, "\(outcome.errors)")
+        #expect(outcome.errors.contains("waiting for the server"))
+        #expect(!outcome.errors.contains("there again"), "\(outcome.errors)")
+    }
+
+    @Test("Of a document in conflict rm deletes one revision, and says which one is left") func conflict() throws {
+        for store in ["served/theirs.coffer", "ours.coffer"] {
+            try #require(run(["create", store] + key).status == 0)
+            try work.write(#"{"from":"\#(store)"}"#, to: "document")
+            try #require(run(["put", store, "d", "document"] + key).status == 0)
+        }
+        try serving(work, key + who) { url in
+            try #require(run(["pull", "ours.coffer", "\(url)/theirs"] + key + who).status == 0)
+        }
+        let first = try run(["rm", "ours.coffer", "d"] + key)
+        #expect(first.status == 0 && first.errors.contains("still there as revision 1-"), "\(first.errors)")
+        #expect(try run(["get", "ours.coffer", "d"] + key).status == 0)
+        let last = try run(["rm", "ours.coffer", "d"] + key)
+        #expect(last.status == 0 && last.errors.isEmpty, "\(last.errors)")
+        #expect(try run(["get", "ours.coffer", "d"] + key).status != 0)
+    }
+
     @Test("Options for documents, a proxy, header fields and trust are passed on to the replication") func choices()
         throws
     {

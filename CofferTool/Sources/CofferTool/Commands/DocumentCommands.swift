@@ -85,7 +85,8 @@ struct RemoveCommand: StoreCommand {
         abstract: "Delete a document, or one of its attachments.",
         discussion: """
             Either makes a new revision, whose id is the result. The old content goes when space is reclaimed. If a \
-            document has no attachment of that name, nothing happens.
+            document has no attachment of that name, nothing happens. Of a document in conflict only the winning \
+            revision is deleted: another one is the document then, as a note says.
             """
     )
 
@@ -99,8 +100,13 @@ struct RemoveCommand: StoreCommand {
 
     func run(_ console: Console) throws {
         if let attachment { return try remove(attachment, console) }
-        let deletion = try arguments.withDatabase(readOnly: false) { database in
-            try database.document(withID: id).delete()
+        let (deletion, next) = try arguments.withDatabase(readOnly: false) { database in
+            try database.inTransaction {
+                (
+                    try database.document(withID: id).delete(),
+                    try database.document(withID: id).currentRevision?.revisionID
+                )
+            }
         }
         if console.isJSON {
             var line = JSONLine(type: "document")
@@ -111,6 +117,7 @@ struct RemoveCommand: StoreCommand {
         } else {
             try console.printResult(deletion.revisionID.description)
         }
+        if let next { console.printNote("the document was in conflict, and is still there as revision \(next)") }
     }
 
     private func remove(_ name: String, _ console: Console) throws {

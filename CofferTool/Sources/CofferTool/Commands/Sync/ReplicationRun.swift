@@ -96,7 +96,8 @@ struct ReplicationRun {
                 for await status in statuses {
                     meter.show(status, name)
                     let isOffline = status.activity == .offline
-                    if isOffline != wasOffline { Self.note(status, meter, isJSON) }
+                    // One that has ended while it waited has met nobody.
+                    if isOffline != wasOffline, status.activity != .stopped { Self.note(status, meter, isJSON) }
                     wasOffline = isOffline
                 }
             }
