@@ -8,7 +8,7 @@ import Testing
 /// One bit after the other, flipped on the disk while the right key is given: what is read is what was written, or it is
 /// *damaged*. Never other data, never a crash, never a 401.
 ///
-/// One bit by a seed, of each byte of a content and of every fourth of the database, where a flip costs milliseconds; with
+/// One bit by a seed, of each byte of a content and of every eighth of the database, where a flip costs milliseconds; with
 /// `COFFER_EXHAUSTIVE=1` all eight of every byte, which takes hours.
 @Suite("Every bit of a store", .serialized)
 struct EveryBitTests {
@@ -51,7 +51,7 @@ struct EveryBitTests {
         let original = try SmallStore()
         let count = try Data(contentsOf: original.databaseFile).count
         let copies = try (0..<Self.threads).map { _ in try original.copy() }
-        let outcomes = try sweep(count, step: Self.isExhaustive ? 1 : 4, threads: Self.threads) {
+        let outcomes = try sweep(count, step: Self.isExhaustive ? 1 : 8, threads: Self.threads) {
             thread, offset, mask in
             let copy = copies[thread]
             try copy.databaseFile.flip(mask, at: offset)
