@@ -41,7 +41,7 @@ extension Database {
 
     /// Makes a copy of the database under a key of its own: see the form without `async`.
     ///
-    /// It calls `progress` at most ten times a second, on the actor that `progress` is isolated to.
+    /// It calls `progress` at most ten times a second and once at the end, on the actor that `progress` is isolated to.
     ///
     /// - Throws: also `cancelled` (499) when the task is cancelled before the copy has its name.
     @discardableResult

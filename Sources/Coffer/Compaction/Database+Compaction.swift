@@ -67,7 +67,8 @@ extension Database {
 
     /// Drops what replaced and deleted revisions keep: see the form without `async`. Tasks that write do not wait behind it.
     ///
-    /// - Parameter progress: told how far it is, at most ten times a second, where it is isolated. Default: nil.
+    /// - Parameter progress: told how far it is, at most ten times a second and once at the end, where it is isolated.
+    ///   Default: nil.
     /// - Throws: also `cancelled` (499) when the task is cancelled: what was done by then stays done.
     @discardableResult
     public func compact(

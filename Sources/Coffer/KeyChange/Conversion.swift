@@ -33,7 +33,7 @@ extension Database {
 
     /// Converts the database to another storage engine: see the form without `async`.
     ///
-    /// It calls `progress` at most ten times a second, on the actor that `progress` is isolated to.
+    /// It calls `progress` at most ten times a second and once at the end, on the actor that `progress` is isolated to.
     ///
     /// - Throws: also `cancelled` (499) when the task is cancelled before the commit; the store is what it was then.
     @discardableResult

@@ -40,7 +40,7 @@ extension Manager {
 
     /// Takes out of a damaged database all that can still be read: see the form without `async`.
     ///
-    /// It calls `progress` at most ten times a second, on the actor that `progress` is isolated to.
+    /// It calls `progress` at most ten times a second and once at the end, on the actor that `progress` is isolated to.
     ///
     /// - Throws: also `cancelled` (499) when the task is cancelled before the new store has its name.
     @discardableResult

@@ -35,7 +35,7 @@ extension Database {
 
     /// Looks at the whole database: see the form without `async`.
     ///
-    /// It calls `progress` at most ten times a second, on the actor that `progress` is isolated to.
+    /// It calls `progress` at most ten times a second and once at the end, on the actor that `progress` is isolated to.
     ///
     /// - Throws: also `cancelled` (499) when the task is cancelled.
     public func verify(
@@ -83,7 +83,7 @@ extension Manager {
 
     /// Looks at a whole database that need not be open: see the form without `async`.
     ///
-    /// It calls `progress` at most ten times a second, on the actor that `progress` is isolated to.
+    /// It calls `progress` at most ten times a second and once at the end, on the actor that `progress` is isolated to.
     ///
     /// - Throws: also `cancelled` (499) when the task is cancelled.
     public func verifyDatabase(

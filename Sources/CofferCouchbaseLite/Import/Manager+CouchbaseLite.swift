@@ -43,7 +43,7 @@ extension Manager {
 
     /// Imports a store of Couchbase Lite 1.x as a new database: see the form without `async`.
     ///
-    /// It calls `progress` at most ten times a second, on the actor that `progress` is isolated to.
+    /// It calls `progress` at most ten times a second and once at the end, on the actor that `progress` is isolated to.
     ///
     /// - Throws: also `cancelled` (499) if the task is cancelled before the database has its name.
     @discardableResult
